@@ -1,0 +1,140 @@
+# PipeTune: `make` builds ./pipetune and ./pipetune-node; `make help` lists the rest.
+VERSION := 0.1.0
+CC ?= gcc
+VARIANT ?= release
+B := build/$(VARIANT)
+prefix ?= /usr/local
+
+PKGS := libuv jansson sqlite3 libcurl
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
+# gcc warns of every bounded snprintf; those here cut on purpose.
+ifeq ($(findstring clang,$(CC)),)
+WARN += -Wno-format-truncation
+endif
+CPPFLAGS += -D_GNU_SOURCE -Isrc -I. -DPIPETUNE_VERSION='"$(VERSION)"' $(shell pkg-config --cflags $(PKGS))
+CFLAGS += -std=c11 -O2 -g $(WARN) -MMD -MP
+LDLIBS += $(shell pkg-config --libs $(PKGS)) -lm
+
+ifneq ($(filter asan,$(VARIANT)),)
+CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LDFLAGS += -fsanitize=address,undefined
+endif
+# Everything but the shipped variant can be killed at a named point (base/failpoint.h).
+ifneq ($(VARIANT),release)
+CPPFLAGS += -DPIPETUNE_FAILPOINTS
+endif
+
+# The node helper holds capabilities one day: it gets base and its own folder, and links only libc.
+NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/strv.c src/base/failpoint.c src/base/proc.c
+LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
+	bigdl/*.c clustering/*.c monitoring/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
+NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
+BIN := $(B)/pipetune $(B)/pipetune-node
+
+.PHONY: all check check-asan check-spark lint fuzz install clean help tests bench
+all: pipetune pipetune-node
+
+pipetune pipetune-node: %: $(B)/%
+	@cp -f $< $@.new && mv -f $@.new $@
+
+$(B)/libpipetune.a: $(LIB_OBJ)
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(B)/pipetune: $(B)/src/cmd/main.o $(B)/libpipetune.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/pipetune-node: $(NODE_OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# --- tests ---------------------------------------------------------------------------------------------------------
+UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+INTEGRATION := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/test_*.c))
+TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/fake-*.c)) $(B)/tests/faults.so
+# Calls that fault_arm() (tests/fault.h) makes fail in turn, in our code alone.
+WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
+WRAP := $(WRAPPED:%=-Wl,--wrap=%)
+
+$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/libpipetune.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)
+
+$(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/libpipetune.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+$(B)/tests/integration/fake-%: $(B)/tests/integration/fake-%.o
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+# Preloaded into whole processes: never sanitised itself, so that it may come first.
+$(B)/tests/faults.so: tests/faults_preload.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=c11 -O2 -g $(WARN) -shared -fPIC -o $@ $< -ldl
+
+tests: $(BIN) $(UNIT) $(INTEGRATION) $(TEST_TOOLS)
+
+# The failpoints live in the `check` variant; it is the same code otherwise.
+check:
+	@$(MAKE) --no-print-directory VARIANT=check tests
+	@tests/run-tests build/check unit integration
+
+check-asan:
+	@$(MAKE) --no-print-directory VARIANT=asan tests
+	@tests/run-tests build/asan unit integration
+
+check-spark: all
+	@$(MAKE) --no-print-directory VARIANT=check tests
+	@tests/run-tests build/check spark
+
+check-clang:
+	@$(MAKE) --no-print-directory VARIANT=clang CC=clang tests
+
+lint:
+	@tests/lint
+
+# --- fuzzing: FUZZ_SECONDS for each target ---------------------------------------------------------------------------
+FUZZ_SECONDS ?= 60
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
+build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
+	@mkdir -p $(@D)
+	clang $(CPPFLAGS) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ $< \
+		$(LIB_SRC) $(LDLIBS)
+
+fuzz: $(FUZZ)
+	@for f in $(FUZZ); do tests/fuzz/run $$f $(FUZZ_SECONDS) || exit 1; done
+
+# --- benches: lines `name value unit [goal]`, and build/bench/NAME.json --------------------------------------------------
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libpipetune.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+bench-%: all
+	@$(MAKE) --no-print-directory $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
+	@mkdir -p build/bench
+	@tests/bench/$* $(B)
+
+install: all
+	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/share/pipetune $(DESTDIR)$(prefix)/share/man/man1
+	install -m 755 pipetune pipetune-node $(DESTDIR)$(prefix)/bin
+	cp -r conf $(DESTDIR)$(prefix)/share/pipetune/
+	install -d $(DESTDIR)$(prefix)/share/pipetune/bigdl
+	cp -r bigdl/config bigdl/apps $(DESTDIR)$(prefix)/share/pipetune/bigdl/
+	install -m 644 docs/pipetune.1 $(DESTDIR)$(prefix)/share/man/man1
+
+clean:
+	rm -rf build pipetune pipetune-node
+
+help:
+	@echo "make              ./pipetune and ./pipetune-node"
+	@echo "make check        unit and integration tests, fast and offline; check-asan: under ASan and UBSan"
+	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
+	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
+	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each"
+	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
+	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
+
+-include $(shell find build/$(VARIANT) -name '*.d' 2>/dev/null)
+.SECONDARY:

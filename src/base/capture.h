@@ -1,0 +1,12 @@
+/* The output of a short command: for asking a program its version, never for anything that runs long. */
+#ifndef BASE_CAPTURE_H
+#define BASE_CAPTURE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Runs argv (found on PATH, stdin empty) and appends stdout and stderr, at most 64 KiB. Ends it after timeout_ms. Returns the
+ * exit code (128 + signal), -ENOENT when there is no such program, -ETIMEDOUT. Blocks: not for the loop. */
+int capture(struct buf *out, char *const argv[], int timeout_ms, struct err *e);
+
+#endif

@@ -1,0 +1,12 @@
+/* Points at which a test kills the program: PIPETUNE_FAILPOINT=NAME[:N] ends it by SIGKILL at the Nth (first) pass.
+ * Compiled to nothing in the shipped build. */
+#ifndef BASE_FAILPOINT_H
+#define BASE_FAILPOINT_H
+
+#ifdef PIPETUNE_FAILPOINTS
+void failpoint(const char *name);
+#else
+#define failpoint(name) ((void)0)
+#endif
+
+#endif

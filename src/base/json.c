@@ -1,0 +1,236 @@
+#include "base/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *num_print(double x, char out[NUM_TEXT_MAX])
+{
+    if (!isfinite(x)) {
+        (void)snprintf(out, NUM_TEXT_MAX, "null");
+        return out;
+    }
+    /* 15 digits survive any normal double, so the first precision that reads back is the shortest; subnormals carry
+     * fewer, so they start at one. */
+    int digits = fpclassify(x) == FP_SUBNORMAL ? 1 : 15;
+    do
+        (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, x);
+    while (strtod(out, NULL) != x && ++digits <= 17);
+    return out;
+}
+
+int json_doc_parse(struct json_doc *out, const char *name, const char *text, size_t len, struct err *e)
+{
+    json_error_t je;
+    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+    if (!root) {
+        if (json_error_code(&je) == json_error_out_of_memory)
+            return err_sys(e, -ENOMEM, "'%s'", name);
+        return err_set(e, -EINVAL, "'%s' line %d: %s", name, je.line < 1 ? 1 : je.line, je.text);
+    }
+    struct json_doc d = { .root = root, .text = strndup(text, len), .name = strdup(name) };
+    if (!d.text || !d.name) {
+        json_doc_done(&d);
+        return err_sys(e, -ENOMEM, "'%s'", name);
+    }
+    *out = d;
+    return 0;
+}
+
+void json_doc_done(struct json_doc *d)
+{
+    if (!d)
+        return;
+    json_decref(d->root);
+    free(d->text);
+    free(d->name);
+    *d = (struct json_doc){ 0 };
+}
+
+/* A second walk over a text that jansson has accepted: jansson keeps no positions, and only errors need them. */
+struct walk {
+    const char *p;
+    int line;
+};
+
+static void skip_space(struct walk *w)
+{
+    for (; *w->p == ' ' || *w->p == '\t' || *w->p == '\n' || *w->p == '\r'; w->p++)
+        w->line += *w->p == '\n';
+}
+
+static void skip_string(struct walk *w)
+{
+    for (w->p++; *w->p && *w->p != '"'; w->p++)
+        if (*w->p == '\\' && w->p[1])
+            w->p++;
+    if (*w->p)
+        w->p++;
+}
+
+/* Step over one value; nesting is counted, not recursed into. */
+static void skip_value(struct walk *w)
+{
+    int depth = 0;
+    do {
+        skip_space(w);
+        if (*w->p == '"') {
+            skip_string(w);
+        } else if (*w->p == '{' || *w->p == '[') {
+            depth++;
+            w->p++;
+        } else if (*w->p == '}' || *w->p == ']') {
+            depth--;
+            w->p++;
+        } else if (*w->p == ',' || *w->p == ':') {
+            w->p++;
+        } else {
+            while (*w->p && !strchr(",:]} \t\r\n", *w->p))
+                w->p++;
+        }
+        skip_space(w);
+    } while (depth > 0 && *w->p);
+}
+
+/* Go to the member or element `name` of the container at w; false, with w untouched, when there is none. */
+static bool enter(struct walk *w, const char *name, size_t len)
+{
+    struct walk at = *w;
+    bool object = *at.p == '{';
+    if (!object && *at.p != '[')
+        return false;
+    at.p++;
+    for (size_t index = 0;; index++) {
+        skip_space(&at);
+        if (!*at.p || *at.p == '}' || *at.p == ']')
+            return false;
+        bool hit;
+        if (object) {
+            const char *key = at.p + 1;
+            skip_string(&at);
+            hit = (size_t)(at.p - 1 - key) == len && memcmp(key, name, len) == 0;
+            skip_space(&at);
+            at.p++; /* ':' */
+            skip_space(&at);
+        } else {
+            hit = strtoul(name, NULL, 10) == index;
+        }
+        if (hit) {
+            *w = at;
+            return true;
+        }
+        skip_value(&at);
+        if (*at.p == ',')
+            at.p++;
+    }
+}
+
+int json_doc_line(const struct json_doc *d, const char *path)
+{
+    struct walk w = { .p = d->text, .line = 1 };
+    skip_space(&w);
+    while (*path) {
+        size_t len = strcspn(path, "/");
+        if (!enter(&w, path, len))
+            break;
+        path += len + (path[len] == '/');
+    }
+    return w.line;
+}
+
+int json_doc_err(const struct json_doc *d, const char *path, struct err *e, int code, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(what, sizeof what, fmt, ap); /* a cut message is still a message */
+    va_end(ap);
+    char key[256];
+    (void)snprintf(key, sizeof key, "%s", path);
+    for (char *c = key; *c; c++)
+        if (*c == '/')
+            *c = '.';
+    return err_set(e, code, "'%s' line %d: '%s' %s", d->name, json_doc_line(d, path), key, what);
+}
+
+void json_put_string(struct buf *b, const char *text)
+{
+    buf_putc(b, '"');
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            buf_printf(b, "\\%c", *c);
+        else if (*c == '\n')
+            buf_puts(b, "\\n");
+        else if (*c == '\t')
+            buf_puts(b, "\\t");
+        else if (*c < 0x20 || *c == 0x7f)
+            buf_printf(b, "\\u%04x", *c);
+        else
+            buf_putc(b, (char)*c);
+    }
+    buf_putc(b, '"');
+}
+
+static void put_newline(struct buf *b, enum json_style style, int depth)
+{
+    if (style == JSON_STYLE_INDENT)
+        buf_printf(b, "\n%*s", 2 * depth, "");
+}
+
+static void put_value(struct buf *b, const json_t *j, enum json_style style, int depth);
+
+static void put_object(struct buf *b, const json_t *j, enum json_style style, int depth)
+{
+    const char *sep = "";
+    const char *key;
+    json_t *value;
+    buf_putc(b, '{');
+    json_object_foreach((json_t *)j, key, value)
+    {
+        buf_puts(b, sep);
+        sep = style == JSON_STYLE_COMPACT ? ", " : ",";
+        put_newline(b, style, depth + 1);
+        json_put_string(b, key);
+        buf_puts(b, ": ");
+        put_value(b, value, style, depth + 1);
+    }
+    if (*sep)
+        put_newline(b, style, depth);
+    buf_putc(b, '}');
+}
+
+static void put_array(struct buf *b, const json_t *j, enum json_style style, int depth)
+{
+    buf_putc(b, '[');
+    for (size_t i = 0; i < json_array_size(j); i++) {
+        buf_puts(b, i == 0 ? "" : style == JSON_STYLE_COMPACT ? ", " : ",");
+        put_newline(b, style, depth + 1);
+        put_value(b, json_array_get(j, i), style, depth + 1);
+    }
+    if (json_array_size(j))
+        put_newline(b, style, depth);
+    buf_putc(b, ']');
+}
+
+static void put_value(struct buf *b, const json_t *j, enum json_style style, int depth)
+{
+    char num[NUM_TEXT_MAX];
+    switch (j ? json_typeof(j) : JSON_NULL) {
+    case JSON_OBJECT: put_object(b, j, style, depth); break;
+    case JSON_ARRAY: put_array(b, j, style, depth); break;
+    case JSON_STRING: json_put_string(b, json_string_value(j)); break;
+    case JSON_INTEGER: buf_printf(b, "%" JSON_INTEGER_FORMAT, json_integer_value(j)); break;
+    case JSON_REAL: buf_puts(b, num_print(json_real_value(j), num)); break;
+    case JSON_TRUE: buf_puts(b, "true"); break;
+    case JSON_FALSE: buf_puts(b, "false"); break;
+    case JSON_NULL: buf_puts(b, "null"); break;
+    }
+}
+
+void json_put(struct buf *b, const json_t *j, enum json_style style)
+{
+    put_value(b, j, style, 0);
+}

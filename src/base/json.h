@@ -1,0 +1,53 @@
+/* JSON in and out, on jansson: errors that name file and line, real numbers with the fewest digits that read back. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define AUTO_JSON __attribute__((cleanup(json_auto_done)))
+
+static inline void json_auto_done(json_t **j)
+{
+    json_decref(*j);
+}
+
+enum { NUM_TEXT_MAX = 32 };
+
+/* The shortest text that strtod reads back to the same double, in the C locale; "null" for what JSON cannot say
+ * (NaN, infinities). Returns `out`. */
+const char *num_print(double x, char out[NUM_TEXT_MAX]);
+
+/* A text whose keys can be found again: what an error about a value needs to name its line. */
+struct json_doc {
+    json_t *root;
+    char *text;
+    char *name; /* the file's name, as the user gave it */
+};
+
+#define AUTO_JSON_DOC __attribute__((cleanup(json_doc_done)))
+
+/* -EINVAL: not JSON ("'f' line 3: …"; duplicate keys count as an error); -ENOMEM. Copies text and name. */
+int json_doc_parse(struct json_doc *out, const char *name, const char *text, size_t len, struct err *e);
+void json_doc_done(struct json_doc *d);
+
+/* The 1-based line of the value at `path` ("study/epochs", "extras/2"), or of the deepest part of it that exists. */
+int json_doc_line(const struct json_doc *d, const char *path);
+
+/* Explains a fault of the value at `path`: "'conf/x.conf' line 7: 'study.epochs' …". Returns `code`.
+ * The message goes on after the quoted key, so it reads "must be between 1 and 9, not 0". */
+int json_doc_err(const struct json_doc *d, const char *path, struct err *e, int code, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+enum json_style { JSON_STYLE_COMPACT, JSON_STYLE_INDENT }; /* one line, or two spaces per level */
+
+/* Appends `j` (NULL prints as null), keys in the order they were added. */
+void json_put(struct buf *b, const json_t *j, enum json_style style);
+
+/* Appends a JSON string literal. */
+void json_put_string(struct buf *b, const char *text);
+
+#endif
