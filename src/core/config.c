@@ -1,0 +1,215 @@
+#include "core/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#define FIELD(member) offsetof(struct config, member)
+
+static const char *const directions[] = { "auto", "max", "min", NULL };
+static const char *const objectives[] = { "time", NULL };
+static const char *const policies[] = { "v1", NULL };
+static const char *const scopes[] = { "auto", "system", "cgroup", "process", NULL };
+
+/* clang-format off */
+const struct opt_row config_rows[] = {
+    { "", "bigdlConf", OPT_TEXT, FIELD(bigdl_conf), NULL, 0, 0, NULL, "FILE", "the BigDL file: what is submitted" },
+    { "", "store", OPT_TEXT, FIELD(store), NULL, 0, 0, NULL, "FILE", "the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
+    { "", "objective", OPT_CHOICE, FIELD(objective), "time", 0, 0, objectives, "NAME", "what is minimised" },
+    { "study", "name", OPT_TEXT, FIELD(name), NULL, 0, 0, NULL, "NAME", "the study (default: the config's name and a hash of its space)" },
+    { "study", "epochs", OPT_INT, FIELD(epochs), "5", 1, 100000, NULL, "N", "epochs of a trial" },
+    { "study", "seed", OPT_INT, FIELD(seed), "1", 0, 9007199254740991.0, NULL, "N", "of the search, and of applications that take one" },
+    { "study", "max_trials", OPT_INT, FIELD(max_trials), "0", 0, 1e9, NULL, "N", "trials at most; 0: the whole grid, or 20 of another search" },
+    { "study", "parallel", OPT_INT, FIELD(parallel), "1", 1, 256, NULL, "N", "trials at once" },
+    { "study", "retries", OPT_INT, FIELD(retries), "2", 0, 100, NULL, "N", "failed attempts of a trial that are tried again" },
+    { "study", "metric", OPT_TEXT, FIELD(metric), "accuracy", 0, 0, NULL, "NAME", "accuracy, loss, or any validation result that the application prints" },
+    { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
+    { "search", "algorithm", OPT_TEXT, FIELD(algorithm), NULL, 0, 0, NULL, "NAME", "grid or random (default: grid when every hyperparameter is a list)" },
+    { "tuning", "policy", OPT_CHOICE, FIELD(policy), "v1", 0, 0, policies, "NAME", "how system parameters are chosen" },
+    { "tuning", "window_seconds", OPT_REAL, FIELD(window_seconds), "3", 0.1, 3600, NULL, "SECONDS", "length of a measuring window" },
+    { "tuning", "probe_budget", OPT_REAL, FIELD(probe_budget), "0.1", 0, 1, NULL, "FRACTION", "of a trial that probing may lose" },
+    { "tuning", "tie_margin", OPT_REAL, FIELD(tie_margin), "0.01", 0, 1, NULL, "FRACTION", "below which two settings are equal" },
+    { "monitoring", "scope", OPT_CHOICE, FIELD(scope), "auto", 0, 0, scopes, "NAME", "whose counters are read" },
+    { "monitoring", "interval", OPT_REAL, FIELD(interval_s), "1", 0.01, 3600, NULL, "SECONDS", "between two samples" },
+    { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server" },
+    { "influxdb", "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "InfluxDB 1.x" },
+    { "influxdb", "bucket", OPT_TEXT, FIELD(bucket), NULL, 0, 0, NULL, "NAME", "InfluxDB 2.x" },
+    { "influxdb", "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "mode 0600" },
+    { "spark", "home", OPT_TEXT, FIELD(spark_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
+    { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
+    { "spark", "grant_seconds", OPT_INT, FIELD(grant_seconds), "120", 1, 1e6, NULL, "SECONDS", "a cluster may take to grant an executor" },
+    { "spark", "stall_seconds", OPT_INT, FIELD(stall_seconds), "1800", 1, 1e7, NULL, "SECONDS", "a trial may be silent before it counts as hung" },
+};
+/* clang-format on */
+const size_t config_rows_n = sizeof config_rows / sizeof config_rows[0];
+
+/* Members of the top level that are not scalars, and so no rows. */
+static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",    "search",
+                                          "tuning",          "monitoring",       "influxdb", "spark",
+                                          "nodes",           "powerMeter",       NULL };
+static const char *const sections[] = { "study", "search", "tuning", "influxdb", "spark", NULL };
+static const char *const monitoring_others[] = { "events", "meters", NULL };
+
+static int want_strings(const struct json_doc *doc, const char *path, const json_t *j, struct err *e)
+{
+    if (!j || json_is_string(j))
+        return 0;
+    if (!json_is_array(j))
+        return json_doc_err(doc, path, e, -EINVAL, "must be a string or an array of strings");
+    for (size_t i = 0; i < json_array_size(j); i++)
+        if (!json_is_string(json_array_get(j, i)))
+            return json_doc_err(doc, path, e, -EINVAL, "must hold strings only");
+    return 0;
+}
+
+static int check_node(const struct json_doc *doc, const char *path, const json_t *node, struct err *e)
+{
+    static const struct {
+        const char *key;
+        json_type type;
+    } keys[] = { { "host", JSON_STRING }, { "user", JSON_STRING }, { "port", JSON_INTEGER }, { "key", JSON_STRING } };
+    if (json_is_string(node))
+        return 0;
+    if (!json_is_object(node) || !json_object_get(node, "host"))
+        return json_doc_err(doc, path, e, -EINVAL, "must be a host name or an object with 'host'");
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)node, key, value)
+    {
+        size_t i = 0;
+        while (i < 4 && strcmp(keys[i].key, key) != 0)
+            i++;
+        if (i == 4 || json_typeof(value) != keys[i].type)
+            return json_doc_err(doc, path, e, -EINVAL,
+                                "has a bad '%s': host, user and key are strings, port is a number", key);
+    }
+    return 0;
+}
+
+static int check_nodes(const struct json_doc *doc, struct err *e)
+{
+    const json_t *nodes = json_object_get(doc->root, "nodes");
+    if (nodes && !json_is_array(nodes))
+        return json_doc_err(doc, "nodes", e, -EINVAL, "must be an array");
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "nodes/%zu", i);
+        int rc = check_node(doc, path, json_array_get(nodes, i), e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int config_read(struct config *c, const struct json_doc *doc, struct err *e)
+{
+    if (!json_is_object(doc->root))
+        return err_set(e, -EINVAL, "'%s' line 1: a config is a JSON object {…}", doc->name);
+    struct opt_set set = config_opts(c);
+    int rc = opt_read_section(&set, doc, "", top_others, e);
+    for (size_t i = 0; rc == 0 && sections[i]; i++)
+        rc = opt_read_section(&set, doc, sections[i], NULL, e);
+    if (rc == 0)
+        rc = opt_read_section(&set, doc, "monitoring", monitoring_others, e);
+    if (rc < 0)
+        return rc;
+    const json_t *monitoring = json_object_get(doc->root, "monitoring");
+    rc = want_strings(doc, "monitoring/events", json_object_get(monitoring, "events"), e);
+    if (rc == 0)
+        rc = want_strings(doc, "monitoring/meters", json_object_get(monitoring, "meters"), e);
+    if (rc == 0)
+        rc = want_strings(doc, "powerMeter", json_object_get(doc->root, "powerMeter"), e);
+    return rc < 0 ? rc : check_nodes(doc, e);
+}
+
+void config_done(struct config *c)
+{
+    if (!c)
+        return;
+    struct opt_set set = config_opts(c);
+    opt_done(&set);
+}
+
+static bool contains_word(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+    for (; *text; text++)
+        if (strncasecmp(text, word, len) == 0)
+            return true;
+    return false;
+}
+
+bool config_maximise(const struct config *c)
+{
+    if (strcmp(c->direction, "auto") != 0)
+        return strcmp(c->direction, "max") == 0;
+    return !contains_word(c->metric, "loss") && !contains_word(c->metric, "error") && strcasecmp(c->metric, "mae") != 0;
+}
+
+json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl)
+{
+    static const char *const copied[] = { "hyperParameters", "systemParameters", "nodes", "powerMeter" };
+    json_t *root = json_object();
+    struct opt_set set = config_opts(c);
+    if (!root || opt_to_json(&set, root) < 0)
+        goto fail;
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
+        json_t *part = json_object_get(doc->root, copied[i]);
+        if (part && json_object_set(root, copied[i], part) < 0)
+            goto fail;
+    }
+    if (json_object_set(root, "bigdl", (json_t *)bigdl) < 0)
+        goto fail;
+    return root;
+fail:
+    json_decref(root);
+    return NULL;
+}
+
+static bool may_change(const char *path)
+{
+    static const char *const free_keys[] = { "study.max_trials", "study.parallel", "monitoring",
+                                             "powerMeter",       "influxdb",       "store" };
+    for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
+        size_t len = strlen(free_keys[i]);
+        if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))
+            return true;
+    }
+    return false;
+}
+
+static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct buf *keys);
+
+/* Members of `a`, compared with those of `b`; when only_new, just those that b lacks. */
+static size_t diff_members(const json_t *a, const json_t *b, const char *path, bool only_new, struct buf *keys)
+{
+    size_t n = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)a, key, value)
+    {
+        char below[512];
+        (void)snprintf(below, sizeof below, "%s%s%s", path, *path ? "." : "", key);
+        const json_t *other = json_object_get(b, key);
+        if (!only_new || !other)
+            n += diff_at(value, other, below, keys);
+    }
+    return n;
+}
+
+static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct buf *keys)
+{
+    if (may_change(path) || (a && b && json_equal(a, b)))
+        return 0;
+    if (json_is_object(a) && json_is_object(b))
+        return diff_members(a, b, path, false, keys) + diff_members(b, a, path, true, keys);
+    if (json_is_null(a) && !b)
+        return 0; /* a key that a newer version added, at its default */
+    buf_printf(keys, "%s%s", keys->len ? ", " : "", path);
+    return 1;
+}
+
+size_t config_diff(const json_t *stored, const json_t *now, struct buf *keys)
+{
+    return diff_at(stored, now, "", keys);
+}

@@ -1,0 +1,53 @@
+/* The config of a study: every scalar key of the file, with its default. Pure. */
+#ifndef CORE_CONFIG_H
+#define CORE_CONFIG_H
+
+#include "base/opt.h"
+
+struct config {
+    char *bigdl_conf; /* as written; the caller looks it up */
+    char *store;      /* NULL: PIPETUNE_STORE, else ./pipetune.db */
+
+    char *name; /* NULL: made from the file's name and the space */
+    int64_t epochs, seed, max_trials, parallel, retries;
+    char *metric, *direction; /* direction "auto": by the metric */
+
+    char *algorithm; /* NULL: by the space */
+    char *objective;
+
+    char *policy;
+    double window_seconds, probe_budget, tie_margin;
+
+    char *scope;
+    double interval_s;
+
+    char *url, *database, *bucket, *credential_file;
+
+    char *spark_home, *java;
+    int64_t grant_seconds, stall_seconds;
+};
+
+extern const struct opt_row config_rows[];
+extern const size_t config_rows_n;
+
+static inline struct opt_set config_opts(struct config *c)
+{
+    return (struct opt_set){ .rows = config_rows, .n = config_rows_n, .target = c };
+}
+
+/* Reads every section; what the config says replaces what is in *c, so presets come before and the command line after.
+ * The space's own two sections are left to space_parse(). On failure *c holds some of the file. */
+int config_read(struct config *c, const struct json_doc *doc, struct err *e);
+void config_done(struct config *c);
+
+/* Is the metric to be made large? By `direction`, or for "auto" by the metric's name: a loss or an error is made small. */
+bool config_maximise(const struct config *c);
+
+/* Everything that makes the study what it is, as JSON: scalars, space, the BigDL file; new reference, NULL: memory. */
+json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl);
+
+/* Appends the keys that differ ("study.epochs, hyperParameters.batch_size"); those that may change within a study
+ * (max_trials, parallel, monitoring, influxdb, store) don't count. Returns how many. */
+size_t config_diff(const json_t *stored, const json_t *now, struct buf *keys);
+
+#endif

@@ -1,0 +1,183 @@
+#include "core/sched.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+
+static const char *const state_names[] = {
+    [TRIAL_WAITING] = "waiting",   [TRIAL_RUNNING] = "running", [TRIAL_INTERRUPTED] = "interrupted",
+    [TRIAL_FINISHED] = "finished", [TRIAL_FAILED] = "failed",   [TRIAL_INFEASIBLE] = "infeasible",
+};
+
+static const char *const outcome_names[] = {
+    [OUTCOME_FINISHED] = "finished",       [OUTCOME_FAILED] = "failed",
+    [OUTCOME_INFEASIBLE] = "infeasible",   [OUTCOME_UNUSABLE] = "unusable_checkpoint",
+    [OUTCOME_ENVIRONMENT] = "environment", [OUTCOME_INTERRUPTED] = "interrupted",
+};
+
+static int find_name(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return (int)i;
+    return -EINVAL;
+}
+
+const char *trial_state_name(enum trial_state s)
+{
+    return state_names[s];
+}
+
+int trial_state_parse(const char *name)
+{
+    return find_name(state_names, ARRAY_LEN(state_names), name);
+}
+
+bool trial_state_is_final(enum trial_state s)
+{
+    return s == TRIAL_FINISHED || s == TRIAL_FAILED || s == TRIAL_INFEASIBLE;
+}
+
+const char *outcome_name(enum outcome o)
+{
+    return outcome_names[o];
+}
+
+int outcome_parse(const char *name)
+{
+    return find_name(outcome_names, ARRAY_LEN(outcome_names), name);
+}
+
+void sched_done(struct sched *s)
+{
+    if (!s)
+        return;
+    free(s->trials);
+    *s = (struct sched){ 0 };
+}
+
+static int make_room(struct sched *s)
+{
+    if (s->n < s->cap)
+        return 0;
+    size_t cap = s->cap ? 2 * s->cap : 8;
+    struct sched_trial *trials = realloc(s->trials, cap * sizeof *trials);
+    if (!trials)
+        return -ENOMEM;
+    s->trials = trials;
+    s->cap = cap;
+    return 0;
+}
+
+int sched_add(struct sched *s, int number, enum trial_state state, int failures)
+{
+    if (trial_state_is_final(state)) {
+        s->made++;
+        return 0;
+    }
+    if (make_room(s) < 0)
+        return -ENOMEM;
+    size_t at = s->n;
+    while (at > 0 && s->trials[at - 1].number > number)
+        at--;
+    assert(at == 0 || s->trials[at - 1].number != number);
+    memmove(&s->trials[at + 1], &s->trials[at], (s->n - at) * sizeof *s->trials);
+    s->trials[at] = (struct sched_trial){ .number = number, .state = state, .failures = failures };
+    s->n++;
+    s->made++;
+    return 0;
+}
+
+/* The trial to start: the first that was begun before, else the first new one. */
+static const struct sched_trial *pick(const struct sched *s)
+{
+    const struct sched_trial *fresh = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct sched_trial *t = &s->trials[i];
+        if (t->state == TRIAL_INTERRUPTED || (t->state == TRIAL_WAITING && t->failures > 0))
+            return t;
+        if (t->state == TRIAL_WAITING && !fresh)
+            fresh = t;
+    }
+    return fresh;
+}
+
+static bool may_ask(const struct sched *s)
+{
+    return !s->exhausted && !s->waiting && (s->max_trials == 0 || s->made < s->max_trials);
+}
+
+enum sched_verb sched_next(const struct sched *s, int *out_trial)
+{
+    size_t running = sched_running(s);
+    enum sched_verb idle = running ? SCHED_WAIT : SCHED_END;
+    assert(s->parallel >= 1);
+    if (s->stopping || running >= (size_t)s->parallel)
+        return idle;
+    const struct sched_trial *t = pick(s);
+    if (t) {
+        *out_trial = t->number;
+        return SCHED_START;
+    }
+    return may_ask(s) ? SCHED_ASK : idle;
+}
+
+void sched_asked(struct sched *s, int rc)
+{
+    if (rc == 0)
+        s->waiting = true;
+    else if (rc == -ENODATA)
+        s->exhausted = true;
+}
+
+static struct sched_trial *find(const struct sched *s, int number)
+{
+    size_t i = 0;
+    while (i < s->n && s->trials[i].number != number)
+        i++;
+    assert(i < s->n);
+    return &s->trials[i];
+}
+
+void sched_started(struct sched *s, int number)
+{
+    find(s, number)->state = TRIAL_RUNNING;
+}
+
+static enum trial_state state_after(struct sched *s, struct sched_trial *t, enum outcome o)
+{
+    switch (o) {
+    case OUTCOME_FINISHED: return TRIAL_FINISHED;
+    case OUTCOME_FAILED: return ++t->failures > s->retries ? TRIAL_FAILED : TRIAL_WAITING;
+    case OUTCOME_INFEASIBLE: return TRIAL_INFEASIBLE;
+    case OUTCOME_ENVIRONMENT: s->stopping = true; return TRIAL_WAITING;
+    case OUTCOME_UNUSABLE:
+    case OUTCOME_INTERRUPTED: break;
+    }
+    return TRIAL_INTERRUPTED;
+}
+
+enum trial_state sched_ended(struct sched *s, int number, enum outcome o)
+{
+    struct sched_trial *t = find(s, number);
+    enum trial_state state = state_after(s, t, o);
+    t->state = state;
+    s->waiting = false; /* the search was told of it, and may know more now */
+    if (trial_state_is_final(state)) {
+        size_t at = (size_t)(t - s->trials);
+        memmove(t, t + 1, (s->n - at - 1) * sizeof *t);
+        s->n--;
+    }
+    return state;
+}
+
+size_t sched_running(const struct sched *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->trials[i].state == TRIAL_RUNNING;
+    return n;
+}

@@ -1,0 +1,78 @@
+/* Which trial runs next, and what becomes of one whose attempt has ended. Pure. */
+#ifndef CORE_SCHED_H
+#define CORE_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum trial_state {
+    TRIAL_WAITING,     /* not started, or to be tried again */
+    TRIAL_RUNNING,     /* an attempt of it is under way */
+    TRIAL_INTERRUPTED, /* its attempt was ended from outside; goes on at the next chance */
+    TRIAL_FINISHED,
+    TRIAL_FAILED,     /* every retry is used up */
+    TRIAL_INFEASIBLE, /* its setting cannot run here: out of memory, no executor granted */
+};
+
+const char *trial_state_name(enum trial_state s); /* "waiting", "running", … : what the store and --json say */
+int trial_state_parse(const char *name);          /* -EINVAL when it is none */
+bool trial_state_is_final(enum trial_state s);    /* finished, failed, infeasible */
+
+/* How an attempt ended. */
+enum outcome {
+    OUTCOME_FINISHED,    /* the last epoch's lines are in the log */
+    OUTCOME_FAILED,      /* the application failed: counts against the retries */
+    OUTCOME_INFEASIBLE,  /* proven at this setting: no retry */
+    OUTCOME_ENVIRONMENT, /* no trial can run (data or class missing, master down): the trial waits, the study stops */
+    OUTCOME_UNUSABLE,    /* the checkpoint could not be gone on from: an older one is next, which costs no retry */
+    OUTCOME_INTERRUPTED, /* ended by us, or by a loss that is nobody's fault (driver killed before the start, reboot) */
+};
+
+const char *outcome_name(enum outcome o);
+int outcome_parse(const char *name);
+
+struct sched_trial {
+    int number; /* 1, 2, … as shown */
+    enum trial_state state;
+    int failures; /* attempts that ended OUTCOME_FAILED */
+};
+
+struct sched {
+    struct sched_trial *trials; /* only those not final; sorted by number */
+    size_t n, cap;
+    int parallel;   /* trials at once, >= 1 */
+    int retries;    /* failures that are forgiven, >= 0 */
+    int max_trials; /* 0: as many as the search proposes */
+    int made;       /* trials there are, final ones included */
+    bool exhausted; /* the search has no more */
+    bool waiting;   /* the search wants to be told something first */
+    bool stopping;  /* start nothing more: Ctrl-C, or the environment is broken */
+};
+
+enum sched_verb {
+    SCHED_START, /* start an attempt of *out_trial */
+    SCHED_ASK,   /* ask the search for one more proposal */
+    SCHED_WAIT,  /* something runs; come back when it ends */
+    SCHED_END,   /* nothing runs and nothing is left to start */
+};
+
+void sched_done(struct sched *s);
+
+/* Adds a trial in this state (final ones are only counted). -ENOMEM. */
+int sched_add(struct sched *s, int number, enum trial_state state, int failures);
+
+/* Trials cut short or to be retried come before new ones, the lowest number first. */
+enum sched_verb sched_next(const struct sched *s, int *out_trial);
+
+/* The search answered: 0 wait (until the next report), -ENODATA exhausted. */
+void sched_asked(struct sched *s, int rc);
+
+void sched_started(struct sched *s, int number);
+
+/* An attempt has ended: returns the trial's new state and forgets the trial when that is final.
+ * OUTCOME_ENVIRONMENT also sets `stopping`. */
+enum trial_state sched_ended(struct sched *s, int number, enum outcome o);
+
+size_t sched_running(const struct sched *s);
+
+#endif

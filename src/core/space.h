@@ -1,0 +1,116 @@
+/* The space of a study: its hyperparameters (dimensions of a point) and its system parameters (knobs of a setting),
+ * as the config writes them. Pure: reads parsed JSON, touches nothing else. */
+#ifndef CORE_SPACE_H
+#define CORE_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+
+enum { SPACE_MAX_DIMS = 32, SPACE_MAX_KNOBS = 16, SPACE_NAME_MAX = 64, VALUE_TEXT_MAX = 64, KNOB_BOUNDS_MAX = 80 };
+
+/* A string or a number, as written. A string that is a number ("16") counts as that number. */
+struct value {
+    bool is_number;
+    double number;             /* NAN when it is none */
+    char text[VALUE_TEXT_MAX]; /* what goes into argv: "1024", "0.001", "adam" */
+};
+
+struct value value_of_number(double x);
+struct value value_of_text(const char *text); /* longer texts are the parser's error, cut here */
+json_t *value_to_json(const struct value *v); /* new reference: integer, real or string; NULL: memory */
+bool value_equal(const struct value *a, const struct value *b); /* "16", "16.0" and 16 are equal */
+
+enum dim_kind {
+    DIM_LIST,    /* x is the index into values */
+    DIM_RANGE,   /* x is the index i of start + i * step; lazy, so a range of 10^9 costs nothing */
+    DIM_INTEGER, /* x is a whole number in [min, max] */
+    DIM_REAL,    /* x is a number in [min, max] */
+};
+
+struct dim {
+    char name[SPACE_NAME_MAX];
+    enum dim_kind kind;
+    struct value *values; /* DIM_LIST: `n` of them, in the order written, without repeats */
+    uint64_t n;           /* DIM_LIST, DIM_RANGE: how many */
+    double start, step;   /* DIM_RANGE */
+    double min, max;      /* DIM_INTEGER, DIM_REAL */
+    bool log;             /* drawn evenly on a log scale */
+    bool affects_speed;   /* part of the class key: named batch*, or marked "affects":"speed" */
+};
+
+/* A system parameter: one row of the table in space.c, or any spark.* property. */
+enum knob_id { KNOB_CORES, KNOB_MEMORY, KNOB_EXECUTORS, KNOB_FREQUENCY, KNOB_POWER_CAP, KNOB_SPARK };
+
+struct knob_kind {
+    enum knob_id id;
+    const char *name;
+    const char *unit;
+    bool hot;     /* changes while the job runs; the others need a launch */
+    bool integer; /* only whole numbers make sense */
+    double min, max;
+};
+
+struct knob {
+    const struct knob_kind *kind;
+    char name[SPACE_NAME_MAX]; /* kind->name, or the spark.* property */
+    struct value *values;      /* n >= 1, in the order written, without repeats */
+    size_t n;
+};
+
+struct space {
+    struct dim dims[SPACE_MAX_DIMS];
+    size_t n_dims;
+    struct knob knobs[SPACE_MAX_KNOBS];
+    size_t n_knobs;
+};
+
+/* One hyperparameter setting: x[i] belongs to dims[i]. Values beyond n_dims are 0, so points compare by memcmp. */
+struct point {
+    double x[SPACE_MAX_DIMS];
+};
+
+extern const struct knob_kind knob_kinds[]; /* KNOB_CORES … KNOB_SPARK, in the order of enum knob_id */
+
+/* Can a knob of this kind have this value; and what it must be, for an error: "a whole number from 1 to 4096 (CPUs)". A
+ * kind that is no integer excludes its min: memory is more than 0. */
+bool knob_kind_allows(const struct knob_kind *k, const struct value *v);
+const char *knob_kind_bounds(const struct knob_kind *k, char text[KNOB_BOUNDS_MAX]);
+
+/* Reads "hyperParameters" and "systemParameters" of the config. Hyperparameters: a non-empty array of strings or
+ * numbers, {"values":[…]}, {"min","max"[,"scale":"log"|"linear"]} (whole numbers when both bounds are JSON integers),
+ * {"range":[start,end(,step)]} (end excluded, step 1), each object with optional "affects":"speed". No hyperparameter at
+ * all is -EINVAL ("the space is empty"). systemParameters may be absent or {}. -EINVAL names file, line, key and, for an
+ * unknown knob, the nearest known name. *out is untouched on failure. */
+int space_parse(struct space *out, const struct json_doc *doc, struct err *e);
+void space_done(struct space *s);
+
+/* Number of points: exact, or UINT64_MAX when it is more than fits or infinite (a DIM_REAL). */
+uint64_t space_size(const struct space *s);
+
+/* Every dimension can be counted through (DIM_LIST or DIM_RANGE): what `grid` needs. */
+bool space_is_listed(const struct space *s);
+
+/* The index-th point, index < space_size(), of a space without a DIM_REAL: the last dimension counts fastest. */
+struct point space_point_at(const struct space *s, uint64_t index);
+
+/* How many values a dimension has; 0 for a DIM_REAL, which has no number. */
+uint64_t space_dim_count(const struct dim *d);
+double space_dim_at(const struct dim *d, uint64_t digit); /* its x for the digit-th of them */
+
+const struct knob *space_knob(const struct space *s, enum knob_id id); /* NULL when it is not in the space */
+int space_dim_index(const struct space *s, const char *name);          /* -1 when there is none */
+
+struct value space_value(const struct space *s, const struct point *p, size_t dim);
+json_t *space_point_json(const struct space *s, const struct point *p); /* {"batch_size": 32, …}, new reference */
+
+/* The number of a hyperparameter whose name begins with "batch", NAN when there is none or it is no number. */
+double space_batch(const struct space *s, const struct point *p);
+
+/* 16 lower-case hex digits of an FNV-1a 64 hash over the space as written (dims, knobs, their values, in order). */
+void space_hash(const struct space *s, char out[17]);
+
+#endif

@@ -1,0 +1,201 @@
+/* Points at random, each at most once where they can be counted.
+ *
+ * Three kinds of space: (1) an infinite one (or of more than 2^64 points): drawn dimension by dimension, a repeat is out of
+ * the question. (2) finite and even: the points in a shuffled order that is computed, not stored. (3) finite with a log
+ * scale, where small numbers are to come more often: drawn, and drawn again when used; once that keeps failing, the rest
+ * comes in the shuffled order. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/rng.h"
+#include "search/search.h"
+
+/* The points used so far, by index: open addressing, slots hold index + 1 (0 is free), at most half full. */
+struct used {
+    uint64_t *slots;
+    size_t cap; /* a power of two, or 0 */
+    size_t n;
+};
+
+enum kind { DRAWN, SHUFFLED, DRAWN_ONCE };
+
+struct random {
+    const struct space *space;
+    enum kind kind;
+    uint64_t size;
+    uint64_t seed;
+    struct rng rng;
+    uint64_t next;     /* the id of the next proposal */
+    uint64_t shuffled; /* the next index of the shuffled order */
+    struct used used;  /* DRAWN_ONCE */
+    int epochs;
+};
+
+/* --- used points ---------------------------------------------------------------------------------------------------- */
+
+/* Where the index is, or would go. There is always a free slot. */
+static uint64_t *used_slot(const struct used *u, uint64_t index)
+{
+    size_t at = (size_t)rng_mix(index) & (u->cap - 1);
+    while (u->slots[at] && u->slots[at] != index + 1)
+        at = (at + 1) & (u->cap - 1);
+    return &u->slots[at];
+}
+
+static int used_make_room(struct used *u)
+{
+    if (2 * (u->n + 1) <= u->cap)
+        return 0;
+    struct used bigger = { .cap = u->cap ? 2 * u->cap : 64, .n = u->n };
+    bigger.slots = calloc(bigger.cap, sizeof *bigger.slots);
+    if (!bigger.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < u->cap; i++)
+        if (u->slots[i])
+            *used_slot(&bigger, u->slots[i] - 1) = u->slots[i];
+    free(u->slots);
+    *u = bigger;
+    return 0;
+}
+
+/* False when it was there already. */
+static bool used_add(struct used *u, uint64_t index)
+{
+    uint64_t *slot = used_slot(u, index);
+    if (*slot)
+        return false;
+    *slot = index + 1;
+    u->n++;
+    return true;
+}
+
+/* --- drawing -------------------------------------------------------------------------------------------------------- */
+
+static double clamp(double x, double min, double max)
+{
+    return x < min ? min : x > max ? max : x;
+}
+
+static double draw_between(struct rng *r, double min, double max, bool log_scale)
+{
+    double u = rng_unit(r);
+    double x = log_scale ? exp(log(min) * (1 - u) + log(max) * u) : min * (1 - u) + max * u;
+    return clamp(x, min, max); /* exp and the sum may round past the end */
+}
+
+static double draw(struct rng *r, const struct dim *d)
+{
+    switch (d->kind) {
+    case DIM_LIST:
+    case DIM_RANGE: return (double)rng_below(r, d->n);
+    case DIM_REAL: return draw_between(r, d->min, d->max, d->log);
+    case DIM_INTEGER: break;
+    }
+    if (d->log) /* up to max + 1, so that max has its share */
+        return clamp(floor(draw_between(r, d->min, d->max + 1, d->log)), d->min, d->max);
+    return space_dim_at(d, rng_below(r, space_dim_count(d)));
+}
+
+static struct point draw_point(struct random *st)
+{
+    struct point p = { 0 };
+    for (size_t i = 0; i < st->space->n_dims; i++)
+        p.x[i] = draw(&st->rng, &st->space->dims[i]);
+    return p;
+}
+
+/* The inverse of space_point_at(). */
+static uint64_t index_of(const struct space *sp, const struct point *p)
+{
+    uint64_t index = 0;
+    for (size_t i = 0; i < sp->n_dims; i++) {
+        const struct dim *d = &sp->dims[i];
+        int64_t first = d->kind == DIM_INTEGER ? (int64_t)d->min : 0;
+        index = index * space_dim_count(d) + (uint64_t)((int64_t)p->x[i] - first);
+    }
+    return index;
+}
+
+static struct point next_shuffled(struct random *st)
+{
+    return space_point_at(st->space, rng_shuffled(st->seed, st->size, st->shuffled++));
+}
+
+/* A point that was not used before; there is one. The shuffled order is gone through once over all calls. */
+static struct point draw_once(struct random *st)
+{
+    enum { PATIENCE = 32 };
+    for (int i = 0; i < PATIENCE; i++) {
+        struct point p = draw_point(st);
+        if (used_add(&st->used, index_of(st->space, &p)))
+            return p;
+    }
+    for (;;) {
+        struct point p = next_shuffled(st);
+        if (used_add(&st->used, index_of(st->space, &p)))
+            return p;
+    }
+}
+
+/* --- the row -------------------------------------------------------------------------------------------------------- */
+
+static enum kind kind_of(const struct space *sp, uint64_t size)
+{
+    if (size == UINT64_MAX)
+        return DRAWN;
+    for (size_t i = 0; i < sp->n_dims; i++)
+        if (sp->dims[i].log)
+            return DRAWN_ONCE;
+    return SHUFFLED;
+}
+
+static int random_init(void *state, const struct space *sp, const struct search_cfg *cfg, struct err *e)
+{
+    (void)e; /* random works on every space */
+    struct random *st = state;
+    *st = (struct random){ .space = sp, .size = space_size(sp), .seed = cfg->seed, .epochs = cfg->epochs };
+    st->kind = kind_of(sp, st->size);
+    st->rng = rng_seeded(cfg->seed);
+    return 0;
+}
+
+static int random_ask(void *state, struct proposal *out)
+{
+    struct random *st = state;
+    if (st->size != UINT64_MAX && st->next >= st->size)
+        return -ENODATA;
+    if (st->kind == DRAWN_ONCE && used_make_room(&st->used) < 0)
+        return -ENOMEM; /* before anything is drawn: asking again gives what this would have given */
+    struct proposal p = { .id = st->next, .epochs = st->epochs };
+    switch (st->kind) {
+    case DRAWN: p.point = draw_point(st); break;
+    case SHUFFLED: p.point = next_shuffled(st); break;
+    case DRAWN_ONCE: p.point = draw_once(st); break;
+    }
+    st->next++;
+    *out = p;
+    return 1;
+}
+
+static void random_tell(void *state, const struct told *t)
+{
+    (void)state; /* learns nothing: that is the point of it */
+    (void)t;
+}
+
+static void random_done(void *state)
+{
+    struct random *st = state;
+    free(st->used.slots);
+}
+
+const struct search_ops search_random = {
+    .name = "random",
+    .help = "points at random, none twice where they can be counted",
+    .state_size = sizeof(struct random),
+    .init = random_init,
+    .ask = random_ask,
+    .tell = random_tell,
+    .done = random_done,
+};

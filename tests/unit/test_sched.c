@@ -1,0 +1,297 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/own.h"
+#include "core/sched.h"
+#include "tests/fault.h"
+
+enum step { NOTHING, START, FINISH, FAIL, INFEASIBLE, ENVIRONMENT, INTERRUPT, ASKED_WAIT, ASKED_NONE, ADD };
+
+struct feed {
+    enum step step;
+    int trial;
+};
+
+struct preset {
+    int number;
+    enum trial_state state;
+    int failures;
+};
+
+static const struct {
+    const char *name;
+    int parallel, retries, max_trials;
+    struct preset have[4];
+    struct feed feed[8];
+    enum sched_verb want;
+    int want_trial; /* SCHED_START */
+} cases[] = {
+    { "an empty study asks the search", 1, 0, 0, { { 0 } }, { { 0 } }, SCHED_ASK, 0 },
+    { "a new trial is started", 1, 0, 0, { { 1, TRIAL_WAITING, 0 } }, { { 0 } }, SCHED_START, 1 },
+    { "a search that has no more ends the study", 1, 0, 0, { { 0 } }, { { ASKED_NONE, 0 } }, SCHED_END, 0 },
+    { "with every slot taken it waits", 1, 0, 0, { { 1, TRIAL_WAITING, 0 } }, { { START, 1 } }, SCHED_WAIT, 0 },
+    { "with a slot free it asks for more", 2, 0, 0, { { 1, TRIAL_WAITING, 0 } }, { { START, 1 } }, SCHED_ASK, 0 },
+    { "a running trial of an exhausted search is waited for",
+      2,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { ASKED_NONE, 0 } },
+      SCHED_WAIT,
+      0 },
+    { "a search that wants a report first is left alone",
+      2,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { ASKED_WAIT, 0 } },
+      SCHED_WAIT,
+      0 },
+    { "after a report it is asked again",
+      2,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { ASKED_WAIT, 0 }, { FINISH, 1 } },
+      SCHED_ASK,
+      0 },
+    { "a search that waits for nothing ends the study", 1, 0, 0, { { 0 } }, { { ASKED_WAIT, 0 } }, SCHED_END, 0 },
+    { "the lowest new trial comes first",
+      1,
+      0,
+      0,
+      { { 3, TRIAL_WAITING, 0 }, { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 0 } },
+      SCHED_START,
+      1 },
+    { "an interrupted trial comes before a new one",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_INTERRUPTED, 0 } },
+      { { 0 } },
+      SCHED_START,
+      2 },
+    { "a trial to be retried comes before a new one",
+      1,
+      1,
+      0,
+      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 1 } },
+      { { 0 } },
+      SCHED_START,
+      2 },
+    { "of those begun before, the lowest comes first",
+      1,
+      1,
+      0,
+      { { 4, TRIAL_WAITING, 1 }, { 3, TRIAL_INTERRUPTED, 0 } },
+      { { 0 } },
+      SCHED_START,
+      3 },
+    { "a failure is retried", 1, 1, 0, { { 1, TRIAL_WAITING, 0 } }, { { START, 1 }, { FAIL, 1 } }, SCHED_START, 1 },
+    { "a failure beyond the retries is final",
+      1,
+      1,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { FAIL, 1 }, { START, 1 }, { FAIL, 1 } },
+      SCHED_ASK,
+      0 },
+    { "failures of an earlier run count",
+      1,
+      1,
+      0,
+      { { 1, TRIAL_WAITING, 1 } },
+      { { START, 1 }, { FAIL, 1 } },
+      SCHED_ASK,
+      0 },
+    { "without retries the first failure is final",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { FAIL, 1 } },
+      SCHED_ASK,
+      0 },
+    { "an infeasible trial is not retried",
+      1,
+      9,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { INFEASIBLE, 1 } },
+      SCHED_ASK,
+      0 },
+    { "an interruption costs no retry",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { INTERRUPT, 1 }, { START, 1 }, { INTERRUPT, 1 } },
+      SCHED_START,
+      1 },
+    { "a broken environment stops the study",
+      1,
+      9,
+      0,
+      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { ENVIRONMENT, 1 } },
+      SCHED_END,
+      0 },
+    { "a stopping study waits for what runs",
+      2,
+      9,
+      0,
+      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { START, 1 }, { START, 2 }, { ENVIRONMENT, 1 } },
+      SCHED_WAIT,
+      0 },
+    { "max_trials ends the asking",
+      1,
+      0,
+      2,
+      { { 1, TRIAL_FINISHED, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { START, 2 }, { FINISH, 2 } },
+      SCHED_END,
+      0 },
+    { "below max_trials it asks", 1, 0, 2, { { 1, TRIAL_FINISHED, 0 } }, { { 0 } }, SCHED_ASK, 0 },
+    { "trials that exist run even beyond max_trials",
+      1,
+      0,
+      1,
+      { { 1, TRIAL_FINISHED, 0 }, { 2, TRIAL_INTERRUPTED, 0 } },
+      { { 0 } },
+      SCHED_START,
+      2 },
+    { "an added proposal is started", 1, 0, 0, { { 1, TRIAL_FINISHED, 0 } }, { { ADD, 2 } }, SCHED_START, 2 },
+    { "a trial found running counts as running", 1, 0, 0, { { 1, TRIAL_RUNNING, 0 } }, { { 0 } }, SCHED_WAIT, 0 },
+};
+
+static void feed_one(struct sched *s, struct feed f)
+{
+    switch (f.step) {
+    case NOTHING: break;
+    case START: sched_started(s, f.trial); break;
+    case FINISH: sched_ended(s, f.trial, OUTCOME_FINISHED); break;
+    case FAIL: sched_ended(s, f.trial, OUTCOME_FAILED); break;
+    case INFEASIBLE: sched_ended(s, f.trial, OUTCOME_INFEASIBLE); break;
+    case ENVIRONMENT: sched_ended(s, f.trial, OUTCOME_ENVIRONMENT); break;
+    case INTERRUPT: sched_ended(s, f.trial, OUTCOME_INTERRUPTED); break;
+    case ASKED_WAIT: sched_asked(s, 0); break;
+    case ASKED_NONE: sched_asked(s, -ENODATA); break;
+    case ADD:
+        sched_asked(s, 1);
+        assert_int_equal(sched_add(s, f.trial, TRIAL_WAITING, 0), 0);
+        break;
+    }
+}
+
+static void test_sched_decides(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct sched s = { .parallel = cases[i].parallel,
+                           .retries = cases[i].retries,
+                           .max_trials = cases[i].max_trials };
+        for (size_t k = 0; k < ARRAY_LEN(cases[i].have) && cases[i].have[k].number; k++)
+            assert_int_equal(sched_add(&s, cases[i].have[k].number, cases[i].have[k].state, cases[i].have[k].failures),
+                             0);
+        for (size_t k = 0; k < ARRAY_LEN(cases[i].feed); k++)
+            feed_one(&s, cases[i].feed[k]);
+        int trial = 0;
+        enum sched_verb got = sched_next(&s, &trial);
+        if (got != cases[i].want || trial != cases[i].want_trial)
+            fail_msg("%s: got verb %d trial %d, want %d and %d", cases[i].name, (int)got, trial, (int)cases[i].want,
+                     cases[i].want_trial);
+        sched_done(&s);
+    }
+}
+
+static void test_ended_tells_the_new_state(void **state)
+{
+    (void)state;
+    static const struct {
+        enum outcome outcome;
+        enum trial_state want;
+        size_t left;
+    } ends[] = {
+        { OUTCOME_FINISHED, TRIAL_FINISHED, 0 },       { OUTCOME_FAILED, TRIAL_WAITING, 1 },
+        { OUTCOME_INFEASIBLE, TRIAL_INFEASIBLE, 0 },   { OUTCOME_ENVIRONMENT, TRIAL_WAITING, 1 },
+        { OUTCOME_INTERRUPTED, TRIAL_INTERRUPTED, 1 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        struct sched s = { .parallel = 1, .retries = 1 };
+        assert_int_equal(sched_add(&s, 1, TRIAL_WAITING, 0), 0);
+        sched_started(&s, 1);
+        assert_int_equal(sched_running(&s), 1);
+        assert_int_equal(sched_ended(&s, 1, ends[i].outcome), ends[i].want);
+        assert_int_equal(s.n, ends[i].left);
+        assert_int_equal(s.made, 1);
+        assert_int_equal(sched_running(&s), 0);
+        sched_done(&s);
+    }
+}
+
+static void test_names_read_back(void **state)
+{
+    (void)state;
+    for (int i = TRIAL_WAITING; i <= TRIAL_INFEASIBLE; i++)
+        assert_int_equal(trial_state_parse(trial_state_name((enum trial_state)i)), i);
+    for (int i = OUTCOME_FINISHED; i <= OUTCOME_INTERRUPTED; i++)
+        assert_int_equal(outcome_parse(outcome_name((enum outcome)i)), i);
+    assert_int_equal(trial_state_parse("lost"), -EINVAL);
+    assert_int_equal(outcome_parse(""), -EINVAL);
+    assert_false(trial_state_is_final(TRIAL_INTERRUPTED));
+    assert_true(trial_state_is_final(TRIAL_INFEASIBLE));
+}
+
+static void test_many_trials_stay_sorted(void **state)
+{
+    (void)state;
+    struct sched s = { .parallel = 1 };
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(sched_add(&s, 1 + i * 37 % 100, TRIAL_WAITING, 0), 0);
+    for (int i = 1; i <= 100; i++) {
+        int trial = 0;
+        assert_int_equal(sched_next(&s, &trial), SCHED_START);
+        assert_int_equal(trial, i);
+        sched_started(&s, trial);
+        sched_ended(&s, trial, OUTCOME_FINISHED);
+    }
+    sched_done(&s);
+    sched_done(&s);
+    sched_done(NULL);
+}
+
+static void test_add_changes_nothing_when_memory_is_out(void **state)
+{
+    (void)state;
+    struct sched s = { .parallel = 1 };
+    int rc = -ENOMEM;
+    for (unsigned nth = 1; rc < 0; nth++) {
+        assert_true(nth < 8);
+        fault_arm(FAULT_ALLOC, nth);
+        rc = sched_add(&s, 1, TRIAL_WAITING, 0);
+        fault_disarm();
+        assert_int_equal(s.n, rc == 0);
+        assert_int_equal(s.made, rc == 0);
+    }
+    sched_done(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sched_decides),
+        cmocka_unit_test(test_ended_tells_the_new_state),
+        cmocka_unit_test(test_names_read_back),
+        cmocka_unit_test(test_many_trials_stay_sorted),
+        cmocka_unit_test(test_add_changes_nothing_when_memory_is_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
