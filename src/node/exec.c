@@ -1,0 +1,1087 @@
+#include "node/exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/failpoint.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "base/proc.h"
+
+enum {
+    EXIT_USAGE = 2,
+    EXIT_BUSY = 75,
+    CODE_NOT_FOUND = 127, /* as a shell has it */
+    CODE_TERMINATED = 128 + SIGTERM,
+
+    CHUNK = 64 << 10, /* what a pipe holds */
+    LONGEST_LINE = 64 << 10,
+    TICK_MS = 50,       /* between looks at leftovers, which need not be our children */
+    RETRY_MS = 1000,    /* a full disk is tried again this often */
+    LEFTOVER_MS = 2000, /* between TERM and KILL for what a step left behind */
+    GIVE_UP_MS = 5000,  /* after KILL: what stays is stuck in the kernel or not ours to kill */
+    FD_FIRST = 3,
+    FD_LOCK_IN_CHILD = 3,
+    FD_FAIL_IN_CHILD = 4,
+    FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
+    TAG_MAX = 64,
+};
+
+/* --- the command line ------------------------------------------------------------------------------------------- */
+
+const char exec_usage[] =
+    "  exec --dir DIR --attempt N --launch TAG --control FD [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]\n"
+    "       -- ARGC ARG… [ARGC ARG…]";
+
+struct step {
+    char **argv; /* NULL-terminated copy of pointers; owned */
+};
+
+struct options {
+    const char *dir, *launch;
+    uint64_t attempt, control, log_cap, grace_s;
+    const char **keep; /* owned, the texts are argv's */
+    size_t n_keep;
+    struct step *steps; /* owned */
+    size_t n_steps;
+};
+
+enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_KEEP };
+
+static const struct option_row {
+    const char *name;
+    enum option_kind kind;
+    bool required;
+    size_t field; /* offset in struct options; unused by OPTION_KEEP */
+    uint64_t min, max;
+} option_rows[] = {
+    { "--attempt", OPTION_NUMBER, true, offsetof(struct options, attempt), 1, INT32_MAX },
+    { "--control", OPTION_NUMBER, true, offsetof(struct options, control), FD_FIRST, 1 << 20 },
+    { "--dir", OPTION_TEXT, true, offsetof(struct options, dir), 0, 0 },
+    { "--grace", OPTION_NUMBER, false, offsetof(struct options, grace_s), 0, 86400 },
+    { "--keep", OPTION_KEEP, false, 0, 0, 0 },
+    { "--launch", OPTION_TEXT, true, offsetof(struct options, launch), 0, 0 },
+    { "--log-cap", OPTION_NUMBER, false, offsetof(struct options, log_cap), 0, INT64_MAX / 4 },
+};
+
+static void options_done(struct options *o)
+{
+    for (size_t i = 0; i < o->n_steps; i++)
+        free(o->steps[i].argv);
+    free(o->steps);
+    free(o->keep);
+}
+
+/* Digits only: strtoull alone would take signs, blanks and "0x". */
+static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 19 || text[digits] != '\0')
+        return false;
+    uint64_t value = strtoull(text, NULL, 10);
+    if (value < min || value > max)
+        return false;
+    *out = value;
+    return true;
+}
+
+static int set_option(struct options *o, const struct option_row *row, const char *value, struct err *e)
+{
+    char *field = (char *)o + row->field;
+    switch (row->kind) {
+    case OPTION_TEXT: memcpy(field, &value, sizeof value); return 0;
+    case OPTION_KEEP: o->keep[o->n_keep++] = value; return 0;
+    case OPTION_NUMBER: break;
+    }
+    uint64_t number = 0;
+    if (!parse_number(value, row->min, row->max, &number))
+        return err_set(e, -EINVAL, "'%s %s': not a number from %" PRIu64 " to %" PRIu64, row->name, value, row->min,
+                       row->max);
+    memcpy(field, &number, sizeof number);
+    return 0;
+}
+
+static const struct option_row *find_option(const char *name, size_t *index)
+{
+    for (size_t i = 0; i < ARRAY_LEN(option_rows); i++) {
+        *index = i;
+        if (strcmp(name, option_rows[i].name) == 0)
+            return &option_rows[i];
+    }
+    return NULL;
+}
+
+/* Reads up to the "--"; its index, or -EINVAL. */
+static int parse_options(struct options *o, int argc, char **argv, struct err *e)
+{
+    bool seen[ARRAY_LEN(option_rows)] = { false };
+    int i = 1;
+    for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
+        size_t index = 0;
+        const struct option_row *row = find_option(argv[i], &index);
+        if (!row)
+            return err_set(e, -EINVAL, "unknown option '%s'", argv[i]);
+        if (i + 1 == argc)
+            return err_set(e, -EINVAL, "'%s' needs a value", argv[i]);
+        int rc = set_option(o, row, argv[i + 1], e);
+        if (rc < 0)
+            return rc;
+        seen[index] = true;
+    }
+    for (size_t k = 0; k < ARRAY_LEN(option_rows); k++)
+        if (option_rows[k].required && !seen[k])
+            return err_set(e, -EINVAL, "'%s' is missing", option_rows[k].name);
+    return i < argc ? i : err_set(e, -EINVAL, "'--' and the steps are missing");
+}
+
+/* One counted list at argv[0…argc). How many words it takes, or an error. */
+static int parse_step(struct options *o, int argc, char **argv, struct err *e)
+{
+    uint64_t count = 0;
+    size_t number = o->n_steps + 1;
+    if (!parse_number(argv[0], 1, INT32_MAX, &count))
+        return err_set(e, -EINVAL, "step %zu: '%s' is not a count of arguments", number, argv[0]);
+    if (count > (uint64_t)argc - 1)
+        return err_set(e, -EINVAL, "step %zu: %" PRIu64 " arguments announced, %d there", number, count, argc - 1);
+    if (argv[1][0] == '\0')
+        return err_set(e, -EINVAL, "step %zu: the program's name is empty", number);
+    char **copy = calloc(count + 1, sizeof *copy);
+    if (!copy)
+        return err_sys(e, -ENOMEM, "step %zu", number);
+    memcpy(copy, argv + 1, count * sizeof *copy);
+    o->steps[o->n_steps++] = (struct step){ .argv = copy };
+    return (int)count + 1;
+}
+
+static int parse_steps(struct options *o, int argc, char **argv, struct err *e)
+{
+    int rc = 0;
+    for (int i = 0; i < argc; i += rc) {
+        rc = parse_step(o, argc - i, argv + i, e);
+        if (rc < 0)
+            return rc;
+    }
+    return o->n_steps ? 0 : err_set(e, -EINVAL, "no step after '--'");
+}
+
+static int check_options(const struct options *o, struct err *e)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t len = strspn(o->launch, allowed);
+    if (len == 0 || len > TAG_MAX || o->launch[len] != '\0')
+        return err_set(e, -EINVAL, "'--launch %s': not 1 to %d of A-Z a-z 0-9 _ -", o->launch, TAG_MAX);
+    if (fcntl((int)o->control, F_GETFD) < 0)
+        return err_sys(e, -errno, "'--control %" PRIu64 "'", o->control);
+    return 0;
+}
+
+static int parse(struct options *o, int argc, char **argv, struct err *e)
+{
+    *o = (struct options){ .log_cap = 256 << 20, .grace_s = 10 };
+    o->keep = calloc((size_t)argc + 1, sizeof *o->keep);
+    o->steps = calloc((size_t)argc + 1, sizeof *o->steps);
+    if (!o->keep || !o->steps)
+        return err_sys(e, -ENOMEM, "cannot read the command line");
+    int rc = parse_options(o, argc, argv, e);
+    if (rc >= 0)
+        rc = parse_steps(o, argc - rc - 1, argv + rc + 1, e);
+    return rc < 0 ? rc : check_options(o, e);
+}
+
+/* --- the log ---------------------------------------------------------------------------------------------------- */
+
+enum log_mode {
+    LOG_ALL,      /* below the cap: bytes as they come */
+    LOG_LINE_END, /* the cap was reached inside a line, which may still end */
+    LOG_KEPT,     /* whole lines with one of the texts, up to twice the cap */
+    LOG_FULL,     /* nothing of the application any more */
+};
+
+struct out_log {
+    int fd;
+    const struct options *o;
+    enum log_mode mode;
+    uint64_t taken;     /* bytes of the application that this attempt put into the log */
+    size_t overrun;     /* LOG_LINE_END: bytes beyond the cap */
+    bool inside_line;   /* what was put last did not end in a newline */
+    bool skipping;      /* LOG_KEPT: in a line too long to be kept */
+    struct buf line;    /* LOG_KEPT: the line as far as it has come */
+    struct buf pending; /* decided on, not in the file yet; while there are any, the pipe is not read: the next
+                            application line waits in the application, not here */
+    uint64_t lost;      /* bytes that could not be written, for a reason that waiting does not cure */
+    int lost_why;
+};
+
+static void log_done(struct out_log *g)
+{
+    if (g->fd >= 0)
+        (void)close(g->fd);
+    buf_done(&g->line);
+    buf_done(&g->pending);
+}
+
+static void log_put(struct out_log *g, const char *bytes, size_t len)
+{
+    if (len == 0)
+        return;
+    buf_put(&g->pending, bytes, len);
+    g->inside_line = bytes[len - 1] != '\n';
+}
+
+/* A line of our own, never inside one of the application's. */
+static void __attribute__((format(printf, 2, 3))) log_note(struct out_log *g, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a cut note is still a note */
+    va_end(ap);
+    if (g->inside_line)
+        log_put(g, "\n", 1);
+    buf_printf(&g->pending, "pipetune: %s\n", text);
+}
+
+static void log_start_keeping(struct out_log *g)
+{
+    AUTO_BUF struct buf texts = BUF_INIT;
+    for (size_t i = 0; i < g->o->n_keep; i++)
+        buf_printf(&texts, "%s'%s'", i ? ", " : "", g->o->keep[i]);
+    log_note(g, "log capped at %" PRIu64 " bytes: from here on only lines with %s are kept", g->o->log_cap,
+             g->o->n_keep ? buf_text(&texts) : "nothing");
+    g->mode = LOG_KEPT;
+}
+
+static bool log_wants(const struct out_log *g)
+{
+    for (size_t i = 0; i < g->o->n_keep; i++)
+        if (memmem(g->line.data, g->line.len, g->o->keep[i], strlen(g->o->keep[i])))
+            return true;
+    return false;
+}
+
+/* The line is whole: into the log or away with it. */
+static void log_end_line(struct out_log *g)
+{
+    if (!g->skipping && g->line.len && log_wants(g)) {
+        if (g->taken + g->line.len > 2 * g->o->log_cap) {
+            log_note(g, "log full at %" PRIu64 " bytes: nothing more is kept", g->taken);
+            g->mode = LOG_FULL;
+        } else {
+            g->taken += g->line.len;
+            log_put(g, g->line.data, g->line.len);
+        }
+    }
+    buf_clear(&g->line);
+    g->skipping = false;
+}
+
+static size_t upto_newline(const char *p, size_t len)
+{
+    const char *end = memchr(p, '\n', len);
+    return end ? (size_t)(end - p) + 1 : len;
+}
+
+static size_t log_take_all(struct out_log *g, const char *p, size_t len)
+{
+    uint64_t room = g->o->log_cap - g->taken;
+    size_t n = len < room ? len : (size_t)room;
+    log_put(g, p, n);
+    g->taken += n;
+    if (n < len && g->inside_line)
+        g->mode = LOG_LINE_END;
+    else if (n < len)
+        log_start_keeping(g);
+    return n;
+}
+
+static size_t log_take_line_end(struct out_log *g, const char *p, size_t len)
+{
+    size_t n = upto_newline(p, len);
+    if (g->overrun + n > LONGEST_LINE) {
+        log_start_keeping(g);
+        g->skipping = true; /* its rest is no whole line */
+        return 0;
+    }
+    log_put(g, p, n);
+    g->overrun += n;
+    if (p[n - 1] == '\n')
+        log_start_keeping(g);
+    return n;
+}
+
+static size_t log_take_kept(struct out_log *g, const char *p, size_t len)
+{
+    size_t n = upto_newline(p, len);
+    if (g->line.len + n > LONGEST_LINE)
+        g->skipping = true;
+    if (!g->skipping)
+        buf_put(&g->line, p, n);
+    if (p[n - 1] == '\n')
+        log_end_line(g);
+    return n;
+}
+
+/* Decides what becomes of these bytes of the application. */
+static void log_take(struct out_log *g, const char *p, size_t len)
+{
+    while (len > 0 && g->mode != LOG_FULL) {
+        size_t n = 0;
+        switch (g->mode) {
+        case LOG_ALL: n = log_take_all(g, p, len); break;
+        case LOG_LINE_END: n = log_take_line_end(g, p, len); break;
+        case LOG_KEPT: n = log_take_kept(g, p, len); break;
+        case LOG_FULL: break;
+        }
+        p += n;
+        len -= n;
+    }
+}
+
+/* No more output comes from this step: its last line may lack the newline. */
+static void log_take_end(struct out_log *g)
+{
+    if (g->mode == LOG_KEPT && g->line.len) {
+        if (!g->skipping)
+            buf_putc(&g->line, '\n');
+        log_end_line(g);
+    }
+    if (g->inside_line)
+        log_put(g, "\n", 1);
+    if (g->mode == LOG_LINE_END)
+        log_start_keeping(g);
+}
+
+static bool disk_may_recover(int rc)
+{
+    return rc == -ENOSPC || rc == -EDQUOT || rc == -EIO;
+}
+
+static void log_lose_pending(struct out_log *g, int why)
+{
+    g->lost += g->pending.len;
+    g->lost_why = why;
+    buf_clear(&g->pending);
+    g->inside_line = true; /* for all we know; the next note begins a line */
+}
+
+/* Writes what is pending; some of it stays so while the disk is full. */
+static void log_flush(struct out_log *g)
+{
+    size_t at = 0;
+    int rc = 0;
+    while (at < g->pending.len && rc == 0) {
+        ssize_t n = write(g->fd, g->pending.data + at, g->pending.len - at);
+        if (n >= 0)
+            at += (size_t)n; /* in part: the next call says why */
+        else if (errno != EINTR)
+            rc = -errno;
+    }
+    buf_shift(&g->pending, at);
+    if (g->pending.len == 0)
+        buf_clear(&g->pending); /* forgets that an append found no memory, if one did */
+    if (rc < 0 && !disk_may_recover(rc))
+        log_lose_pending(g, rc);
+}
+
+/* A log that ends inside a line would glue our attempt's first line to it. */
+static int log_end_last_line(int fd, off_t size)
+{
+    char last = '\n';
+    if (size > 0 && pread(fd, &last, 1, size - 1) < 0)
+        return -errno;
+    return last == '\n' ? 0 : io_write_all(fd, "\n", 1);
+}
+
+static int log_open(struct out_log *g, const struct options *o, struct err *e)
+{
+    AUTO_FREE char *path = io_join(o->dir, "log");
+    if (!path)
+        return err_sys(e, -ENOMEM, "cannot open the log in '%s'", o->dir);
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, -errno, "cannot open '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, -EINVAL, "cannot open '%s': not a plain file", path);
+    int rc = log_end_last_line(fd, st.st_size);
+    if (rc < 0)
+        return err_sys(e, rc, "cannot append to '%s'", path);
+    /* Room for the most that is ever held, now that failing is still cheap: a chunk, a kept line, our own notes. */
+    static const char zeros[4096];
+    for (size_t i = 0; i <= CHUNK + LONGEST_LINE; i += sizeof zeros)
+        buf_put(&g->pending, zeros, sizeof zeros);
+    for (size_t i = 0; i <= LONGEST_LINE; i += sizeof zeros)
+        buf_put(&g->line, zeros, sizeof zeros);
+    if (g->pending.failed || g->line.failed)
+        return err_sys(e, -ENOMEM, "cannot open '%s'", path);
+    buf_clear(&g->pending);
+    buf_clear(&g->line);
+    g->o = o;
+    g->fd = MOVE_FD(fd);
+    return 0;
+}
+
+static uint64_t log_size(const struct out_log *g)
+{
+    struct stat st;
+    return fstat(g->fd, &st) == 0 ? (uint64_t)st.st_size : 0; /* it cannot fail on an open plain file */
+}
+
+/* --- the launcher ----------------------------------------------------------------------------------------------- */
+
+struct launcher {
+    const struct options *o;
+    pid_t self;
+    char boot_id[PROC_BOOT_ID_SIZE];
+    uint64_t start_ticks;
+    char *pid_path;
+    int lock_fd, signal_fd, control_fd;
+    struct out_log log;
+
+    pid_t step;    /* 0: none runs */
+    int step_wait; /* as wait4 gave it, once step is 0 */
+    int pipe_fd;   /* its stdout and stderr; -1: none, or at its end */
+    int fail_fd;   /* an errno comes through it when the program could not be started */
+
+    bool childless; /* nothing is below us: a subreaper without children has no descendants */
+    bool reaped;    /* since it was last cleared */
+    bool told_to_end;
+    uint64_t kill_at_ms; /* told_to_end: when the grace is over */
+
+    const char *kind; /* how the last step ended, for DIR/exit */
+    int code;
+    double cpu_s;
+    long max_rss_kb;
+    size_t leftovers;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool grace_is_over(const struct launcher *l)
+{
+    return l->told_to_end && now_ms() >= l->kill_at_ms;
+}
+
+struct pids {
+    pid_t *v; /* owned */
+    size_t n;
+};
+
+/* Signals everything below us; how many there were. When /proc cannot be read the step itself is what we know. */
+static size_t signal_below(const struct launcher *l, int sig)
+{
+    struct pids p = { 0 };
+    if (proc_descendants(l->self, &p.v, &p.n) < 0 && l->step > 0)
+        (void)kill(l->step, sig); /* ours and not reaped: it is this process */
+    for (size_t i = 0; i < p.n; i++)
+        (void)kill(p.v[i], sig); /* gone meanwhile, or of another uid: the next pass sees */
+    free(p.v);
+    return p.n;
+}
+
+/* Tagged processes that are not below us: executors, which are a Worker's children. Unreadable lists are empty ones. */
+static size_t signal_tagged_elsewhere(const struct launcher *l, int sig)
+{
+    struct pids tagged = { 0 }, below = { 0 };
+    (void)proc_tagged(l->o->launch, &tagged.v, &tagged.n);
+    if (tagged.n)
+        (void)proc_descendants(l->self, &below.v, &below.n);
+    size_t n = 0;
+    for (size_t i = 0; i < tagged.n; i++) {
+        size_t k = 0;
+        while (k < below.n && below.v[k] != tagged.v[i])
+            k++;
+        if (k == below.n && kill(tagged.v[i], sig) == 0)
+            n++;
+    }
+    free(tagged.v);
+    free(below.v);
+    return n;
+}
+
+static void end_requested(struct launcher *l)
+{
+    if (l->told_to_end)
+        return;
+    l->told_to_end = true;
+    l->kill_at_ms = now_ms() + l->o->grace_s * 1000;
+    /* A TERM to the whole group has reached the application already. Who else got it cannot be told, so it is passed on in
+     * any case: twice is harmless, never is not. */
+    (void)signal_below(l, SIGTERM);
+}
+
+static void account(struct launcher *l, const struct rusage *u)
+{
+    l->cpu_s += (double)u->ru_utime.tv_sec + (double)u->ru_stime.tv_sec +
+                (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
+    if (u->ru_maxrss > l->max_rss_kb)
+        l->max_rss_kb = u->ru_maxrss;
+}
+
+static void reap(struct launcher *l)
+{
+    for (;;) {
+        struct rusage usage;
+        int how = 0;
+        pid_t pid = wait4(-1, &how, WNOHANG, &usage);
+        if (pid <= 0) {
+            l->childless = pid < 0 && errno == ECHILD;
+            return;
+        }
+        account(l, &usage); /* what it waited for itself is included, so nothing counts twice */
+        l->reaped = true;
+        if (pid == l->step) {
+            l->step = 0;
+            l->step_wait = how;
+        }
+    }
+}
+
+static void take_signals(struct launcher *l)
+{
+    struct signalfd_siginfo info;
+    while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGTERM)
+            end_requested(l);
+    reap(l); /* several SIGCHLD come as one */
+}
+
+/* One chunk from pipe to log. How many bytes, 0 at the end or when there are none now. */
+static size_t copy_chunk(struct launcher *l)
+{
+    static char chunk[CHUNK];
+    ssize_t n = read(l->pipe_fd, chunk, sizeof chunk);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0) {
+        (void)close(MOVE_FD(l->pipe_fd)); /* it would be readable for ever */
+        return 0;
+    }
+    log_take(&l->log, chunk, (size_t)n);
+    log_flush(&l->log);
+    return (size_t)n;
+}
+
+/* Waits for one thing to happen, at most timeout_ms (-1: no limit), and deals with it. */
+static void pump(struct launcher *l, int timeout_ms)
+{
+    bool stalled = l->log.pending.len > 0;
+    struct pollfd fds[] = {
+        { .fd = l->signal_fd, .events = POLLIN },
+        { .fd = stalled ? -1 : l->pipe_fd, .events = POLLIN },
+    };
+    if (stalled && (timeout_ms < 0 || timeout_ms > RETRY_MS))
+        timeout_ms = RETRY_MS;
+    (void)poll(fds, ARRAY_LEN(fds), timeout_ms); /* EINTR cannot be: all we handle is blocked */
+    if (fds[0].revents)
+        take_signals(l);
+    if (stalled)
+        log_flush(&l->log);
+    else if (fds[1].revents)
+        (void)copy_chunk(l);
+}
+
+static int ms_left(uint64_t until)
+{
+    uint64_t now = now_ms();
+    return now >= until ? 0 : until - now > INT32_MAX ? INT32_MAX : (int)(until - now);
+}
+
+/* --- one step --------------------------------------------------------------------------------------------------- */
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return false;
+    if (S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+        return true;
+    errno = EACCES;
+    return false;
+}
+
+/* Where `name` is, as a shell would find it; execvp() is no use, it gives what it cannot execute to /bin/sh. The caller
+ * frees; NULL and errno when there is none. */
+static char *find_program(const char *name)
+{
+    if (strchr(name, '/'))
+        return is_program(name) ? strdup(name) : NULL;
+    const char *dirs = getenv("PATH");
+    int why = ENOENT;
+    for (const char *d = dirs ? dirs : "/usr/bin:/bin"; d; d = strchr(d, ':') ? strchr(d, ':') + 1 : NULL) {
+        int len = (int)strcspn(d, ":");
+        char *path = NULL;
+        if (asprintf(&path, "%.*s/%s", len ? len : 1, len ? d : ".", name) < 0)
+            return NULL;
+        if (is_program(path))
+            return path;
+        if (errno == EACCES)
+            why = EACCES;
+        free(path);
+    }
+    errno = why;
+    return NULL;
+}
+
+static void default_signals(void)
+{
+    struct sigaction standard = { .sa_handler = SIG_DFL };
+    for (int sig = 1; sig < NSIG; sig++)
+        (void)sigaction(sig, &standard, NULL); /* KILL, STOP and libc's own refuse */
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Descriptors 0, 1, 2, the lock, and until exec the one that reports failure: nothing else. */
+static int child_descriptors(int lock_fd, int out_fd, int fail_fd)
+{
+    int in = open("/dev/null", O_RDONLY);
+    int parked_in = fcntl(in, F_DUPFD, FD_PARKED), parked_out = fcntl(out_fd, F_DUPFD, FD_PARKED);
+    int parked_lock = fcntl(lock_fd, F_DUPFD, FD_PARKED), parked_fail = fcntl(fail_fd, F_DUPFD, FD_PARKED);
+    if (in < 0 || parked_in < 0 || parked_out < 0 || parked_lock < 0 || parked_fail < 0)
+        return -1;
+    if (dup2(parked_in, STDIN_FILENO) < 0 || dup2(parked_out, STDOUT_FILENO) < 0 ||
+        dup2(parked_out, STDERR_FILENO) < 0 || dup2(parked_lock, FD_LOCK_IN_CHILD) < 0 ||
+        dup3(parked_fail, FD_FAIL_IN_CHILD, O_CLOEXEC) < 0)
+        return -1;
+    return close_range(FD_FAIL_IN_CHILD + 1, ~0U, 0);
+}
+
+static void __attribute__((noreturn))
+child(const struct launcher *l, const char *path, char **argv, int out_fd, int fail_fd)
+{
+    /* A launcher killed outright takes its step along. If it died before this call, we have another parent by now. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != l->self)
+        _exit(CODE_NOT_FOUND);
+    int report = fail_fd;
+    if (child_descriptors(l->lock_fd, out_fd, fail_fd) == 0) {
+        report = FD_FAIL_IN_CHILD;
+        default_signals();
+        (void)execv(path, argv);
+    }
+    int why = errno;
+    (void)io_write_all(report, &why, sizeof why); /* the exit code says it less well */
+    _exit(CODE_NOT_FOUND);
+}
+
+struct pipe_ends {
+    int from, to;
+};
+
+static int pipe_open(struct pipe_ends *out)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -errno;
+    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) { /* our end only: the application gets an ordinary pipe */
+        int rc = -errno;
+        (void)close(fds[0]), (void)close(fds[1]);
+        return rc;
+    }
+    *out = (struct pipe_ends){ .from = fds[0], .to = fds[1] };
+    return 0;
+}
+
+/* 0 and l->step, l->pipe_fd, l->fail_fd are set; or -errno and nothing runs. */
+static int spawn(struct launcher *l, char **argv)
+{
+    AUTO_FREE char *path = find_program(argv[0]);
+    if (!path)
+        return -errno;
+    struct pipe_ends out = { -1, -1 }, fail = { -1, -1 };
+    int rc = pipe_open(&out);
+    if (rc == 0)
+        rc = pipe_open(&fail);
+    AUTO_CLOSE int out_from = out.from, out_to = out.to, fail_from = fail.from, fail_to = fail.to;
+    if (rc < 0)
+        return rc;
+    pid_t pid = fork();
+    if (pid < 0)
+        return -errno;
+    if (pid == 0)
+        child(l, path, argv, out_to, fail_to);
+    l->step = pid;
+    l->pipe_fd = MOVE_FD(out_from);
+    l->fail_fd = MOVE_FD(fail_from);
+    return 0;
+}
+
+static void not_started(struct launcher *l, const char *program, int why)
+{
+    log_note(&l->log, "cannot start '%s': %s", program, strerror(why));
+    log_flush(&l->log);
+    l->kind = "not-started";
+    l->code = CODE_NOT_FOUND;
+}
+
+static void wait_for_step(struct launcher *l)
+{
+    while (l->step > 0) {
+        if (grace_is_over(l))
+            (void)signal_below(l, SIGKILL);
+        pump(l, !l->told_to_end ? -1 : grace_is_over(l) ? RETRY_MS : ms_left(l->kill_at_ms));
+    }
+}
+
+/* Returns early when a child has ended, so that a step without leftovers costs no tick. */
+static void pump_tick(struct launcher *l)
+{
+    uint64_t until = now_ms() + TICK_MS;
+    l->reaped = false;
+    while (!l->reaped && ms_left(until) > 0)
+        pump(l, ms_left(until));
+}
+
+/* Ends what the step left behind: TERM, then KILL; reaped by us, as everything below us is in the end. */
+static void end_leftovers(struct launcher *l)
+{
+    uint64_t kill_at = now_ms() + LEFTOVER_MS, give_up = kill_at + GIVE_UP_MS;
+    for (int sig = SIGTERM;; sig = 0) {
+        if (grace_is_over(l) || now_ms() >= kill_at)
+            sig = SIGKILL; /* each time round: what was born meanwhile too */
+        reap(l);
+        size_t n = signal_tagged_elsewhere(l, sig);
+        if (!l->childless)
+            n += signal_below(l, sig);
+        if (n == 0 && l->childless)
+            return;
+        if (n > l->leftovers)
+            l->leftovers = n;
+        if (now_ms() >= give_up) {
+            log_note(&l->log, "%zu processes of this attempt do not end", n);
+            return;
+        }
+        pump_tick(l);
+    }
+}
+
+/* Lets the log have everything that was decided on, or gives it up when the time is over. */
+static void settle_log(struct launcher *l)
+{
+    log_flush(&l->log);
+    while (l->log.pending.len > 0 && !grace_is_over(l))
+        pump(l, RETRY_MS);
+    if (l->log.pending.len > 0)
+        log_lose_pending(&l->log, -ENOSPC);
+}
+
+/* Takes what is still in the pipe. Someone we could not end may hold it open and go on writing, so it is what is there
+ * now, not up to the end of file. */
+static void drain(struct launcher *l)
+{
+    int left = 0;
+    if (l->pipe_fd < 0 || ioctl(l->pipe_fd, FIONREAD, &left) < 0)
+        return;
+    while (left > 0 && l->pipe_fd >= 0) {
+        settle_log(l);
+        size_t n = copy_chunk(l);
+        if (n == 0)
+            return;
+        left -= (int)n;
+    }
+}
+
+static void how_it_ended(struct launcher *l, const char *program)
+{
+    int why = 0;
+    if (read(l->fail_fd, &why, sizeof why) == (ssize_t)sizeof why) {
+        not_started(l, program, why);
+    } else if (WIFSIGNALED(l->step_wait)) {
+        l->kind = "signalled";
+        l->code = 128 + WTERMSIG(l->step_wait);
+    } else {
+        l->kind = "exited";
+        l->code = WEXITSTATUS(l->step_wait);
+    }
+}
+
+static void run_step(struct launcher *l, char **argv)
+{
+    int rc = spawn(l, argv);
+    if (rc < 0) {
+        not_started(l, argv[0], -rc);
+        return;
+    }
+    failpoint("node-started");
+    wait_for_step(l);
+    size_t before = l->leftovers;
+    l->leftovers = 0;
+    end_leftovers(l);
+    l->leftovers += before;
+    drain(l);
+    log_take_end(&l->log);
+    how_it_ended(l, argv[0]);
+    settle_log(l);
+    own_close(&l->pipe_fd);
+    own_close(&l->fail_fd);
+    l->pipe_fd = l->fail_fd = -1;
+}
+
+static void run_steps(struct launcher *l)
+{
+    for (size_t i = 0; i < l->o->n_steps; i++) {
+        take_signals(l);
+        if (l->told_to_end) {
+            l->kind = "not-started";
+            l->code = CODE_TERMINATED;
+            return;
+        }
+        run_step(l, l->o->steps[i].argv);
+        if (l->code != 0)
+            return;
+    }
+}
+
+/* --- before and after the steps ---------------------------------------------------------------------------------- */
+
+/* Whatever our parent ignored or blocked, TERM and CHLD must come through the descriptor. */
+static int open_signals(struct launcher *l, struct err *e)
+{
+    static const int ignored[] = { SIGHUP, SIGINT, SIGPIPE, SIGXFSZ };
+    default_signals();
+    for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+        (void)signal(ignored[i], SIG_IGN);
+    sigset_t ours;
+    (void)sigemptyset(&ours);
+    (void)sigaddset(&ours, SIGTERM);
+    (void)sigaddset(&ours, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &ours, NULL);
+    l->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return l->signal_fd < 0 ? err_sys(e, -errno, "cannot receive signals") : 0;
+}
+
+static int lead_session(struct err *e)
+{
+    if (setsid() < 0 && getsid(0) != getpid())
+        return err_sys(e, -errno, "cannot start a session of its own");
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return err_sys(e, -errno, "cannot become subreaper");
+    return 0;
+}
+
+static int take_lock(struct launcher *l, struct err *e)
+{
+    AUTO_FREE char *path = io_join(l->o->dir, "lock");
+    if (!path)
+        return err_sys(e, -ENOMEM, "cannot lock '%s'", l->o->dir);
+    l->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* the child dups it without the flag */
+    if (l->lock_fd < 0)
+        return err_sys(e, -errno, "cannot open '%s'", path);
+    if (flock(l->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, -errno, "cannot lock '%s'", path);
+}
+
+static int write_pid(struct launcher *l, struct err *e)
+{
+    int rc = proc_boot_id(l->boot_id);
+    if (rc == 0)
+        rc = proc_start_ticks(l->self, &l->start_ticks);
+    if (rc < 0)
+        return err_sys(e, rc, "cannot read /proc");
+    l->pid_path = io_join(l->o->dir, "pid");
+    AUTO_FREE char *text = NULL;
+    if (!l->pid_path || asprintf(&text, "%s %ld %" PRIu64 " %" PRIu64 " %s\n", l->boot_id, (long)l->self,
+                                 l->start_ticks, l->o->attempt, l->o->launch) < 0) {
+        text = NULL;
+        return err_sys(e, -ENOMEM, "cannot write the pid file");
+    }
+    return io_write_atomic(l->pid_path, text, strlen(text), 0666, e);
+}
+
+static void remove_pid(const struct launcher *l)
+{
+    if (l->pid_path)
+        (void)unlink(l->pid_path); /* a stale one names a process that is not: readers check */
+}
+
+static int prepare(struct launcher *l, struct err *e)
+{
+    int rc = lead_session(e);
+    if (rc == 0)
+        rc = open_signals(l, e);
+    if (rc == 0)
+        rc = take_lock(l, e);
+    if (rc < 0)
+        return rc;
+    failpoint("node-locked");
+    if (setenv("PIPETUNE_LAUNCH", l->o->launch, 1) < 0)
+        return err_sys(e, -errno, "cannot set PIPETUNE_LAUNCH");
+    rc = log_open(&l->log, l->o, e);
+    return rc < 0 ? rc : write_pid(l, e);
+}
+
+/* A driver that died meanwhile is seen at the next read. */
+static void __attribute__((format(printf, 2, 3))) say(const struct launcher *l, const char *fmt, ...)
+{
+    char line[1200];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    if (n >= (int)sizeof line) {
+        n = (int)sizeof line - 1;
+        line[n - 1] = '\n';
+    }
+    (void)io_write_all(l->control_fd, line, (size_t)n);
+}
+
+static bool told_to_go(struct launcher *l)
+{
+    struct pollfd fds[] = {
+        { .fd = l->control_fd, .events = POLLIN },
+        { .fd = l->signal_fd, .events = POLLIN },
+    };
+    for (;;) {
+        if (poll(fds, ARRAY_LEN(fds), -1) < 0 && errno != EINTR)
+            return false;
+        if (fds[1].revents)
+            take_signals(l);
+        if (l->told_to_end)
+            return false;
+        if (!fds[0].revents)
+            continue;
+        char byte = 0;
+        ssize_t n = read(l->control_fd, &byte, 1);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        return n == 1 && byte == 'g';
+    }
+}
+
+/* Whoever started us may wait for the end of its pipes: from now on we hold none of them. */
+static void let_go_of_parent(struct launcher *l)
+{
+    (void)close(MOVE_FD(l->control_fd));
+    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        (void)dup2(null, fd);
+}
+
+static int write_exit(struct launcher *l)
+{
+    AUTO_FREE char *path = io_join(l->o->dir, "exit");
+    AUTO_FREE char *text = NULL;
+    if (!path || asprintf(&text,
+                          "attempt=%" PRIu64 " launch=%s kind=%s code=%d log_end=%" PRIu64
+                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu\n",
+                          l->o->attempt, l->o->launch, l->kind, l->code, log_size(&l->log), l->cpu_s, l->max_rss_kb,
+                          l->leftovers) < 0) {
+        text = NULL;
+        return -ENOMEM;
+    }
+    for (;;) {
+        int rc = io_write_atomic(path, text, strlen(text), 0666, NULL);
+        if (!disk_may_recover(rc) || grace_is_over(l))
+            return rc;
+        uint64_t until = now_ms() + RETRY_MS;
+        while (ms_left(until) > 0 && !grace_is_over(l))
+            pump(l, ms_left(until));
+    }
+}
+
+static int finish(struct launcher *l)
+{
+    if (l->log.lost > 0) {
+        log_note(&l->log, "%" PRIu64 " bytes of output were lost: %s", l->log.lost, strerror(-l->log.lost_why));
+        log_flush(&l->log); /* the last try */
+    }
+    failpoint("node-exited");
+    if (write_exit(l) < 0)
+        return EXIT_FAILURE; /* the pid file stays: an attempt whose end nobody wrote down */
+    failpoint("node-exit-written");
+    remove_pid(l);
+    return EXIT_SUCCESS;
+}
+
+static int launch(struct launcher *l)
+{
+    struct err e = { 0 };
+    int rc = prepare(l, &e);
+    if (rc == -EBUSY) {
+        say(l, "busy\n");
+        return EXIT_BUSY;
+    }
+    if (rc < 0) {
+        remove_pid(l); /* it may be there although syncing it failed */
+        say(l, "error %s\n", e.text);
+        return EXIT_FAILURE;
+    }
+    say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "\n", l->boot_id, (long)l->self, l->start_ticks, log_size(&l->log));
+    failpoint("node-ready");
+    if (!told_to_go(l)) {
+        remove_pid(l);
+        return EXIT_SUCCESS;
+    }
+    failpoint("node-go");
+    let_go_of_parent(l);
+    run_steps(l);
+    return finish(l);
+}
+
+/* Nothing of our parent's but the control descriptor; and 0, 1, 2 are there, so that no file of ours becomes one of them. */
+static void own_descriptors(int control)
+{
+    if (control > FD_FIRST)
+        (void)close_range(FD_FIRST, (unsigned)control - 1, 0);
+    (void)close_range((unsigned)control + 1, ~0U, 0);
+    int fd = 0;
+    while (fd >= 0 && fd < FD_FIRST)
+        fd = open("/dev/null", O_RDWR);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+int exec_run(int argc, char **argv)
+{
+    struct options o;
+    struct err e = { 0 };
+    int code = EXIT_USAGE;
+    if (parse(&o, argc, argv, &e) < 0) {
+        fprintf(stderr, "pipetune-node exec: %s: see 'pipetune-node help'\n", e.text);
+    } else {
+        own_descriptors((int)o.control);
+        struct launcher l = { .o = &o,
+                              .self = getpid(),
+                              .lock_fd = -1,
+                              .signal_fd = -1,
+                              .control_fd = (int)o.control,
+                              .log.fd = -1,
+                              .pipe_fd = -1,
+                              .fail_fd = -1,
+                              .kind = "not-started" };
+        code = launch(&l);
+        log_done(&l.log);
+        free(l.pid_path);
+    }
+    options_done(&o);
+    return code;
+}

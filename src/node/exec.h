@@ -1,0 +1,34 @@
+/* `pipetune-node exec`: starts one attempt of a trial, watches it to its end, and says how it ended. It needs its parent
+ * only until the go byte; from there on the driver may die, come back, and read what is in the folder.
+ *
+ *   exec --dir DIR --attempt N --launch TAG --control FD [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]
+ *        -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
+ *
+ * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
+ *
+ * FD is one end of a socketpair. On it the launcher says one line, and waits for one byte after the last of these:
+ *
+ *   busy                                      someone holds DIR/lock            exit 75
+ *   error TEXT                                nothing was started               exit 1
+ *   ready BOOT_ID PID START_TICKS LOG_SIZE    'g' starts the steps; any other byte, end of file or TERM:
+ *                                             DIR/pid is removed, nothing was started, exit 0
+ *
+ * DIR/lock  flock'ed for the launcher's whole life, and the step's (its fd 3): free = nothing of the attempt runs
+ * DIR/pid   BOOT_ID PID START_TICKS ATTEMPT TAG\n          from before `ready` to after `exit` is written
+ * DIR/log   what the steps wrote to stdout and stderr, appended; our own lines begin with "pipetune: "
+ * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N\n
+ *           code is as a shell has it: 128 + signal when signalled, 127 when the program could not be started, and 143
+ *           (not-started) when TERM came before a step. log_end is the size of DIR/log. cpu_s and max_rss_kb are over all
+ *           processes that ended below the launcher.
+ *
+ * SIGTERM to the launcher is passed on to everything below it; what is left after the grace gets SIGKILL. Whoever sends it
+ * waits longer than the grace before killing the launcher itself: that loses `exit`. */
+#ifndef NODE_EXEC_H
+#define NODE_EXEC_H
+
+extern const char exec_usage[];
+
+/* argv[0] is "exec". The exit code: 0 done (or told not to go), 1 an error, 2 wrong usage, 75 busy. */
+int exec_run(int argc, char **argv);
+
+#endif
