@@ -1,0 +1,455 @@
+#include "store/schema.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+
+/* Small columns stand before the long texts, so that a look at them reads no overflow pages. The names of trial states and
+ * outcomes in here are those of core/sched.h. */
+static const char schema_1[] =
+    "CREATE TABLE studies("
+    " id INTEGER PRIMARY KEY,"
+    " name TEXT NOT NULL UNIQUE,"
+    " state TEXT NOT NULL,"
+    " maximise INTEGER NOT NULL,"
+    " seed INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER NOT NULL,"
+    " space_hash TEXT,"
+    " config TEXT NOT NULL,"
+    " provenance TEXT"
+    ") STRICT;"
+
+    "CREATE TABLE trials("
+    " id INTEGER PRIMARY KEY,"
+    " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+    " number INTEGER NOT NULL,"
+    " proposal INTEGER NOT NULL," /* 64 bits without sign, kept in two's complement */
+    " ask_seq INTEGER NOT NULL,"
+    " state TEXT NOT NULL,"
+    " epochs INTEGER NOT NULL,"
+    " slots INTEGER NOT NULL,"
+    " copy_of INTEGER NOT NULL,"
+    " accuracy REAL,"
+    " loss REAL,"
+    " metric REAL,"
+    " seconds REAL,"
+    " hyper TEXT NOT NULL,"
+    " requested TEXT,"
+    " effective TEXT,"
+    " reason TEXT,"
+    " UNIQUE(study, number)"
+    ") STRICT;"
+    /* All that `ls` sums up, so that it never reads the trials themselves. */
+    "CREATE INDEX trials_summary ON trials(study, state, metric, number, seconds);"
+    /* The newest ask is one seek, and no two asks share a place. */
+    "CREATE UNIQUE INDEX trials_ask ON trials(study, ask_seq);"
+    "CREATE INDEX trials_twin ON trials(study, hyper, effective, epochs) WHERE state = 'finished';"
+
+    "CREATE TABLE attempts("
+    " id INTEGER PRIMARY KEY,"
+    " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+    " number INTEGER NOT NULL,"
+    " state TEXT NOT NULL,"
+    " outcome TEXT,"
+    " pid INTEGER NOT NULL,"
+    " start_ticks INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER NOT NULL,"
+    " log_offset INTEGER NOT NULL,"
+    " exit_code INTEGER NOT NULL,"
+    " first_epoch INTEGER NOT NULL,"
+    " launch TEXT,"
+    " boot_id TEXT,"
+    " app_id TEXT,"
+    " cause TEXT,"
+    " resumed_from TEXT,"
+    " argv TEXT,"
+    " UNIQUE(trial, number)"
+    ") STRICT;"
+
+    "CREATE TABLE epochs("
+    " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+    " epoch INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL,"
+    " accuracy REAL,"
+    " loss REAL,"
+    " metric REAL,"
+    " seconds REAL,"
+    " records REAL,"
+    " iterations INTEGER NOT NULL,"
+    " learning_rate REAL,"
+    " end_ms INTEGER NOT NULL,"
+    " PRIMARY KEY(trial, epoch)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE tells("
+    " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+    " seq INTEGER NOT NULL,"
+    " proposal INTEGER NOT NULL,"
+    " epoch INTEGER NOT NULL,"
+    " value REAL,"
+    " done INTEGER NOT NULL,"
+    " PRIMARY KEY(study, seq)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE decisions("
+    " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+    " seq INTEGER NOT NULL,"
+    " trial INTEGER NOT NULL,"
+    " t_s REAL,"
+    " kind TEXT NOT NULL,"
+    " setting TEXT,"
+    " reason TEXT,"
+    " PRIMARY KEY(study, seq)"
+    ") STRICT, WITHOUT ROWID;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1 };
+
+int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
+{
+    int rc = SQLITE_OK;
+    for (int v = from; v < to && rc == SQLITE_OK; v++)
+        rc = sqlite3_exec(db, steps[v], NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    AUTO_BUF struct buf stamp = BUF_INIT;
+    buf_printf(&stamp, "PRAGMA application_id=%d; PRAGMA user_version=%d;", STORE_APPLICATION_ID, to);
+    return stamp.failed ? SQLITE_NOMEM : sqlite3_exec(db, stamp.data, NULL, NULL, NULL);
+}
+
+/* --- columns and fields --- */
+/* The field's type picks the kind, so the two cannot disagree. */
+#define KIND_OF(row, field)                                                                                            \
+    _Generic(((struct row *)0)->field,                                                                                 \
+        int: COL_INT,                                                                                                  \
+        int64_t: COL_I64,                                                                                              \
+        uint64_t: COL_U64,                                                                                             \
+        bool: COL_BOOL,                                                                                                \
+        double: COL_REAL,                                                                                              \
+        char *: COL_TEXT,                                                                                              \
+        const char *: COL_TEXT)
+#define COL_AS(row, sql, field, use)                                                                                   \
+    {                                                                                                                  \
+        sql, KIND_OF(row, field), use, offsetof(struct row, field)                                                     \
+    }
+#define COL(row, field, use) COL_AS(row, #field, field, use)
+#define TABLE(sql, columns)                                                                                            \
+    {                                                                                                                  \
+        .name = (sql), .cols = (columns), .n = (int)ARRAY_LEN(columns)                                                 \
+    }
+
+static const struct col study_cols[] = {
+    COL(store_study, id, COL_ROWID),       COL(store_study, name, COL_FIXED),
+    COL(store_study, state, COL_PLAIN),    COL(store_study, maximise, COL_FIXED),
+    COL(store_study, seed, COL_FIXED),     COL(store_study, created_ms, COL_FIXED),
+    COL(store_study, ended_ms, COL_PLAIN), COL(store_study, space_hash, COL_FIXED),
+    COL(store_study, config, COL_FIXED),   COL(store_study, provenance, COL_FIXED),
+};
+
+static const struct col trial_cols[] = {
+    COL(store_trial, id, COL_ROWID),
+    COL(store_trial, study, COL_FIXED),
+    COL(store_trial, number, COL_FIXED),
+    COL(store_trial, proposal, COL_FIXED),
+    COL(store_trial, ask_seq, COL_FIXED),
+    COL(store_trial, state, COL_PLAIN),
+    COL(store_trial, epochs, COL_PLAIN),
+    COL(store_trial, slots, COL_PLAIN),
+    COL(store_trial, copy_of, COL_PLAIN),
+    COL(store_trial, accuracy, COL_PLAIN),
+    COL(store_trial, loss, COL_PLAIN),
+    COL(store_trial, metric, COL_PLAIN),
+    COL(store_trial, seconds, COL_PLAIN),
+    COL(store_trial, hyper, COL_PLAIN),
+    COL(store_trial, requested, COL_PLAIN),
+    COL(store_trial, effective, COL_PLAIN),
+    COL(store_trial, reason, COL_PLAIN),
+    COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id)", attempts, COL_DERIVED),
+    COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id AND outcome = 'failed')", failures,
+           COL_DERIVED),
+};
+
+static const struct col attempt_cols[] = {
+    COL(store_attempt, id, COL_ROWID),           COL(store_attempt, trial, COL_FIXED),
+    COL(store_attempt, number, COL_FIXED),       COL(store_attempt, state, COL_PLAIN),
+    COL(store_attempt, outcome, COL_PLAIN),      COL(store_attempt, pid, COL_PLAIN),
+    COL(store_attempt, start_ticks, COL_PLAIN),  COL(store_attempt, started_ms, COL_PLAIN),
+    COL(store_attempt, ended_ms, COL_PLAIN),     COL(store_attempt, log_offset, COL_PLAIN),
+    COL(store_attempt, exit_code, COL_PLAIN),    COL(store_attempt, first_epoch, COL_PLAIN),
+    COL(store_attempt, launch, COL_PLAIN),       COL(store_attempt, boot_id, COL_PLAIN),
+    COL(store_attempt, app_id, COL_PLAIN),       COL(store_attempt, cause, COL_PLAIN),
+    COL(store_attempt, resumed_from, COL_PLAIN), COL(store_attempt, argv, COL_PLAIN),
+};
+
+static const struct col epoch_cols[] = {
+    COL(store_epoch, trial, COL_PLAIN),      COL(store_epoch, epoch, COL_PLAIN),
+    COL(store_epoch, attempt, COL_PLAIN),    COL(store_epoch, accuracy, COL_PLAIN),
+    COL(store_epoch, loss, COL_PLAIN),       COL(store_epoch, metric, COL_PLAIN),
+    COL(store_epoch, seconds, COL_PLAIN),    COL(store_epoch, records, COL_PLAIN),
+    COL(store_epoch, iterations, COL_PLAIN), COL(store_epoch, learning_rate, COL_PLAIN),
+    COL(store_epoch, end_ms, COL_PLAIN),
+};
+
+static const struct col tell_cols[] = {
+    COL(tell_row, study, COL_PLAIN),
+    COL_AS(tell_row, "seq", t.seq, COL_PLAIN),
+    COL_AS(tell_row, "proposal", t.proposal, COL_PLAIN),
+    COL_AS(tell_row, "epoch", t.epoch, COL_PLAIN),
+    COL_AS(tell_row, "value", t.value, COL_PLAIN),
+    COL_AS(tell_row, "done", t.done, COL_PLAIN),
+};
+
+static const struct col decision_cols[] = {
+    COL(decision_row, study, COL_PLAIN),
+    COL_AS(decision_row, "seq", d.seq, COL_PLAIN),
+    COL_AS(decision_row, "trial", d.trial, COL_PLAIN),
+    COL_AS(decision_row, "t_s", d.t_s, COL_PLAIN),
+    COL_AS(decision_row, "kind", d.kind, COL_PLAIN),
+    COL_AS(decision_row, "setting", d.setting, COL_PLAIN),
+    COL_AS(decision_row, "reason", d.reason, COL_PLAIN),
+};
+
+static const struct col summary_cols[] = {
+    COL(store_summary, name, COL_DERIVED),       COL(store_summary, state, COL_DERIVED),
+    COL(store_summary, trials, COL_DERIVED),     COL(store_summary, done, COL_DERIVED),
+    COL(store_summary, failed, COL_DERIVED),     COL(store_summary, seconds, COL_DERIVED),
+    COL(store_summary, created_ms, COL_DERIVED), COL(store_summary, ended_ms, COL_DERIVED),
+    COL(store_summary, best_trial, COL_DERIVED), COL(store_summary, best_accuracy, COL_DERIVED),
+};
+
+const struct table schema_studies = TABLE("studies", study_cols);
+const struct table schema_trials = TABLE("trials", trial_cols);
+const struct table schema_attempts = TABLE("attempts", attempt_cols);
+static const struct table epochs = TABLE("epochs", epoch_cols);
+static const struct table tells = TABLE("tells", tell_cols);
+static const struct table decisions = TABLE("decisions", decision_cols);
+static const struct table summaries = TABLE("", summary_cols);
+
+/* --- statements --- */
+/* The columns of summary_cols in their order. Every part of the inner query is answered by the index trials_summary alone; among
+ * equally good trials the lowest number is the best. */
+static const char list_sql[] =
+    "SELECT name, state, trials, done, failed, seconds, created_ms, ended_ms, coalesce(best, 0),"
+    " (SELECT accuracy FROM trials WHERE study = q.id AND number = q.best)"
+    " FROM (SELECT s.id, s.name, s.state, s.created_ms, s.ended_ms, count(t.study) AS trials,"
+    "  count(*) FILTER (WHERE t.state = 'finished') AS done,"
+    "  count(*) FILTER (WHERE t.state IN ('failed', 'infeasible')) AS failed,"
+    "  total(t.seconds) AS seconds,"
+    "  (SELECT min(b.number) FROM trials b INDEXED BY trials_summary"
+    "   WHERE b.study = s.id AND b.state = 'finished' AND b.metric ="
+    "    CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state = 'finished')"
+    "    ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state = 'finished') END) AS best"
+    "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
+    "  GROUP BY s.id ORDER BY s.id) q";
+
+enum verb { RAW, INSERT, REPLACE, UPDATE, SELECT };
+
+static const struct recipe {
+    enum verb verb;
+    const struct table *table;
+    const char *text; /* RAW: all of it; SELECT: what follows the table's name */
+} recipes[STMT_COUNT] = {
+    /* A writer takes its lock at the start: a deferred one could find the file changed when it comes to write. */
+    [STMT_BEGIN] = { RAW, NULL, "BEGIN IMMEDIATE" },
+    [STMT_COMMIT] = { RAW, NULL, "COMMIT" },
+    [STMT_STUDY_FIND] = { SELECT, &schema_studies, "WHERE name = ?1" },
+    [STMT_STUDY_ADD] = { INSERT, &schema_studies, NULL },
+    [STMT_STUDY_STATE] = { RAW, NULL, "UPDATE studies SET state = ?2, ended_ms = ?3 WHERE id = ?1" },
+    [STMT_LIST] = { RAW, &summaries, list_sql },
+    [STMT_TRIAL_ADD] = { INSERT, &schema_trials, NULL },
+    [STMT_TRIAL_UPDATE] = { UPDATE, &schema_trials, NULL },
+    [STMT_TRIALS] = { SELECT, &schema_trials, "WHERE study = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number" },
+    [STMT_TWIN] = { RAW, NULL,
+                    "SELECT min(number) FROM trials WHERE study = ?1 AND state = 'finished' AND hyper IS ?2"
+                    " AND effective IS ?3 AND epochs = ?4" },
+    [STMT_NEXT_SEQ] = { RAW, NULL,
+                        "SELECT 1 + max((SELECT coalesce(max(ask_seq), 0) FROM trials WHERE study = ?1),"
+                        " (SELECT coalesce(max(seq), 0) FROM tells WHERE study = ?1))" },
+    [STMT_ATTEMPT_ADD] = { INSERT, &schema_attempts, NULL },
+    [STMT_ATTEMPT_UPDATE] = { UPDATE, &schema_attempts, NULL },
+    [STMT_ATTEMPTS] = { SELECT, &schema_attempts, "WHERE trial = ?1 ORDER BY number" },
+    [STMT_NEXT_ATTEMPT] = { RAW, NULL, "SELECT 1 + coalesce(max(number), 0) FROM attempts WHERE trial = ?1" },
+    [STMT_EPOCH_PUT] = { REPLACE, &epochs, NULL },
+    [STMT_EPOCHS] = { SELECT, &epochs, "WHERE trial = ?1 ORDER BY epoch" },
+    [STMT_TELL_ADD] = { INSERT, &tells, NULL },
+    [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
+    [STMT_DECISION_ADD] = { INSERT, &decisions, NULL },
+    [STMT_DECISIONS] = { SELECT, &decisions, "WHERE study = ?1 AND (?2 = 0 OR trial = ?2) ORDER BY seq" },
+    [STMT_NEXT_DECISION] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM decisions WHERE study = ?1" },
+};
+
+const struct table *schema_table(enum stmt_id id)
+{
+    return recipes[id].table;
+}
+
+/* Whether the statement names this column; parameter i + 1 always belongs to column i. */
+static bool names_col(enum verb verb, const struct col *c)
+{
+    switch (verb) {
+    case INSERT:
+    case REPLACE: return !(c->use & (COL_ROWID | COL_DERIVED));
+    case UPDATE: return !(c->use & (COL_ROWID | COL_DERIVED | COL_FIXED));
+    case RAW:
+    case SELECT: break;
+    }
+    return true;
+}
+
+/* Each column that the statement names, by `put`, with commas between. */
+static void put_cols(struct buf *out, const struct recipe *r, void (*put)(struct buf *, const struct col *, int))
+{
+    const char *sep = "";
+    for (int i = 0; i < r->table->n; i++) {
+        if (!names_col(r->verb, &r->table->cols[i]))
+            continue;
+        buf_puts(out, sep);
+        put(out, &r->table->cols[i], i + 1);
+        sep = ", ";
+    }
+}
+
+static void put_name(struct buf *out, const struct col *c, int param)
+{
+    (void)param;
+    buf_puts(out, c->name);
+}
+
+static void put_param(struct buf *out, const struct col *c, int param)
+{
+    (void)c;
+    buf_printf(out, "?%d", param);
+}
+
+static void put_set(struct buf *out, const struct col *c, int param)
+{
+    buf_printf(out, "%s = ?%d", c->name, param);
+}
+
+static void put_insert(struct buf *out, const struct recipe *r)
+{
+    buf_printf(out, "%s INTO %s(", r->verb == REPLACE ? "REPLACE" : "INSERT", r->table->name);
+    put_cols(out, r, put_name);
+    buf_puts(out, ") VALUES(");
+    put_cols(out, r, put_param);
+    buf_puts(out, ")");
+}
+
+void schema_sql(struct buf *out, enum stmt_id id)
+{
+    const struct recipe *r = &recipes[id];
+    switch (r->verb) {
+    case RAW: buf_puts(out, r->text); break;
+    case INSERT:
+    case REPLACE: put_insert(out, r); break;
+    case UPDATE:
+        buf_printf(out, "UPDATE %s SET ", r->table->name);
+        put_cols(out, r, put_set);
+        buf_puts(out, " WHERE id = ?1");
+        break;
+    case SELECT:
+        buf_puts(out, "SELECT ");
+        put_cols(out, r, put_name);
+        buf_printf(out, " FROM %s %s", r->table->name, r->text);
+        break;
+    }
+}
+
+/* --- between rows and statements --- */
+static int bind_field(sqlite3_stmt *st, int param, const struct col *c, const char *p)
+{
+    switch (c->kind) {
+    case COL_INT: return sqlite3_bind_int(st, param, *(const int *)(const void *)p);
+    case COL_I64: return sqlite3_bind_int64(st, param, *(const int64_t *)(const void *)p);
+    case COL_U64: return sqlite3_bind_int64(st, param, (int64_t)(*(const uint64_t *)(const void *)p));
+    case COL_BOOL: return sqlite3_bind_int(st, param, *(const bool *)(const void *)p);
+    case COL_REAL: return sqlite3_bind_double(st, param, *(const double *)(const void *)p); /* NAN becomes NULL */
+    case COL_TEXT: return sqlite3_bind_text(st, param, *(const char *const *)(const void *)p, -1, SQLITE_STATIC);
+    }
+    return SQLITE_MISUSE;
+}
+
+int schema_bind(sqlite3_stmt *st, enum stmt_id id, const void *row)
+{
+    const struct recipe *r = &recipes[id];
+    int rc = SQLITE_OK;
+    for (int i = 0; i < r->table->n && rc == SQLITE_OK; i++) {
+        const struct col *c = &r->table->cols[i];
+        if (names_col(r->verb, c) || (r->verb == UPDATE && c->use == COL_ROWID))
+            rc = bind_field(st, i + 1, c, (const char *)row + c->offset);
+    }
+    return rc;
+}
+
+static double read_real(sqlite3_stmt *st, int i)
+{
+    return sqlite3_column_type(st, i) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(st, i);
+}
+
+static int read_text(sqlite3_stmt *st, int i, char **out)
+{
+    bool null = sqlite3_column_type(st, i) == SQLITE_NULL;
+    char *text = (char *)(uintptr_t)sqlite3_column_text(st, i); /* the contract's rows are const, their texts are not */
+    if (!text && !null)
+        return -ENOMEM;
+    *out = text;
+    return 0;
+}
+
+static int read_field(sqlite3_stmt *st, int i, const struct col *c, void *p)
+{
+    switch (c->kind) {
+    case COL_INT: *(int *)p = sqlite3_column_int(st, i); break;
+    case COL_I64: *(int64_t *)p = sqlite3_column_int64(st, i); break;
+    case COL_U64: *(uint64_t *)p = (uint64_t)sqlite3_column_int64(st, i); break;
+    case COL_BOOL: *(bool *)p = sqlite3_column_int(st, i) != 0; break;
+    case COL_REAL: *(double *)p = read_real(st, i); break;
+    case COL_TEXT: return read_text(st, i, p);
+    }
+    return 0;
+}
+
+int schema_read(sqlite3_stmt *st, enum stmt_id id, void *row)
+{
+    const struct table *t = recipes[id].table;
+    int rc = 0;
+    for (int i = 0; i < t->n && rc == 0; i++)
+        rc = read_field(st, i, &t->cols[i], (char *)row + t->cols[i].offset);
+    return rc;
+}
+
+/* The i-th column's text field; NULL when it is of another kind. */
+static char **text_field(const struct table *t, int i, void *row)
+{
+    return t->cols[i].kind == COL_TEXT ? (char **)(void *)((char *)row + t->cols[i].offset) : NULL;
+}
+
+int schema_own_texts(const struct table *t, void *row)
+{
+    bool failed = false;
+    for (int i = 0; i < t->n; i++) {
+        char **text = text_field(t, i, row);
+        if (!text || !*text)
+            continue;
+        *text = failed ? NULL : strdup(*text);
+        failed = failed || !*text;
+    }
+    if (failed)
+        schema_free_texts(t, row);
+    return failed ? -ENOMEM : 0;
+}
+
+void schema_free_texts(const struct table *t, void *row)
+{
+    for (int i = 0; row && i < t->n; i++) {
+        char **text = text_field(t, i, row);
+        if (!text)
+            continue;
+        free(*text);
+        *text = NULL;
+    }
+}

@@ -1,0 +1,99 @@
+/* What the store's file looks like: the SQL that makes and migrates it, which column holds which field of which struct, and the
+ * text of every statement. Internal to src/store/. Nothing here decides anything; store.c does. */
+#ifndef STORE_SCHEMA_H
+#define STORE_SCHEMA_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "store/store.h"
+
+/* schema_steps[v] brings a file from schema v to v + 1. A step that was ever released is never edited. */
+extern const char *const schema_steps[STORE_SCHEMA];
+
+/* Runs steps[from] to steps[to - 1] and stamps the file with the application id and schema `to`, inside the caller's transaction.
+ * Returns an SQLite code. */
+int schema_apply(sqlite3 *db, const char *const *steps, int from, int to);
+
+/* --- columns and fields --- */
+enum col_kind { COL_INT, COL_I64, COL_U64, COL_BOOL, COL_REAL, COL_TEXT };
+
+enum col_use {
+    COL_PLAIN = 0,   /* written and read */
+    COL_ROWID = 1,   /* chosen by SQLite on insert; finds the row of an update */
+    COL_FIXED = 2,   /* inserted, never updated */
+    COL_DERIVED = 4, /* only read; its name is an SQL expression */
+};
+
+struct col {
+    const char *name;
+    enum col_kind kind;
+    enum col_use use;
+    size_t offset;
+};
+
+struct table {
+    const char *name;
+    const struct col *cols;
+    int n;
+};
+
+extern const struct table schema_studies, schema_trials, schema_attempts;
+
+/* The two structs of the contract that carry no study of their own, with it. */
+struct tell_row {
+    int64_t study;
+    struct store_tell t;
+};
+struct decision_row {
+    int64_t study;
+    struct store_decision d;
+};
+
+/* --- statements --- */
+enum stmt_id {
+    STMT_BEGIN,
+    STMT_COMMIT,
+    STMT_STUDY_FIND,
+    STMT_STUDY_ADD,
+    STMT_STUDY_STATE,
+    STMT_LIST,
+    STMT_TRIAL_ADD,
+    STMT_TRIAL_UPDATE,
+    STMT_TRIALS,
+    STMT_TWIN,
+    STMT_NEXT_SEQ,
+    STMT_ATTEMPT_ADD,
+    STMT_ATTEMPT_UPDATE,
+    STMT_ATTEMPTS,
+    STMT_NEXT_ATTEMPT,
+    STMT_EPOCH_PUT,
+    STMT_EPOCHS,
+    STMT_TELL_ADD,
+    STMT_TELLS,
+    STMT_DECISION_ADD,
+    STMT_DECISIONS,
+    STMT_NEXT_DECISION,
+    STMT_COUNT
+};
+
+/* The columns that the statement binds or yields; NULL: none of these. */
+const struct table *schema_table(enum stmt_id id);
+
+/* Appends the statement's text. */
+void schema_sql(struct buf *out, enum stmt_id id);
+
+/* Binds the fields of `row` to an INSERT or UPDATE; texts must live until it has run. Returns an SQLite code. */
+int schema_bind(sqlite3_stmt *st, enum stmt_id id, const void *row);
+
+/* Fills `row` from the current row; its texts belong to the statement and live until its next step. 0 or -ENOMEM. */
+int schema_read(sqlite3_stmt *st, enum stmt_id id, void *row);
+
+/* Makes the texts of a row that was copied from elsewhere its own. 0, or -ENOMEM with no text in it left. */
+int schema_own_texts(const struct table *t, void *row);
+void schema_free_texts(const struct table *t, void *row);
+
+#endif

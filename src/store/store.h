@@ -1,0 +1,173 @@
+/* The SQLite store: what was decided, started and measured, committed before it is acted on. One writer (the driver that
+ * holds the study's lock), any number of readers. All texts are UTF-8; times are milliseconds since 1970 UTC; an absent number
+ * is NAN and stored as NULL. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct store;
+
+enum store_mode {
+    STORE_READ,  /* must exist; never creates or migrates */
+    STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
+};
+
+enum { STORE_SCHEMA = 1, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+
+/* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
+ * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
+ * system (NFS, SMB/CIFS, Ceph, AFS, 9p, Lustre, GPFS, FUSE network kinds such as sshfs and glusterfs; names the fix), -EUCLEAN
+ * damaged, -EBUSY, -EIO, -ENOMEM. Every message names the file, and a file that is refused is left as it is.
+ *
+ * One thread per connection. Nothing else in the process may open and close the store's files while it is open: closing any
+ * descriptor of them drops SQLite's locks. A connection is not carried through fork(). */
+int store_open(struct store **out, const char *path, enum store_mode mode, struct err *e);
+void store_close(struct store *s); /* NULL is fine */
+
+/* Groups the calls between into one transaction with one fsync. Outside of a pair each call is its own transaction. A failed
+ * commit is rolled back. -ENOSPC, -EIO, -EBUSY (another process writes for longer than the time-out, STORE_BUSY_MS). After a
+ * failed call roll back: where SQLite had to do so itself, every later call of the transaction says -ECANCELED and does nothing.
+ * Writes may also say -EEXIST (the name or number is taken), -ENOENT (no such study, trial or attempt), -EINVAL (a text that
+ * must be there is NULL). */
+enum { STORE_BUSY_MS = 5000 };
+int store_begin(struct store *s, struct err *e);
+int store_commit(struct store *s, struct err *e);
+void store_rollback(struct store *s); /* nothing when no transaction is open */
+
+/* --- studies --- */
+struct store_study {
+    int64_t id;
+    char *name;
+    char *state; /* "running", "finished", "failed" (none finished); the driver's lock tells running from interrupted */
+    char *config;     /* the effective config, JSON text: what a later run is compared with */
+    char *space_hash; /* 16 hex digits */
+    /* JSON text: pipetune version, git commit, host, kernel, Java, Spark, BigDL versions; config and BigDL file texts; sha256 of
+     * application and jars */
+    char *provenance;
+    bool maximise; /* the better trial has the greater metric */
+    int64_t seed;
+    int64_t created_ms, ended_ms; /* ended_ms 0: not yet */
+};
+void store_study_done(struct store_study *row);
+int store_study_find(struct store *s, const char *name, struct store_study *out, struct err *e); /* 1 found, 0 none */
+int store_study_add(struct store *s, const struct store_study *row, int64_t *out_id, struct err *e);
+int store_study_set_state(struct store *s, int64_t study, const char *state, int64_t ended_ms, struct err *e);
+
+/* The rows of the calls below come in a fixed order; their texts live as long as the callback. A callback that returns non-zero
+ * ends the walk, which returns that value. It may call the store again, but not close it. */
+
+/* One line of `ls`; studies in the order they were added. */
+struct store_summary {
+    const char *name, *state; /* valid during the call */
+    int trials, done, failed; /* done: finished; failed: failed and infeasible */
+    int best_trial;           /* the finished one with the best metric, the lowest number among equals; 0: none */
+    double best_accuracy;     /* that trial's */
+    double seconds;           /* sum over the trials' attempts */
+    int64_t created_ms, ended_ms;
+};
+int store_list(struct store *s, int (*row)(void *ctx, const struct store_summary *r), void *ctx, struct err *e);
+
+/* --- trials: numbered 1, 2, … within their study --- */
+struct store_trial {
+    int64_t id, study;
+    int number;
+    uint64_t proposal; /* the search's id */
+    int64_t ask_seq;   /* when the search proposed it, among the study's tells: see store_tells */
+    char *state;       /* trial_state_name() */
+    int epochs;        /* budget */
+    char *hyper;       /* JSON object texts */
+    char *requested, *effective;
+    int slots;             /* 0: not launched yet */
+    double accuracy, loss; /* of the last epoch */
+    double metric;         /* the study's metric of the last epoch */
+    double seconds;        /* over all attempts, launch to end */
+    int copy_of;           /* number of the finished trial whose result this one took; 0: its own */
+    char *reason;          /* why it failed or is infeasible; NULL */
+    /* derived, filled by reads, ignored by writes: */
+    int attempts, failures; /* attempts made; those that count against the retries */
+};
+void store_trial_done(struct store_trial *row);
+int store_trial_copy(struct store_trial *out, const struct store_trial *row); /* what a callback keeps; 0 or -ENOMEM */
+int store_trial_add(struct store *s, struct store_trial *row, struct err *e); /* sets id and ask_seq */
+int store_trial_update(struct store *s, const struct store_trial *row,
+                       struct err *e); /* by id: all but study, number, proposal, ask_seq */
+/* In the order of their numbers; number 0: all, else that one. */
+int store_trials(struct store *s, int64_t study, int number, int (*row)(void *ctx, const struct store_trial *r),
+                 void *ctx, struct err *e);
+/* The lowest-numbered finished trial with the same hyper text, effective text and epochs; 0 none. */
+int store_trial_twin(struct store *s, int64_t study, const char *hyper, const char *effective, int epochs,
+                     int *out_number, struct err *e);
+
+/* --- attempts: numbered 1, 2, … within their trial --- */
+struct store_attempt {
+    int64_t id, trial;
+    int number;
+    char *state;   /* "starting" (before the go byte), "running", "ended" */
+    char *outcome; /* outcome_name() once ended; NULL before */
+    char *launch;  /* the tag */
+    char *boot_id; /* of the launcher; NULL until it is known */
+    int64_t pid, start_ticks;
+    char *argv;   /* JSON array text */
+    char *app_id; /* Spark's application id; NULL */
+    int64_t started_ms, ended_ms;
+    uint64_t log_offset; /* everything before it has been accounted; a line begins here */
+    int exit_code;       /* of spark-submit, 128 + signal; -1: not known */
+    char *cause;         /* one line; NULL */
+    char *resumed_from;  /* the checkpoint's model file; NULL: from the beginning */
+    int first_epoch;     /* the first one it trains, 1 from the beginning */
+};
+void store_attempt_done(struct store_attempt *row);
+int store_attempt_copy(struct store_attempt *out, const struct store_attempt *row);
+int store_attempt_add(struct store *s, struct store_attempt *row, struct err *e); /* sets id and number */
+int store_attempt_update(struct store *s, const struct store_attempt *row, struct err *e);
+int store_attempts(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_attempt *r), void *ctx,
+                   struct err *e);
+
+/* --- epochs: one row per (trial, epoch), a later attempt or a recovery replaces it --- */
+struct store_epoch {
+    int64_t trial;
+    int epoch;
+    int attempt;                   /* the attempt's number */
+    double accuracy, loss, metric; /* loss: the validation's, or the last iteration's where none is printed */
+    double seconds; /* from the previous epoch's end (or the first iteration's begin) to its last iteration */
+    double records;
+    int64_t iterations;
+    double learning_rate;
+    int64_t end_ms; /* the log's stamp */
+};
+int store_epoch_put(struct store *s, const struct store_epoch *row, struct err *e);
+int store_epochs(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_epoch *r), void *ctx,
+                 struct err *e);
+
+/* --- what the search was told, in order; asks (trials.ask_seq) and tells share one counter per study, so that a resumed
+ * search is asked and told again exactly as it was --- */
+struct store_tell {
+    int64_t seq;
+    uint64_t proposal;
+    int epoch;
+    double value; /* NAN: failed */
+    bool done;
+};
+int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct err *e); /* sets seq */
+int store_tells(struct store *s, int64_t study, int (*row)(void *ctx, const struct store_tell *t), void *ctx,
+                struct err *e);
+
+/* --- decisions, for `show --decisions`: an append-only story --- */
+struct store_decision {
+    int64_t seq;
+    int trial;           /* number, 0: the study */
+    double t_s;          /* since the study was created */
+    const char *kind;    /* "propose", "launch", "retry", "copy", "finish", "fail", … */
+    const char *setting; /* JSON text, NULL: none */
+    const char *reason;
+};
+int store_decision_add(struct store *s, int64_t study, const struct store_decision *d, struct err *e); /* picks seq */
+int store_decisions(struct store *s, int64_t study, int trial, int (*row)(void *ctx, const struct store_decision *d),
+                    void *ctx, struct err *e); /* trial 0: all */
+
+#endif
