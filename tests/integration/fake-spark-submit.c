@@ -64,6 +64,12 @@ static long env_number(const char *name, long absent)
     return text && *text ? strtol(text, NULL, 10) : absent;
 }
 
+static int whole_number(const char *text)
+{
+    long n = strtol(text, NULL, 10);
+    return n > 0 && n < 1000000000 ? (int)n : 0;
+}
+
 /* The rest of the first item of FAKE_FAIL that begins with `name`, NULL when there is none. */
 static const char *fail_item(const char *name)
 {
@@ -117,18 +123,34 @@ static void put_all(int fd, const char *p, size_t n)
     }
 }
 
+static void put_line(int fd, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static void put_line(int fd, const char *fmt, va_list ap)
+{
+    char line[8192];
+    int n = vsnprintf(line, sizeof line - 1, fmt, ap);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof line - 1 ? (size_t)n : sizeof line - 2;
+    line[len++] = '\n';
+    put_all(fd, line, len);
+}
+
 /* A line without a stamp. */
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *fmt, ...)
 {
-    char line[8192];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line - 1, fmt, ap);
+    put_line(STDERR_FILENO, fmt, ap);
     va_end(ap);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof line - 1 ? (size_t)n : sizeof line - 2;
-    line[len++] = '\n';
-    put_all(STDERR_FILENO, line, len);
+}
+
+/* What a Python application says: spark-submit merges its stderr into its own stdout. */
+static void python_says(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void python_says(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    put_line(STDOUT_FILENO, fmt, ap);
+    va_end(ap);
 }
 
 /* "2026-11-18 12:00:06.122 INFO DistriOptimizer$: …", the layout of conf/log4j2-pipetune.properties. */
@@ -157,7 +179,7 @@ static const char *java_float(double x, char out[40])
         (void)snprintf(out, 40, "%.*g", digits, (double)f);
     while (strtof(out, NULL) != f && ++digits <= 9);
     if (!strpbrk(out, ".en"))
-        (void)strcat(out, ".0");
+        (void)snprintf(out, 40, "%.1f", (double)f);
     return out;
 }
 
@@ -250,11 +272,11 @@ static bool spark_option(struct job *j, const char *name, const char *value)
     else if (strcmp(name, "--executor-memory") == 0)
         j->executor_memory = value;
     else if (strcmp(name, "--total-executor-cores") == 0)
-        j->total_cores = atoi(value);
+        j->total_cores = whole_number(value);
     else if (strcmp(name, "--executor-cores") == 0)
-        j->executor_cores = atoi(value);
+        j->executor_cores = whole_number(value);
     else if (strcmp(name, "--num-executors") == 0)
-        j->executors = atoi(value);
+        j->executors = whole_number(value);
     else if (strcmp(name, "--conf") == 0)
         read_tag(j, value);
     else {
@@ -295,7 +317,7 @@ static void check_application(const struct job *j)
     if (is_python(j)) {
         if (access(j->application, R_OK) == 0)
             return;
-        say("python3: can't open file '%s': [Errno 2] No such file or directory", j->application);
+        python_says("python3: can't open file '%s': [Errno 2] No such file or directory", j->application);
         exit(2);
     }
     bool there = access(j->application, R_OK) == 0;
@@ -362,7 +384,8 @@ static const struct {
 static _Noreturn void refuse_option(const struct job *j, const char *name, const char *value)
 {
     if (is_python(j)) {
-        say("usage: lenet5.py [-h] --data DIR [--batch-size N] [--epochs N]\nlenet5.py: error: unrecognized arguments: "
+        python_says(
+            "usage: lenet5.py [-h] --data DIR [--batch-size N] [--epochs N]\nlenet5.py: error: unrecognized arguments: "
             "%s%s%s",
             name, value ? " " : "", value ? value : "");
         exit(2);
@@ -377,8 +400,8 @@ static _Noreturn void refuse_option(const struct job *j, const char *name, const
 static void set_option(struct job *j, enum app_option option, const char *value)
 {
     switch (option) {
-    case OPT_BATCH: j->batch = atoi(value); break;
-    case OPT_EPOCHS: j->epochs = atoi(value); break;
+    case OPT_BATCH: j->batch = whole_number(value); break;
+    case OPT_EPOCHS: j->epochs = whole_number(value); break;
     case OPT_RATE: j->rate = value; break;
     case OPT_DECAY: j->decay = value; break;
     case OPT_FOLDER: j->folder = value; break;
@@ -417,7 +440,7 @@ static int slots_of(const struct job *j)
     else if (strncmp(j->master, "local[*", 7) == 0)
         n = (int)sysconf(_SC_NPROCESSORS_ONLN);
     else if (j->master[5] == '[')
-        n = atoi(j->master + 6);
+        n = whole_number(j->master + 6);
     return n > 0 ? n : 1;
 }
 
@@ -460,7 +483,7 @@ static void check_folders(const struct job *j)
     const char *folder = fails("data") ? "/nowhere/mnist" : j->folder;
     if (folder && (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
         if (is_python(j)) {
-            say("lenet5.py: error: no such folder: '%s': FileNotFoundError", folder);
+            python_says("lenet5.py: error: no such folder: '%s': FileNotFoundError", folder);
             exit(2);
         }
         die_of(1, "java.nio.file.NoSuchFileException: %s/train-images-idx3-ubyte", folder);
@@ -580,11 +603,18 @@ static void load(const char *path, const char *want, struct snapshot *s)
     int rc = snapshot_read(path, s);
     if (rc == -ENOENT)
         die_of(1, "java.io.FileNotFoundException: File file:%s does not exist", path);
-    if (rc < 0)
-        die_of(1, "java.io.EOFException");
-    if (strcmp(s->kind, want) != 0) /* what the protobuf reader says to a Java-serialised model */
+    bool protobuf = strcmp(want, PROTOBUF_KIND) == 0;
+    if (rc == 0 && strcmp(s->kind, want) == 0)
+        return;
+    if (protobuf && rc == 0) /* what the protobuf reader says to a Java-serialised model */
         die_of(1,
-               "java.lang.NullPointerException: Cannot invoke \"BigDLModule.getModuleType()\" because \"x\" is null");
+               "java.lang.NullPointerException: Cannot invoke \"com.intel.analytics.bigdl.serialization.Bigdl$AttrValue"
+               ".getNameAttrListValue()\" because \"x\" is null");
+    if (protobuf)
+        die_of(1,
+               "com.intel.analytics.shaded.protobuf_v_3_5_1.InvalidProtocolBufferException: While parsing a protocol "
+               "message, the input ended unexpectedly in the middle of a field.");
+    die_of(1, "java.io.EOFException");
 }
 
 static void resume(struct run *r)
@@ -610,22 +640,22 @@ static _Noreturn void convert(const struct job *j)
 {
     struct snapshot s;
     if (j->n_args != 2) {
-        say("usage: convert_checkpoint.py IN OUT");
+        python_says("usage: convert_checkpoint.py IN OUT");
         exit(2);
     }
     wait_ms((double)env_number("FAKE_START_MS", 50));
     int rc = snapshot_read(j->args[0], &s);
     if (rc == -ENOENT)
-        say("convert_checkpoint: no file '%s'", j->args[0]);
+        python_says("convert_checkpoint: no file '%s'", j->args[0]);
     else if (rc < 0 || strcmp(s.kind, MODEL_KIND) != 0)
-        say("convert_checkpoint: cannot convert '%s': java.io.EOFException", j->args[0]);
+        python_says("convert_checkpoint: cannot convert '%s': java.io.EOFException", j->args[0]);
     if (rc < 0 || strcmp(s.kind, MODEL_KIND) != 0)
         exit(1);
     char part[4400];
     (void)snprintf(part, sizeof part, "%s.part", j->args[1]);
     snapshot_write(part, PROTOBUF_KIND, s.epoch, s.iterations, 0);
     if (rename(part, j->args[1]) < 0) {
-        say("convert_checkpoint: cannot convert '%s': %s", j->args[0], strerror(errno));
+        python_says("convert_checkpoint: cannot convert '%s': %s", j->args[0], strerror(errno));
         exit(1);
     }
     exit(0);
@@ -839,7 +869,7 @@ static void train(struct run *r)
             iterate(r, step + 1);
         }
         finish_epoch(r);
-        if (last && atoi(last) == r->epoch)
+        if (last && whole_number(last) == r->epoch)
             die_of(1, "java.lang.RuntimeException: fake-spark-submit ends after epoch %d", r->epoch);
     }
 }

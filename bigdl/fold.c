@@ -1,0 +1,116 @@
+#include "bigdl/fold.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+void fold_init(struct fold *f, const char *metric, uint64_t offset)
+{
+    *f = (struct fold){ .safe_offset = offset, .last_end = offset, .throughput = NAN };
+    (void)snprintf(f->metric, sizeof f->metric, "%s", metric);
+}
+
+static void begin_epoch(struct fold *f, const struct log_event *ev)
+{
+    f->open = true;
+    f->pending = false;
+    f->now = (struct fold_epoch){
+        .epoch = ev->epoch,
+        .train_loss = NAN,
+        .accuracy = NAN,
+        .loss = NAN,
+        .metric = NAN,
+        .learning_rate = NAN,
+        .seconds = NAN,
+        .start_ms = ev->stamp_ms,
+        .end_ms = ev->stamp_ms,
+    };
+    if (ev->stamp_ms >= 0 && isfinite(ev->seconds))
+        f->now.start_ms -= (int64_t)(ev->seconds * 1000.0 + 0.5);
+}
+
+/* Gives `now` out; `safe` is where the lines that are in it end. */
+static int give(struct fold *f, uint64_t safe, struct fold_epoch *out)
+{
+    *out = f->now;
+    if (out->start_ms >= 0 && out->end_ms >= out->start_ms)
+        out->seconds = (double)(out->end_ms - out->start_ms) / 1000.0;
+    f->safe_offset = safe;
+    f->open = f->pending = false;
+    f->cause = CAUSE_NONE; /* whatever was complained of, training went on */
+    f->cause_text[0] = '\0';
+    return 1;
+}
+
+static int on_iteration(struct fold *f, const struct log_event *ev, struct fold_epoch *out)
+{
+    int gave = f->pending ? give(f, f->last_end, out) : 0;
+    /* A recovery goes back to a snapshot: what was counted since is trained again. */
+    if (!f->open || ev->epoch != f->now.epoch || ev->iteration <= f->now.last_iteration)
+        begin_epoch(f, ev);
+    f->now.iterations++;
+    f->now.last_iteration = ev->iteration;
+    f->now.records += ev->records;
+    f->now.train_loss = ev->loss;
+    f->now.learning_rate = ev->learning_rate;
+    f->iteration = ev->iteration;
+    f->records_done = ev->records_done;
+    f->records_all = ev->records_all;
+    f->throughput = ev->seconds > 0 ? ev->records / ev->seconds : NAN;
+    f->pending = ev->closes_epoch; /* LocalOptimizer has no line of its own for that */
+    return gave;
+}
+
+static void on_metric(struct fold *f, const struct log_event *ev)
+{
+    if (!f->open)
+        return;
+    bool top1 = strcmp(ev->text, "Top1Accuracy") == 0;
+    if (top1 || (isnan(f->now.accuracy) && strcasestr(ev->text, "accuracy")))
+        f->now.accuracy = ev->value;
+    if (strcasecmp(ev->text, "loss") == 0)
+        f->now.loss = ev->value;
+    if (strcasecmp(ev->text, f->metric) == 0)
+        f->now.metric = ev->value;
+    if (strcasecmp(f->metric, "accuracy") == 0)
+        f->now.metric = f->now.accuracy;
+}
+
+static void on_cause(struct fold *f, const struct log_event *ev)
+{
+    if (f->cause != CAUSE_NONE && f->cause <= ev->cause)
+        return;
+    f->cause = ev->cause;
+    memcpy(f->cause_text, ev->text, sizeof f->cause_text);
+}
+
+int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct fold_epoch *out)
+{
+    int gave = 0;
+    switch (ev->kind) {
+    case LOG_APP_ID:
+        f->connected = true;
+        (void)snprintf(f->app_id, sizeof f->app_id, "%s", ev->text);
+        break;
+    case LOG_GRANTED: f->granted = true; break;
+    case LOG_ITERATION: gave = on_iteration(f, ev, out); break;
+    case LOG_EPOCH_END: f->pending = f->open; break;
+    case LOG_METRIC: on_metric(f, ev); break;
+    case LOG_CHECKPOINT: break;
+    case LOG_RECOVERY: f->recoveries++; break;
+    case LOG_LOST: break;
+    case LOG_CAUSE: on_cause(f, ev); break;
+    }
+    if (f->open && ev->stamp_ms >= 0 && (ev->kind != LOG_CAUSE && ev->kind != LOG_LOST))
+        f->now.end_ms = ev->stamp_ms;
+    f->last_end = end;
+    if (ev->kind == LOG_CHECKPOINT && f->pending)
+        gave = give(f, end, out);
+    return gave;
+}
+
+int fold_end(struct fold *f, struct fold_epoch *out)
+{
+    return f->pending ? give(f, f->last_end, out) : 0;
+}

@@ -1,0 +1,61 @@
+/* The events of one attempt become its epochs: what the log says, added up. Pure. */
+#ifndef BIGDL_FOLD_H
+#define BIGDL_FOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bigdl/log.h"
+
+enum { FOLD_NAME_MAX = 64 };
+
+struct fold_epoch {
+    int epoch;              /* as the log numbers it */
+    int64_t iterations;     /* in this epoch */
+    int64_t last_iteration; /* counted from the trial's beginning */
+    double records;
+    double train_loss;        /* of the last iteration */
+    double accuracy;          /* Top1Accuracy, else the first result whose name holds "accuracy"; NAN: none printed */
+    double loss;              /* the validation's; NAN: none printed */
+    double metric;            /* the study's metric; NAN: not printed */
+    double learning_rate;     /* NAN: not printed */
+    double seconds;           /* first iteration's begin to the epoch's last line, validation and checkpoint included */
+    int64_t start_ms, end_ms; /* the log's stamps; -1: the log has none */
+};
+
+struct fold {
+    char metric[FOLD_NAME_MAX];
+    /* what a watcher shows */
+    int64_t iteration;
+    int64_t records_done, records_all;
+    double throughput; /* records per second of the newest iteration */
+    bool connected, granted;
+    char app_id[64];
+    int recoveries;
+    enum log_cause cause; /* the most telling so far */
+    char cause_text[LOG_TEXT_MAX];
+    /* the log up to here is in the epochs given out so far: where a later reader goes on */
+    uint64_t safe_offset;
+    /* private */
+    struct fold_epoch now;
+    bool open;    /* `now` has an iteration */
+    bool pending; /* its "Epoch finished" was seen, its results may still come */
+    uint64_t last_end;
+};
+
+/* `metric`: "accuracy", "loss", or the name of a validation result. `offset`: where the log is read from. */
+void fold_init(struct fold *f, const char *metric, uint64_t offset);
+
+/* Takes one event, whose line ends at `end`: 1 when it completes an epoch, given in *out; else 0. */
+int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct fold_epoch *out);
+
+/* The log has ended: 1 when an epoch was only waiting for results, given in *out; else 0. */
+int fold_end(struct fold *f, struct fold_epoch *out);
+
+/* The epoch under way, 0 when none has begun. */
+static inline int fold_epoch_now(const struct fold *f)
+{
+    return f->open ? f->now.epoch : 0;
+}
+
+#endif

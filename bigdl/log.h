@@ -1,0 +1,108 @@
+/* Lines of a driver's log become events, by text alone. Pure: bytes in, events out; works on the log of any unmodified BigDL
+ * application (0.x to 2.4, DistriOptimizer and LocalOptimizer), with our log4j2 layout or theirs. */
+#ifndef BIGDL_LOG_H
+#define BIGDL_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum log_kind {
+    LOG_APP_ID,     /* text: app-… */
+    LOG_GRANTED,    /* an executor was granted (standalone), or registered (any cluster, at info); text: its id */
+    LOG_ITERATION,  /* one training step */
+    LOG_EPOCH_END,  /* "Epoch finished": wall_s is cumulative since optimize() */
+    LOG_METRIC,     /* a validation result: text is its name ("Top1Accuracy", "Loss", …), value */
+    LOG_CHECKPOINT, /* a checkpoint was written whole (its last "Save" line); text: its folder */
+    LOG_RECOVERY,   /* BigDL starts again from a snapshot ("last snapshot", or "origin model": from nothing; that is the
+                       text): epoch and iteration numbers may go backwards */
+    LOG_LOST,       /* an executor was lost; text: why; cause: what the line itself tells */
+    LOG_CAUSE,      /* a line that explains a failure: cause, text */
+};
+
+/* Why an application failed, most telling first: when a log holds several, the lowest row of the table wins, and of equal
+ * ones the first line. Their names are stored, so names are stable and numbers are not. */
+enum log_cause {
+    CAUSE_NONE,
+    CAUSE_UNKNOWN_OPTION, /* "Error: Unknown option": exit 0, and nothing trained */
+    CAUSE_JAVA_MISSING,   /* no Java, or one too old for the classes */
+    CAUSE_NATIVE_MISSING, /* BigDL's native maths library */
+    CAUSE_JAR_MISSING,
+    CAUSE_CLASS_MISSING,
+    CAUSE_MODULE_MISSING, /* a Python module */
+    CAUSE_DATA_MISSING,   /* data, or any other file or folder that was named */
+    CAUSE_BAD_MEMORY,     /* [INVALID_EXECUTOR_MEMORY], [INVALID_DRIVER_MEMORY], a heap that the machine cannot give */
+    CAUSE_BATCH,          /* the batch is not a multiple of the cores */
+    CAUSE_CORES,          /* the cores are not a multiple of those of one executor */
+    CAUSE_OUT_OF_MEMORY,  /* Java heap, GC overhead, direct memory, native thread limit, container killed for memory */
+    CAUSE_DISK_FULL,
+    CAUSE_PERMISSION,
+    CAUSE_MASTER_DOWN,
+    CAUSE_ADDRESS, /* a port in use, a host name that does not resolve */
+    CAUSE_EXECUTOR_LOST,
+    CAUSE_BAD_CHECKPOINT,
+    CAUSE_NO_RESOURCES, /* "Initial job has not accepted any resources" */
+    CAUSE_TASK_FAILED,  /* "Job aborted due to stage failure", nothing better */
+    CAUSE_EXCEPTION,    /* any other exception of Java or Python */
+    CAUSE_MAX
+};
+
+/* What a cause means for the trial: see enum outcome in core/sched.h, which the driver maps it to. */
+enum log_verdict { VERDICT_FAILED, VERDICT_INFEASIBLE, VERDICT_ENVIRONMENT };
+
+const char *log_cause_name(enum log_cause c); /* "out_of_memory", …; "none" for anything that is no row */
+enum log_verdict log_cause_verdict(enum log_cause c);
+const char *
+log_cause_fix(enum log_cause c); /* one clause for the user: "raise memory, or lower the batch"; may be NULL */
+
+enum { LOG_TEXT_MAX = 256 };
+
+struct log_event {
+    enum log_kind kind;
+    int64_t stamp_ms;  /* the stamp printed in the log as if it were UTC, -1: the line has none. Differences are exact
+                             except where the log's zone changes its offset; a whole-second stamp has stamp_ms % 1000 == 0 */
+    bool stamp_coarse; /* the stamp has no milliseconds */
+    int epoch;         /* of the head "[Epoch 1 60032/60000][Iteration 469]", 0: none */
+    int64_t iteration; /* 0: none */
+    int64_t records_done; /* of the head: 60032 */
+    int64_t records_all;  /* of the head: 60000 */
+    double wall_s;        /* of the head, or of "Epoch finished"; NAN: none */
+    double records;       /* LOG_ITERATION: trained in this step */
+    double seconds;       /* LOG_ITERATION: "in 0.041 seconds" */
+    double loss;          /* LOG_ITERATION; NAN: none */
+    double learning_rate; /* LOG_ITERATION; NAN: not printed */
+    bool closes_epoch;    /* LOG_ITERATION of LocalOptimizer, which prints no "Epoch finished": the epoch's last step */
+    double value;         /* LOG_METRIC: accuracy as a fraction, loss as the average loss */
+    enum log_cause cause; /* LOG_CAUSE, LOG_LOST */
+    char text[LOG_TEXT_MAX]; /* valid UTF-8 on one line, whatever the log holds */
+};
+
+/* One line without its newline (a trailing CR is ignored): 1 and *out filled, or 0 when it says nothing to us. Any bytes are
+ * allowed. */
+int log_parse_line(const char *line, size_t len, struct log_event *out);
+
+/* Splits a stream into lines. A line longer than LOG_LINE_MAX is parsed from its first LOG_LINE_MAX bytes. */
+enum { LOG_LINE_MAX = 65536 };
+
+typedef int log_sink(void *ctx, const struct log_event *ev, uint64_t end); /* end: offset just behind the line */
+
+struct log_stream {
+    uint64_t offset; /* of the next byte to be fed */
+    char *partial;   /* the beginning of a line whose end has not come yet */
+    size_t partial_len, partial_cap;
+    bool skipping; /* inside the tail of an over-long line */
+};
+
+/* Starts at `offset` of the file, which must be the beginning of a line. */
+void log_stream_init(struct log_stream *s, uint64_t offset);
+void log_stream_done(struct log_stream *s);
+
+/* Feeds bytes; calls sink for each event. Stops at, and returns, the sink's first non-zero return: s->offset then stands
+ * behind the line of that event, and the bytes from there on are to be fed again. -ENOMEM: the bytes from s->offset on are
+ * to be fed again. */
+int log_stream_feed(struct log_stream *s, const char *bytes, size_t len, log_sink *sink, void *ctx);
+
+/* The file ended: parses what stands in `partial` as a last line. */
+int log_stream_end(struct log_stream *s, log_sink *sink, void *ctx);
+
+#endif

@@ -1,0 +1,382 @@
+#include "bigdl/submit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+
+void submit_memory_text(double gb, char out[32])
+{
+    double mib = round(gb * 1024);
+    if (!(mib >= 1)) /* NAN too */
+        mib = 1;
+    if (mib > 1e15)
+        mib = 1e15;
+    if (fmod(mib, 1024) == 0)
+        (void)snprintf(out, 32, "%.0fg", mib / 1024);
+    else
+        (void)snprintf(out, 32, "%.0fm", mib);
+}
+
+static int no_memory(struct err *e)
+{
+    return err_sys(e, -ENOMEM, "spark-submit's arguments");
+}
+
+static void add_pair(struct strv *out, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    strv_add(out, option);
+    strv_add(out, value);
+}
+
+static void add_conf(struct strv *out, const char *name, const char *value)
+{
+    strv_add(out, "--conf");
+    strv_addf(out, "%s=%s", name, value);
+}
+
+static void add_joined(struct strv *out, const char *option, const struct strv *parts)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    if (parts->n == 0)
+        return;
+    for (size_t i = 0; i < parts->n; i++) {
+        buf_puts(&b, i ? "," : "");
+        buf_puts(&b, parts->v[i]);
+    }
+    out->failed |= b.failed;
+    add_pair(out, option, buf_text(&b));
+}
+
+/* ---- master, cores, memory ------------------------------------------------------------------------------------------ */
+
+static bool is_standalone(const struct app *a)
+{
+    return strncmp(a->master, "spark://", 8) == 0;
+}
+
+/* The driver's machine runs the executors too, so our log4j2 file is there. */
+static bool is_loopback(const struct app *a)
+{
+    static const char *const here[] = { "spark://127.", "spark://localhost:", "spark://[::1]:" };
+    for (size_t i = 0; i < ARRAY_LEN(here); i++)
+        if (strncmp(a->master, here[i], strlen(here[i])) == 0)
+            return true;
+    return app_is_local(a);
+}
+
+/* local[slots], with the number of task failures that the file may give: local[*,4] */
+static void add_master(struct strv *out, const struct submit *s)
+{
+    const char *failures = app_is_local(s->app) ? strchr(s->app->master, ',') : NULL;
+    strv_add(out, "--master");
+    if (!app_is_local(s->app))
+        strv_add(out, s->app->master);
+    else
+        strv_addf(out, "local[%d%s", s->slots, failures ? failures : "]");
+}
+
+/* Cores of one executor: BigDL wants the total to be a multiple of them. */
+static int cores_each(const struct submit *s, struct err *e)
+{
+    if (s->executors > 0) {
+        if (s->slots % s->executors != 0)
+            return err_set(e, -EINVAL, "%d executors do not divide %d cores evenly", s->executors, s->slots);
+        return s->slots / s->executors;
+    }
+    int each = s->app->executor_cores > 0 && s->app->executor_cores < s->slots ? s->app->executor_cores : s->slots;
+    while (s->slots % each != 0)
+        each--;
+    return each;
+}
+
+static int add_cores(struct strv *out, const struct submit *s, struct err *e)
+{
+    if (app_is_local(s->app))
+        return 0;
+    int each = cores_each(s, e);
+    if (each < 0)
+        return each;
+    if (is_standalone(s->app)) {
+        strv_add(out, "--total-executor-cores");
+        strv_addf(out, "%d", s->slots);
+    } else {
+        strv_add(out, "--num-executors");
+        strv_addf(out, "%d", s->slots / each);
+    }
+    strv_add(out, "--executor-cores");
+    strv_addf(out, "%d", each);
+    return 0;
+}
+
+static void add_memory(struct strv *out, const struct submit *s)
+{
+    char text[32];
+    bool local = app_is_local(s->app);
+    const char *chosen = NULL;
+    if (!isnan(s->memory_gb)) {
+        submit_memory_text(s->memory_gb, text);
+        chosen = text;
+    }
+    add_pair(out, "--driver-memory", local && chosen ? chosen : s->app->driver_memory);
+    if (!local)
+        add_pair(out, "--executor-memory", chosen ? chosen : s->app->executor_memory);
+}
+
+/* ---- properties ----------------------------------------------------------------------------------------------------- */
+
+static const char DRIVER_OPTIONS[] = "spark.driver.extraJavaOptions";
+static const char EXECUTOR_OPTIONS[] = "spark.executor.extraJavaOptions";
+
+/* A path as a URI: the JVM's options are split at blanks, and log4j2 reads a URI. */
+static void put_uri_path(struct buf *b, const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.~/+@";
+    for (; *path; path++) {
+        if (strchr(plain, *path))
+            buf_putc(b, *path);
+        else
+            buf_printf(b, "%%%02X", (unsigned)(unsigned char)*path);
+    }
+}
+
+/* The setting's own options of this name come last: there the JVM lets them win. */
+static void put_setting_options(struct buf *b, const struct submit *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_properties; i++)
+        if (strcmp(s->properties[i].name, name) == 0)
+            buf_printf(b, "%s%s", b->len ? " " : "", s->properties[i].text);
+}
+
+/* Without LoggerFilter.disable BigDL re-routes the log (PROVEN.md); an executor floods its own log without our file. */
+static void add_java_options(struct strv *out, const struct submit *s, const char *name, bool log)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    if (log && s->log4j) {
+        buf_puts(&b, "-Dlog4j2.configurationFile=file:");
+        put_uri_path(&b, s->log4j);
+        buf_putc(&b, ' ');
+    }
+    if (log)
+        buf_puts(&b, "-Dbigdl.utils.LoggerFilter.disable=true");
+    if (s->launch)
+        buf_printf(&b, "%s-Dpipetune.launch=%s", b.len ? " " : "", s->launch);
+    put_setting_options(&b, s, name);
+    out->failed |= b.failed;
+    if (b.len)
+        add_conf(out, name, buf_text(&b));
+}
+
+static void add_properties(struct strv *out, const struct submit *s)
+{
+    add_conf(out, "spark.ui.enabled", "false");
+    for (size_t i = 0; i < s->n_properties; i++)
+        if (strcmp(s->properties[i].name, DRIVER_OPTIONS) != 0 && strcmp(s->properties[i].name, EXECUTOR_OPTIONS) != 0)
+            add_conf(out, s->properties[i].name, s->properties[i].text);
+}
+
+/* A local path as a class path takes it; NULL for what lies elsewhere (hdfs:, https:, …). */
+static const char *class_path_part(const char *jar)
+{
+    if (strncmp(jar, "file:", 5) == 0)
+        return strncmp(jar + 5, "//", 2) == 0 ? jar + 7 : jar + 5;
+    return strchr(jar, ':') ? NULL : jar;
+}
+
+static void put_class_path(struct buf *b, const char *jar)
+{
+    const char *part = class_path_part(jar);
+    if (part)
+        buf_printf(b, "%s%s", b->len ? ":" : "", part);
+}
+
+/* Python's BigDL calls into the jars through py4j before --jars are loaded: they must stand on the JVM's own class path. */
+static void add_python(struct strv *out, const struct submit *s, const char *also)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    if (s->python)
+        add_conf(out, "spark.pyspark.python", s->python);
+    if (also)
+        put_class_path(&b, also);
+    for (size_t i = 0; i < s->app->jars.n; i++)
+        put_class_path(&b, s->app->jars.v[i]);
+    out->failed |= b.failed;
+    if (!b.len)
+        return;
+    add_conf(out, "spark.driver.extraClassPath", buf_text(&b));
+    add_conf(out, "spark.executor.extraClassPath", buf_text(&b));
+}
+
+/* ---- the application's arguments ------------------------------------------------------------------------------------ */
+
+struct value {
+    const char *name; /* of the placeholder: "", "model", "state" */
+    const char *text;
+};
+
+/* `word` with {} or {name} replaced. */
+static void add_filled(struct strv *out, const char *word, const struct value *values, size_t n)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    while (*word) {
+        size_t used = 0;
+        for (size_t i = 0; i < n && *word == '{'; i++) {
+            size_t len = strlen(values[i].name);
+            if (strncmp(word + 1, values[i].name, len) != 0 || word[1 + len] != '}')
+                continue;
+            buf_puts(&b, values[i].text);
+            used = len + 2;
+            break;
+        }
+        if (used == 0)
+            buf_putc(&b, *word);
+        word += used ? used : 1;
+    }
+    strv_take(out, buf_take(&b));
+}
+
+static void add_argument(struct strv *out, const struct app_argument *a, const struct value *values, size_t n)
+{
+    for (size_t i = 0; a && i < a->words.n; i++)
+        add_filled(out, a->words.v[i], values, n);
+}
+
+static void add_role(struct strv *out, const struct app *a, const char *name, const char *text)
+{
+    const struct value v = { "", text };
+    if (text)
+        add_argument(out, app_argument(a, name), &v, 1);
+}
+
+static const char *hyper_text(const struct submit *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_hypers; i++)
+        if (strcmp(s->hypers[i].name, name) == 0)
+            return s->hypers[i].text;
+    return NULL;
+}
+
+/* Will "arguments" give this option, so that the extras' own is only its default? */
+static bool is_given(const struct submit *s, const char *key, const char *epochs)
+{
+    for (size_t i = 0; i < s->app->n_arguments; i++) {
+        const struct app_argument *a = &s->app->arguments[i];
+        bool used = hyper_text(s, a->name) || (strcmp(a->name, "epochs") == 0 && epochs) ||
+                    (strcmp(a->name, "checkpoint") == 0 && s->checkpoint) ||
+                    (strcmp(a->name, "seed") == 0 && s->seed) || (strcmp(a->name, "resume") == 0 && s->resume_model);
+        if (used && key[0] == '-' && strcmp(a->words.v[0], key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The value of extras[i]: its own, or without "arguments" that of the hyperparameter or role it stands for. */
+static const char *extra_value(const struct submit *s, size_t i, const char *epochs)
+{
+    const struct submit_hyper fixed[] = { { "epochs", epochs }, { "checkpoint", s->checkpoint }, { "seed", s->seed } };
+    if (s->app->has_arguments)
+        return s->app->extras[i].value;
+    for (size_t k = 0; k < s->n_hypers; k++)
+        if (app_extra_index(s->app, s->hypers[k].name) == (int)i)
+            return s->hypers[k].text;
+    for (size_t k = 0; k < ARRAY_LEN(fixed); k++)
+        if (fixed[k].text && app_extra_index(s->app, fixed[k].name) == (int)i)
+            return fixed[k].text;
+    return s->app->extras[i].value;
+}
+
+static void add_extras(struct strv *out, const struct submit *s, const char *epochs)
+{
+    for (size_t i = 0; i < s->app->n_extras; i++) {
+        const struct app_extra *x = &s->app->extras[i];
+        if (!x->word && s->app->has_arguments && is_given(s, x->key, epochs))
+            continue;
+        strv_add(out, x->key);
+        const char *value = extra_value(s, i, epochs);
+        if (value)
+            strv_add(out, value);
+    }
+}
+
+static int check_reach(const struct submit *s, struct err *e)
+{
+    for (size_t i = 0; i < s->n_hypers; i++) {
+        int rc = app_reaches(s->app, s->hypers[i].name, e);
+        if (rc < 0)
+            return rc;
+    }
+    if (s->app->has_arguments ? app_argument(s->app, "epochs") != NULL : app_extra_index(s->app, "epochs") >= 0)
+        return 0;
+    return err_set(e, -EINVAL, "the number of epochs reaches nothing in '%s': add %s", s->app->file,
+                   s->app->has_arguments ? "\"epochs\" to 'arguments'" : "'endTriggerNum' or 'max_epoch' to 'extras'");
+}
+
+static void add_application(struct strv *out, const struct submit *s)
+{
+    char epochs[16];
+    (void)snprintf(epochs, sizeof epochs, "%d", s->epochs);
+    strv_add(out, s->app->conf);
+    add_extras(out, s, epochs);
+    for (size_t i = 0; i < s->n_hypers; i++)
+        add_role(out, s->app, s->hypers[i].name, s->hypers[i].text);
+    add_role(out, s->app, "epochs", epochs);
+    add_role(out, s->app, "checkpoint", s->checkpoint);
+    if (s->resume_model && s->resume_state) {
+        const struct value v[] = { { "model", s->resume_model }, { "state", s->resume_state } };
+        add_argument(out, app_argument(s->app, "resume"), v, ARRAY_LEN(v));
+    }
+    add_role(out, s->app, "seed", s->seed);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+
+int submit_argv(const struct submit *s, struct strv *out, struct err *e)
+{
+    const struct app *a = s->app;
+    int rc = check_reach(s, e);
+    if (rc < 0)
+        return rc;
+    if (s->slots < 1)
+        return err_set(e, -EINVAL, "a launch needs at least one core, not %d", s->slots);
+    strv_add(out, s->spark_submit);
+    add_master(out, s);
+    add_pair(out, "--deploy-mode", "client");
+    add_pair(out, "--properties-file", a->properties_file);
+    add_memory(out, s);
+    rc = add_cores(out, s, e);
+    if (rc < 0)
+        return rc;
+    add_java_options(out, s, DRIVER_OPTIONS, true);
+    add_java_options(out, s, EXECUTOR_OPTIONS, is_loopback(a));
+    if (app_is_python(a))
+        add_python(out, s, NULL);
+    add_properties(out, s);
+    add_joined(out, "--jars", &a->jars);
+    add_joined(out, "--py-files", &a->py_files);
+    add_pair(out, "--class", a->class_name);
+    add_application(out, s);
+    return out->failed ? no_memory(e) : 0;
+}
+
+int submit_convert_argv(const struct submit *s, const char *converter, const char *in, const char *out_path,
+                        struct strv *out, struct err *e)
+{
+    strv_add(out, s->spark_submit);
+    add_pair(out, "--master", "local[1]");
+    add_pair(out, "--deploy-mode", "client");
+    add_pair(out, "--properties-file", s->app->properties_file);
+    add_java_options(out, s, DRIVER_OPTIONS, true);
+    add_python(out, s, s->app->conf); /* BigDL's own classes may be in the application's jar */
+    add_conf(out, "spark.ui.enabled", "false");
+    add_joined(out, "--py-files", &s->app->py_files);
+    strv_add(out, converter);
+    strv_add(out, in);
+    strv_add(out, out_path);
+    return out->failed ? no_memory(e) : 0;
+}

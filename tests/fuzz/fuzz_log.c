@@ -1,0 +1,65 @@
+/* The log parser on any bytes: no crash, sane events, and the same events however the stream is cut. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bigdl/log.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct digest {
+    uint64_t hash;
+    uint64_t last_end;
+};
+
+static void mix(struct digest *d, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++)
+        d->hash = (d->hash ^ p[i]) * 1099511628211ULL;
+}
+
+static int sink(void *ctx, const struct log_event *ev, uint64_t end)
+{
+    struct digest *d = ctx;
+    if ((unsigned)ev->kind > LOG_CAUSE || (unsigned)ev->cause >= CAUSE_MAX || end <= d->last_end)
+        abort();
+    if (ev->epoch < 0 || ev->iteration < 0 || ev->records_done < 0 || ev->records_all < 0 || ev->stamp_ms < -1)
+        abort();
+    const double numbers[] = { ev->wall_s, ev->records, ev->seconds, ev->loss, ev->learning_rate, ev->value };
+    const int64_t whole[] = { (int64_t)ev->kind, (int64_t)ev->cause, ev->epoch,    ev->iteration,
+                              ev->records_done,  ev->records_all,    ev->stamp_ms, ev->stamp_coarse,
+                              ev->closes_epoch,  (int64_t)end };
+    mix(d, numbers, sizeof numbers);
+    mix(d, whole, sizeof whole);
+    mix(d, ev->text, strnlen(ev->text, sizeof ev->text) + 1); /* with its NUL: a read beyond it is a fault */
+    d->last_end = end;
+    return 0;
+}
+
+static uint64_t digest_of(const char *text, size_t size, size_t piece)
+{
+    struct digest d = { 1469598103934665603ULL, 0 };
+    struct log_stream s;
+    log_stream_init(&s, 0);
+    for (size_t at = 0; at < size; at += piece) {
+        size_t n = size - at < piece ? size - at : piece;
+        if (log_stream_feed(&s, text + at, n, sink, &d) != 0)
+            abort();
+    }
+    if (log_stream_end(&s, sink, &d) != 0 || s.offset != size)
+        abort();
+    log_stream_done(&s);
+    return d.hash;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *text = (const char *)data;
+    if (size == 0)
+        return 0;
+    uint64_t whole = digest_of(text, size, size);
+    size_t odd = 1 + data[size - 1] % (size < 97 ? size : 97);
+    if (digest_of(text, size, 1) != whole || digest_of(text, size, odd) != whole)
+        abort();
+    return 0;
+}

@@ -1,0 +1,301 @@
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "bigdl/submit.h"
+#include "tests/fault.h"
+
+static struct app parsed(const char *text)
+{
+    struct app a = { 0 };
+    struct err e = { 0 };
+    AUTO_JSON_DOC struct json_doc doc = { 0 };
+    if (json_doc_parse(&doc, "m.json", text, strlen(text), &e) < 0 || app_parse(&a, &doc, NULL, NULL, &e) < 0)
+        fail_msg("%s\n%s", text, e.text);
+    return a;
+}
+
+#define JVM_TAIL                                                                                                       \
+    "\"driver_memory\": \"2g\", \"executor_memory\": \"3g\", \"jars\": \"/b/core.jar\", \"class\": \"c.Train\", "      \
+    "\"conf\": \"/b/dllib.jar\", \"properties_file\": \"/b/spark.conf\", "                                             \
+    "\"extras\": {\"folder\": \"/d\", \"-b\": 32}, "                                                                   \
+    "\"arguments\": {\"batch_size\": [\"-b\", \"{}\"], \"rate\": [\"--rate={}\"], \"epochs\": [\"-e\", \"{}\"], "      \
+    "\"checkpoint\": [\"--checkpoint\", \"{}\"], \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"]}}"
+#define JVM(master) "{\"master\": \"" master "\", " JVM_TAIL
+#define PYTHON                                                                                                         \
+    "{\"conf\": \"/apps/lenet5.py\", \"jars\": \"/b/dllib.jar,/b/core.jar\", \"py_files\": \"/p.zip\", "               \
+    "\"extras\": {\"data\": \"/d\", \"batchSize\": 8, \"endTriggerNum\": 1, \"seed\": 0, \"verbose\": true}}"
+
+static const struct submit_hyper hypers[] = { { "batch_size", "1024" } };
+
+static struct submit job(const struct app *a)
+{
+    return (struct submit){ .app = a,
+                            .spark_submit = "spark-submit",
+                            .log4j = "/c/log4j2.properties",
+                            .launch = "s-1-1",
+                            .hypers = hypers,
+                            .n_hypers = ARRAY_LEN(hypers),
+                            .epochs = 2,
+                            .slots = 4,
+                            .memory_gb = NAN };
+}
+
+/* argv as one line, words between blanks. */
+static struct buf line_of(const struct submit *s)
+{
+    AUTO_STRV struct strv v = STRV_INIT;
+    struct err e = { 0 };
+    if (submit_argv(s, &v, &e) < 0)
+        fail_msg("%s", e.text);
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < v.n; i++)
+        buf_printf(&b, "%s%s", i ? " " : "", v.v[i]);
+    return b;
+}
+
+#define JAVA                                                                                                           \
+    "-Dlog4j2.configurationFile=file:/c/log4j2.properties -Dbigdl.utils.LoggerFilter.disable=true "                    \
+    "-Dpipetune.launch=s-1-1"
+#define LOCAL_CONF "--conf spark.driver.extraJavaOptions=" JAVA " --conf spark.executor.extraJavaOptions=" JAVA " "
+#define REMOTE_CONF                                                                                                    \
+    "--conf spark.driver.extraJavaOptions=" JAVA " --conf spark.executor.extraJavaOptions=-Dpipetune.launch=s-1-1 "
+#define JVM_REST                                                                                                       \
+    "--conf spark.ui.enabled=false --jars /b/core.jar --class c.Train /b/dllib.jar --folder /d -b 1024 -e 2"
+
+static const struct {
+    const char *name, *file, *want;
+} masters[] = {
+    { "local", JVM("local[*]"),
+      "spark-submit --master local[4] --deploy-mode client --properties-file /b/spark.conf --driver-memory "
+      "2g " LOCAL_CONF JVM_REST },
+    { "local with failures", JVM("local[*,3]"),
+      "spark-submit --master local[4,3] --deploy-mode client --properties-file /b/spark.conf --driver-memory "
+      "2g " LOCAL_CONF JVM_REST },
+    { "standalone on this machine", JVM("spark://127.0.0.1:7077"),
+      "spark-submit --master spark://127.0.0.1:7077 --deploy-mode client --properties-file /b/spark.conf "
+      "--driver-memory 2g "
+      "--executor-memory 3g --total-executor-cores 4 --executor-cores 4 " LOCAL_CONF JVM_REST },
+    { "standalone elsewhere", JVM("spark://h:7077"),
+      "spark-submit --master spark://h:7077 --deploy-mode client --properties-file /b/spark.conf --driver-memory 2g "
+      "--executor-memory 3g --total-executor-cores 4 --executor-cores 4 " REMOTE_CONF JVM_REST },
+    { "yarn", JVM("yarn"),
+      "spark-submit --master yarn --deploy-mode client --properties-file /b/spark.conf --driver-memory 2g "
+      "--executor-memory 3g --num-executors 1 --executor-cores 4 " REMOTE_CONF JVM_REST },
+    { "k8s, three cores each", "{\"executor_cores\": 3, \"master\": \"k8s://https://h:6443\", " JVM_TAIL,
+      "spark-submit --master k8s://https://h:6443 --deploy-mode client --properties-file /b/spark.conf --driver-memory "
+      "2g "
+      "--executor-memory 3g --num-executors 2 --executor-cores 2 " REMOTE_CONF JVM_REST },
+    { "Python, extras in place", PYTHON,
+      "spark-submit --master local[4] --deploy-mode client " LOCAL_CONF
+      "--conf spark.driver.extraClassPath=/b/dllib.jar:/b/core.jar --conf "
+      "spark.executor.extraClassPath=/b/dllib.jar:/b/core.jar --conf spark.ui.enabled=false --jars "
+      "/b/dllib.jar,/b/core.jar "
+      "--py-files /p.zip /apps/lenet5.py --data /d --batchSize 1024 --endTriggerNum 2 --seed 0 --verbose" },
+};
+
+static void test_submit_speaks_to_each_master(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(masters); i++) {
+        struct app a = parsed(masters[i].file);
+        struct submit s = job(&a);
+        AUTO_BUF struct buf got = line_of(&s);
+        if (strcmp(buf_text(&got), masters[i].want) != 0)
+            fail_msg("%s: got\n%s\nwant\n%s", masters[i].name, buf_text(&got), masters[i].want);
+        app_done(&a);
+    }
+}
+
+static void assert_has(const struct submit *s, const char *want)
+{
+    AUTO_BUF struct buf got = line_of(s);
+    if (!strstr(buf_text(&got), want))
+        fail_msg("'%s' is not in\n%s", want, buf_text(&got));
+}
+
+static void assert_lacks(const struct submit *s, const char *what)
+{
+    AUTO_BUF struct buf got = line_of(s);
+    if (strstr(buf_text(&got), what))
+        fail_msg("'%s' is in\n%s", what, buf_text(&got));
+}
+
+static void test_submit_puts_arguments_in_a_stable_order(void **state)
+{
+    (void)state;
+    static const struct submit_hyper two[] = { { "rate", "0.1" }, { "batch_size", "64" } };
+    struct app a = parsed(JVM("local[*]"));
+    struct submit s = job(&a);
+    s.hypers = two;
+    s.n_hypers = 2;
+    s.checkpoint = "/ck";
+    s.resume_model = "/m.pb";
+    s.resume_state = "/s.60";
+    s.seed = "7"; /* the application has no such argument */
+    assert_has(&s, "/b/dllib.jar --folder /d --rate=0.1 -b 64 -e 2 --checkpoint /ck --model /m.pb --state /s.60");
+    assert_lacks(&s, "7");
+    s.n_hypers = 1;
+    assert_has(&s, "--folder /d -b 32 --rate=0.1"); /* the file's own value, when nobody gives another */
+    app_done(&a);
+}
+
+static void test_submit_roles_replace_extras_of_their_name(void **state)
+{
+    (void)state;
+    struct app a = parsed(PYTHON);
+    struct submit s = job(&a);
+    s.seed = "7";
+    s.checkpoint = "/nowhere";
+    assert_has(&s, "--seed 7");
+    assert_lacks(&s, "/nowhere");
+    app_done(&a);
+}
+
+static void test_submit_applies_the_setting(void **state)
+{
+    (void)state;
+    static const struct submit_property properties[] = {
+        { "spark.locality.wait", "0s" },
+        { "spark.executor.extraJavaOptions", "-XX:+UseSerialGC" },
+    };
+    struct app a = parsed(JVM("spark://h:7077"));
+    struct submit s = job(&a);
+    s.memory_gb = 1.5;
+    s.executors = 2;
+    s.properties = properties;
+    s.n_properties = 2;
+    assert_has(&s, "--driver-memory 2g --executor-memory 1536m --total-executor-cores 4 --executor-cores 2");
+    assert_has(&s, "spark.executor.extraJavaOptions=-Dpipetune.launch=s-1-1 -XX:+UseSerialGC --conf");
+    assert_has(&s, "--conf spark.locality.wait=0s");
+    app_done(&a);
+    a = parsed(JVM("local[*]"));
+    s.app = &a;
+    assert_has(&s, "--driver-memory 1536m --conf");
+    assert_lacks(&s, "--executor-memory");
+    app_done(&a);
+}
+
+static void test_submit_dry_run_has_no_tag(void **state)
+{
+    (void)state;
+    struct app a = parsed(JVM("spark://h:7077"));
+    struct submit s = job(&a);
+    s.launch = NULL;
+    s.log4j = "/a folder/x%.properties";
+    assert_lacks(&s, "pipetune.launch");
+    assert_lacks(&s, "spark.executor.extraJavaOptions");
+    assert_has(&s, "=file:/a%20folder/x%25.properties -Dbigdl");
+    s.log4j = NULL;
+    assert_has(&s, "spark.driver.extraJavaOptions=-Dbigdl.utils.LoggerFilter.disable=true --conf");
+    app_done(&a);
+}
+
+static void test_submit_refuses_what_cannot_be(void **state)
+{
+    (void)state;
+    static const struct submit_hyper odd[] = { { "dropout", "0.5" } };
+    AUTO_STRV struct strv v = STRV_INIT;
+    struct err e = { 0 };
+    struct app a = parsed(JVM("spark://h:7077"));
+    struct submit s = job(&a);
+    s.executors = 3;
+    assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
+    assert_string_equal(e.text, "3 executors do not divide 4 cores evenly");
+    s.executors = 0;
+    s.hypers = odd;
+    assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "'dropout' reaches nothing"));
+    app_done(&a);
+    a = parsed("{\"conf\": \"a.py\", \"extras\": {\"batch_size\": 1}}");
+    s = job(&a);
+    assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "the number of epochs reaches nothing"));
+    app_done(&a);
+}
+
+static void test_submit_converts_checkpoints(void **state)
+{
+    (void)state;
+    struct app a = parsed(JVM("spark://h:7077"));
+    struct submit s = job(&a);
+    s.python = "/venv/python";
+    AUTO_STRV struct strv v = STRV_INIT;
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct err e = { 0 };
+    assert_true(submit_needs_convert(&a));
+    assert_int_equal(submit_convert_argv(&s, "/apps/convert_checkpoint.py", "/ck/model.60", "/ck/m.pb", &v, &e), 0);
+    for (size_t i = 0; i < v.n; i++)
+        buf_printf(&b, "%s%s", i ? " " : "", v.v[i]);
+    assert_string_equal(buf_text(&b),
+                        "spark-submit --master local[1] --deploy-mode client --properties-file /b/spark.conf --conf "
+                        "spark.driver.extraJavaOptions=" JAVA " --conf spark.pyspark.python=/venv/python --conf "
+                        "spark.driver.extraClassPath=/b/dllib.jar:/b/core.jar --conf "
+                        "spark.executor.extraClassPath=/b/dllib.jar:/b/core.jar --conf spark.ui.enabled=false "
+                        "/apps/convert_checkpoint.py /ck/model.60 /ck/m.pb");
+    app_done(&a);
+}
+
+static void test_submit_writes_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        double gb;
+        const char *want;
+    } sizes[] = { { 8, "8g" }, { 0.5, "512m" }, { 1.5, "1536m" }, { 1.0001, "1g" },
+                  { 0, "1m" }, { NAN, "1m" },   { 4096, "4096g" } };
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        char text[32];
+        submit_memory_text(sizes[i].gb, text);
+        assert_string_equal(text, sizes[i].want);
+    }
+}
+
+static void test_submit_says_when_memory_is_out(void **state)
+{
+    (void)state;
+    struct app jvm = parsed(JVM("spark://h:7077")), python = parsed(PYTHON);
+    const struct app *both[] = { &jvm, &python };
+    for (size_t k = 0; k < ARRAY_LEN(both); k++) {
+        AUTO_BUF struct buf want = BUF_INIT;
+        struct submit s = job(both[k]);
+        s.checkpoint = "/ck";
+        want = line_of(&s);
+        int rc = -ENOMEM;
+        for (unsigned nth = 1; rc < 0; nth++) {
+            AUTO_STRV struct strv v = STRV_INIT;
+            struct err e = { 0 };
+            assert_true(nth < 400);
+            fault_arm(FAULT_ALLOC, nth);
+            rc = submit_argv(&s, &v, &e);
+            bool struck = fault_disarm();
+            assert_int_equal(rc, struck ? -ENOMEM : 0);
+        }
+    }
+    app_done(&jvm);
+    app_done(&python);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_submit_speaks_to_each_master),
+        cmocka_unit_test(test_submit_puts_arguments_in_a_stable_order),
+        cmocka_unit_test(test_submit_roles_replace_extras_of_their_name),
+        cmocka_unit_test(test_submit_applies_the_setting),
+        cmocka_unit_test(test_submit_dry_run_has_no_tag),
+        cmocka_unit_test(test_submit_refuses_what_cannot_be),
+        cmocka_unit_test(test_submit_converts_checkpoints),
+        cmocka_unit_test(test_submit_writes_sizes),
+        cmocka_unit_test(test_submit_says_when_memory_is_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
