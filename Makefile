@@ -111,7 +111,7 @@ fuzz: $(FUZZ)
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libpipetune.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-bench-%: all
+bench-%: all $(TEST_TOOLS)
 	@$(MAKE) --no-print-directory $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 	@mkdir -p build/bench
 	@tests/bench/$* $(B)

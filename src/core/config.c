@@ -37,6 +37,7 @@ const struct opt_row config_rows[] = {
     { "influxdb", "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "mode 0600" },
     { "spark", "home", OPT_TEXT, FIELD(spark_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
     { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
+    { "spark", "master_ui", OPT_TEXT, FIELD(master_ui), NULL, 0, 0, NULL, "URL", "a standalone master's page, asked what it offers (default http://HOST:8080/json/)" },
     { "spark", "grant_seconds", OPT_INT, FIELD(grant_seconds), "120", 1, 1e6, NULL, "SECONDS", "a cluster may take to grant an executor" },
     { "spark", "stall_seconds", OPT_INT, FIELD(stall_seconds), "1800", 1, 1e7, NULL, "SECONDS", "a trial may be silent before it counts as hung" },
 };
@@ -178,6 +179,19 @@ static bool may_change(const char *path)
     return false;
 }
 
+/* Equal but for how numbers are written: what was stored as 3.0 reads back as 3. */
+static bool same(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    if (!json_is_array(a) || !json_is_array(b))
+        return json_equal(a, b);
+    bool all = json_array_size(a) == json_array_size(b);
+    for (size_t i = 0; all && i < json_array_size(a); i++)
+        all = same(json_array_get(a, i), json_array_get(b, i));
+    return all;
+}
+
 static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct buf *keys);
 
 /* Members of `a`, compared with those of `b`; when only_new, just those that b lacks. */
@@ -199,7 +213,7 @@ static size_t diff_members(const json_t *a, const json_t *b, const char *path, b
 
 static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct buf *keys)
 {
-    if (may_change(path) || (a && b && json_equal(a, b)))
+    if (may_change(path) || (a && b && same(a, b)))
         return 0;
     if (json_is_object(a) && json_is_object(b))
         return diff_members(a, b, path, false, keys) + diff_members(b, a, path, true, keys);

@@ -23,7 +23,7 @@ struct config {
 
     char *url, *database, *bucket, *credential_file;
 
-    char *spark_home, *java;
+    char *spark_home, *java, *master_ui;
     int64_t grant_seconds, stall_seconds;
 };
 

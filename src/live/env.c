@@ -1,0 +1,236 @@
+#include "live/env.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/capture.h"
+#include "base/io.h"
+#include "base/own.h"
+
+static const char *getenv_filled(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* dir/name, absolute; NULL when memory is out. */
+static char *absolute_in(const char *dir, const char *name)
+{
+    AUTO_FREE char *joined = io_join(dir, name);
+    return joined ? io_absolute(joined) : NULL;
+}
+
+static char *program_dir(void)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0)
+        return strdup(".");
+    path[n] = '\0';
+    return io_dirname(path);
+}
+
+/* The first of the candidates below `dir` that holds our conf/; a build lies two folders deep in its tree. */
+static char *find_home(const char *dir)
+{
+    static const char *const places[] = { ".", "../share/pipetune", "../.." };
+    if (getenv_filled("PIPETUNE_HOME"))
+        return io_absolute(getenv("PIPETUNE_HOME"));
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        AUTO_FREE char *home = absolute_in(dir, places[i]);
+        AUTO_FREE char *mark = home ? io_join(home, "conf/log4j2-pipetune.properties") : NULL;
+        if (mark && io_exists(mark))
+            return MOVE_PTR(home);
+    }
+    return io_absolute(dir);
+}
+
+/* What set-up makes: ./.pipetune/NAME, else the one in our source tree; where neither is, the first. */
+static char *set_up_path(const char *home, const char *name)
+{
+    AUTO_FREE char *below = NULL;
+    if (asprintf(&below, ".pipetune/%s", name) < 0) {
+        below = NULL;
+        return NULL;
+    }
+    AUTO_FREE char *here = io_absolute(below);
+    AUTO_FREE char *there = io_join(home, below);
+    if (here && there && !io_exists(here) && io_exists(there))
+        return MOVE_PTR(there);
+    return MOVE_PTR(here);
+}
+
+/* The folder on PATH that holds `program`, joined with it; NULL when there is none. */
+static char *find_on_path(const char *program)
+{
+    AUTO_FREE char *dirs = strdup(getenv_filled("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+    char *save = NULL;
+    for (char *dir = dirs ? strtok_r(dirs, ":", &save) : NULL; dir; dir = strtok_r(NULL, ":", &save)) {
+        AUTO_FREE char *path = absolute_in(dir, program);
+        if (path && access(path, X_OK) == 0)
+            return MOVE_PTR(path);
+    }
+    return NULL;
+}
+
+static int find_spark(struct env *v, const struct config *cfg)
+{
+    const char *given = cfg->spark_home ? cfg->spark_home : getenv_filled("SPARK_HOME");
+    v->spark_home = given ? io_absolute(given) : set_up_path(v->home, "spark");
+    if (!v->spark_home)
+        return -ENOMEM;
+    v->spark_submit = io_join(v->spark_home, "bin/spark-submit");
+    if (!v->spark_submit || given || io_exists(v->spark_submit))
+        return v->spark_submit ? 0 : -ENOMEM;
+    char *on_path = find_on_path("spark-submit");
+    free(v->spark_home);
+    v->spark_home = NULL;
+    free(v->spark_submit);
+    v->spark_submit = on_path ? on_path : strdup("spark-submit");
+    return v->spark_submit ? 0 : -ENOMEM;
+}
+
+int env_find(struct env *out, const struct config *cfg, struct err *e)
+{
+    struct env v = { 0 };
+    AUTO_FREE char *dir = program_dir();
+    v.home = dir ? find_home(dir) : NULL;
+    if (!v.home || find_spark(&v, cfg) < 0)
+        goto nomem;
+    const char *java = cfg->java ? cfg->java : getenv_filled("JAVA_HOME");
+    v.java_home = java ? io_absolute(java) : NULL;
+    v.bigdl_home = getenv_filled("BIGDL_HOME") ? io_absolute(getenv("BIGDL_HOME")) : set_up_path(v.home, "bigdl");
+    v.data = getenv_filled("PIPETUNE_DATA") ? io_absolute(getenv("PIPETUNE_DATA")) : set_up_path(v.home, "data");
+    v.python = set_up_path(v.home, "venv/bin/python");
+    v.node = absolute_in(dir, "pipetune-node");
+    v.log4j = io_join(v.home, "conf/log4j2-pipetune.properties");
+    v.converter = io_join(v.home, "bigdl/apps/convert_checkpoint.py");
+    if ((java && !v.java_home) || !v.bigdl_home || !v.data || !v.python || !v.node || !v.log4j || !v.converter)
+        goto nomem;
+    if (!io_exists(v.python)) {
+        free(v.python);
+        v.python = NULL;
+    }
+    *out = v;
+    return 0;
+nomem:
+    env_done(&v);
+    return err_sys(e, -ENOMEM, "looking for Spark");
+}
+
+void env_done(struct env *v)
+{
+    if (!v)
+        return;
+    char *all[] = { v->home, v->spark_home, v->spark_submit, v->java_home, v->bigdl_home,
+                    v->data, v->python,     v->node,         v->log4j,     v->converter };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        free(all[i]);
+    *v = (struct env){ 0 };
+}
+
+const char *env_lookup(void *ctx, const char *name)
+{
+    const struct env *v = ctx;
+    const char *set = getenv(name);
+    if (set)
+        return set;
+    const struct {
+        const char *name, *value;
+    } found[] = { { "SPARK_HOME", v->spark_home },
+                  { "BIGDL_HOME", v->bigdl_home },
+                  { "PIPETUNE_DATA", v->data },
+                  { "PIPETUNE_HOME", v->home } };
+    for (size_t i = 0; i < ARRAY_LEN(found); i++)
+        if (strcmp(found[i].name, name) == 0)
+            return found[i].value;
+    return NULL;
+}
+
+int env_java_major(const struct env *v, int *out_major, struct err *e)
+{
+    AUTO_FREE char *java = v->java_home ? io_join(v->java_home, "bin/java") : strdup("java");
+    if (!java)
+        return err_sys(e, -ENOMEM, "java");
+    AUTO_BUF struct buf text = BUF_INIT;
+    char *argv[] = { java, "-version", NULL };
+    int rc = capture(&text, argv, 20000, e);
+    if (rc < 0 || rc == 127)
+        return err_set(e, -ENOENT,
+                       "no Java: '%s' cannot be run; install openjdk-17-jre-headless, or run ./run-pipetune.sh setup",
+                       java);
+    const char *version = strstr(buf_text(&text), "version \"");
+    long major = version ? strtol(version + strlen("version \""), NULL, 10) : 0;
+    if (version && major == 1) /* "1.8.0_392" is Java 8 */
+        major = strtol(version + strlen("version \"1."), NULL, 10);
+    if (rc != 0 || major <= 0)
+        return err_set(e, -ENOENT, "no Java: '%s -version' says nothing of a version; install openjdk-17-jre-headless",
+                       java);
+    if (major < ENV_JAVA_MIN)
+        return err_set(
+            e, -EINVAL,
+            "Java %ld is too old: Spark 3.5 needs %d, 11 or 17; install openjdk-17-jre-headless, or set JAVA_HOME",
+            major, ENV_JAVA_MIN);
+    *out_major = (int)major;
+    return 0;
+}
+
+int env_require(const struct env *v, struct err *e)
+{
+    if (!io_exists(v->spark_submit))
+        return err_set(e, -ENOENT, "no Spark: '%s' is not there; run ./run-pipetune.sh setup, or set SPARK_HOME",
+                       v->spark_submit);
+    if (!io_exists(v->node))
+        return err_set(e, -ENOENT, "no '%s': it belongs beside this program; run make", v->node);
+    if (!io_exists(v->log4j))
+        return err_set(e, -ENOENT, "no '%s': set PIPETUNE_HOME to the folder that holds PipeTune's conf/ and bigdl/",
+                       v->log4j);
+    int major;
+    int rc = env_java_major(v, &major, e);
+    if (rc != -EINVAL)
+        return rc;
+    /* A Java that is too old is a lack of this machine; -EINVAL would be told as wrong usage. */
+    if (e)
+        e->code = -ENOENT;
+    return -ENOENT;
+}
+
+int env_apply(const struct env *v, bool one_machine, struct err *e)
+{
+    if ((v->java_home && setenv("JAVA_HOME", v->java_home, 1) < 0) ||
+        (one_machine && setenv("SPARK_LOCAL_IP", "127.0.0.1", 0) < 0))
+        return err_sys(e, -errno, "cannot set the environment");
+    return 0;
+}
+
+/* A cgroup limit in bytes, 0 when there is none. */
+static double cgroup_memory(void)
+{
+    static const char *const files[] = { "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes" };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        double bytes = io_read_file(&b, files[i], 64, NULL) == 0 ? strtod(buf_text(&b), NULL) : 0;
+        if (bytes > 0 && bytes < 1e15) /* "max" and the v1 kernel's huge number mean no limit */
+            return bytes;
+    }
+    return 0;
+}
+
+struct offer env_offer(void)
+{
+    struct offer o = { 0 };
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        o.cores = CPU_COUNT(&set);
+    if (o.cores < 1)
+        o.cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double limit = cgroup_memory();
+    o.memory_gb = (limit > 0 && limit < bytes ? limit : bytes) / (1024.0 * 1024.0 * 1024.0);
+    return o;
+}

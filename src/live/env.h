@@ -1,0 +1,44 @@
+/* What this machine has: where Spark, Java, BigDL and our own files are, and what a trial may use. */
+#ifndef LIVE_ENV_H
+#define LIVE_ENV_H
+
+#include "base/err.h"
+#include "core/config.h"
+#include "core/setting.h"
+
+/* Paths are absolute; NULL where nothing was found, except those that have a place they ought to be in. */
+struct env {
+    char *home;         /* our conf/ and bigdl/: PIPETUNE_HOME, the source tree, or share/pipetune */
+    char *spark_home;   /* the config, SPARK_HOME, ./.pipetune/spark; NULL: spark-submit comes from PATH */
+    char *spark_submit; /* "spark-submit" when it was found nowhere: good enough to print */
+    char *java_home;    /* the config or JAVA_HOME; NULL: java comes from PATH */
+    char *bigdl_home;   /* BIGDL_HOME, else ./.pipetune/bigdl */
+    char *data;         /* PIPETUNE_DATA, else ./.pipetune/data */
+    char *python;       /* ./.pipetune/venv/bin/python where it is */
+    char *node;         /* pipetune-node, beside this program */
+    char *log4j;        /* HOME/conf/log4j2-pipetune.properties */
+    char *converter;    /* HOME/bigdl/apps/convert_checkpoint.py */
+};
+
+int env_find(struct env *out, const struct config *cfg, struct err *e);
+void env_done(struct env *v);
+
+/* $NAME for BigDL files: the environment, else what was found. An app_lookup; ctx is the struct env. */
+const char *env_lookup(void *ctx, const char *name);
+
+enum { ENV_JAVA_MIN = 8 };
+
+/* Can a trial be started? -ENOENT or -EINVAL names what is missing, or too old, and how it comes here. */
+int env_require(const struct env *v, struct err *e);
+
+/* Runs `java -version`. -ENOENT: none; -EINVAL: older than 8. */
+int env_java_major(const struct env *v, int *out_major, struct err *e);
+
+/* Puts into our environment, and so into every trial's, what Spark needs there: JAVA_HOME when it was given, and
+ * SPARK_LOCAL_IP=127.0.0.1 on one machine, where a host name that does not resolve would stop Spark. What is set stays. */
+int env_apply(const struct env *v, bool one_machine, struct err *e);
+
+/* The CPUs this process may use and the memory that a heap could have (RAM, or the cgroup's limit). */
+struct offer env_offer(void);
+
+#endif

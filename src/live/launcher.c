@@ -1,0 +1,216 @@
+#include "live/launcher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 1024 };
+
+struct launcher {
+    const struct launcher_ops *ops; /* NULL once freed: what still arrives is nobody's */
+    void *ctx;
+    uint64_t id;
+    uv_process_t process;
+    uv_pipe_t control;
+    uv_poll_t poll; /* of an adopted one's pidfd */
+    bool has_process, has_control, has_poll;
+    bool went; /* the go byte was sent, or it was adopted */
+    int pidfd;
+    int handles; /* not closed yet */
+    char line[LINE_MAX_BYTES];
+    size_t len;
+};
+
+static void on_closed(uv_handle_t *h)
+{
+    struct launcher *l = h->data;
+    if (--l->handles > 0)
+        return;
+    if (l->pidfd >= 0)
+        (void)close(l->pidfd);
+    free(l);
+}
+
+static void close_handle(uv_handle_t *h)
+{
+    if (!uv_is_closing(h))
+        uv_close(h, on_closed);
+}
+
+void launcher_free(struct launcher *l)
+{
+    if (!l)
+        return;
+    l->ops = NULL;
+    if (l->has_control)
+        close_handle((uv_handle_t *)&l->control);
+    if (l->has_process)
+        close_handle((uv_handle_t *)&l->process);
+    if (l->has_poll)
+        close_handle((uv_handle_t *)&l->poll);
+}
+
+static void refuse(struct launcher *l, bool busy, const char *why)
+{
+    const struct launcher_ops *ops = l->ops;
+    if (ops)
+        ops->refused(l->ctx, l->id, busy, why);
+}
+
+static void gone(struct launcher *l)
+{
+    const struct launcher_ops *ops = l->ops;
+    if (ops)
+        ops->gone(l->ctx, l->id);
+}
+
+static void on_process_exit(uv_process_t *p, int64_t code, int sig)
+{
+    struct launcher *l = p->data;
+    if (l->went) {
+        gone(l);
+        return;
+    }
+    char why[96];
+    (void)snprintf(why, sizeof why, "pipetune-node ended before the start, %s %" PRId64,
+                   sig ? "by signal" : "exit code", sig ? (int64_t)sig : code);
+    refuse(l, false, why);
+}
+
+static void on_pidfd(uv_poll_t *p, int status, int events)
+{
+    (void)status;
+    (void)events;
+    (void)uv_poll_stop(p); /* it stays readable: once is enough */
+    gone(p->data);
+}
+
+/* "ready BOOT PID START LOG_SIZE", "busy" or "error TEXT". */
+static void on_line(struct launcher *l)
+{
+    struct launcher_ready r;
+    int pid;
+    if (sscanf(l->line, "ready %36s %d %" SCNu64 " %" SCNu64, r.boot_id, &pid, &r.start_ticks, &r.log_size) == 4) {
+        r.pid = pid;
+        if (l->ops)
+            l->ops->ready(l->ctx, l->id, &r);
+    } else if (strcmp(l->line, "busy") == 0) {
+        refuse(l, true, "another process still holds the trial's folder");
+    } else {
+        refuse(l, false, strncmp(l->line, "error ", 6) == 0 ? l->line + 6 : "pipetune-node speaks another protocol");
+    }
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    struct launcher *l = h->data;
+    (void)suggested;
+    *buf = uv_buf_init(l->line + l->len, (unsigned)(sizeof l->line - 1 - l->len));
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct launcher *l = s->data;
+    (void)buf;
+    if (n <= 0) { /* its end is told by on_process_exit */
+        if (n < 0)
+            (void)uv_read_stop(s);
+        return;
+    }
+    l->len += (size_t)n;
+    l->line[l->len] = '\0';
+    char *end = strchr(l->line, '\n');
+    if (!end && l->len + 1 < sizeof l->line)
+        return;
+    if (end)
+        *end = '\0';
+    (void)uv_read_stop(s);
+    on_line(l);
+}
+
+static struct launcher *make(const struct launcher_ops *ops, void *ctx, uint64_t id)
+{
+    struct launcher *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    *l = (struct launcher){ .ops = ops, .ctx = ctx, .id = id, .pidfd = -1 };
+    l->process.data = l->control.data = l->poll.data = l;
+    return l;
+}
+
+int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
+                   char **argv, struct err *e)
+{
+    struct launcher *l = make(ops, ctx, id);
+    int rc = l ? uv_pipe_init(loop, &l->control, 0) : UV_ENOMEM;
+    if (rc < 0) {
+        free(l);
+        return err_set(e, rc, "cannot start '%s': %s", argv[0], uv_strerror(rc));
+    }
+    l->has_control = true;
+    uv_stdio_container_t stdio[4] = {
+        { .flags = UV_IGNORE },
+        { .flags = UV_IGNORE },
+        { .flags = UV_IGNORE },
+        { .flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&l->control },
+    };
+    uv_process_options_t options = { .exit_cb = on_process_exit,
+                                     .file = argv[0],
+                                     .args = argv,
+                                     .flags = UV_PROCESS_DETACHED,
+                                     .stdio_count = 4,
+                                     .stdio = stdio };
+    rc = uv_spawn(loop, &l->process, &options);
+    l->has_process = true; /* the handle is the loop's even when the start failed */
+    l->handles = 2;
+    if (rc == 0)
+        rc = uv_read_start((uv_stream_t *)&l->control, on_alloc, on_read);
+    if (rc < 0) {
+        launcher_free(l);
+        return err_set(e, rc, "cannot start '%s': %s", argv[0], uv_strerror(rc));
+    }
+    *out = l;
+    return 0;
+}
+
+int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
+                   pid_t pid, uint64_t start_ticks, const char *boot_id, struct err *e)
+{
+    struct launcher *l = make(ops, ctx, id);
+    if (!l)
+        return err_sys(e, -ENOMEM, "cannot watch process %ld", (long)pid);
+    l->went = true;
+    l->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int rc = l->pidfd < 0 ? -errno : 0;
+    /* Asked after the pidfd is open, so that it cannot stand for a later process of the same number. */
+    if (rc == 0 && !proc_is(pid, start_ticks, boot_id))
+        rc = -ESRCH;
+    if (rc == 0)
+        rc = uv_poll_init(loop, &l->poll, l->pidfd);
+    if (rc < 0) {
+        if (l->pidfd >= 0)
+            (void)close(l->pidfd);
+        free(l);
+        return err_sys(e, rc, "cannot watch process %ld", (long)pid);
+    }
+    l->has_poll = true;
+    l->handles = 1;
+    rc = uv_poll_start(&l->poll, UV_READABLE, on_pidfd);
+    if (rc < 0) {
+        launcher_free(l);
+        return err_set(e, rc, "cannot watch process %ld: %s", (long)pid, uv_strerror(rc));
+    }
+    *out = l;
+    return 0;
+}
+
+int launcher_go(struct launcher *l)
+{
+    uv_buf_t go = uv_buf_init((char[]){ 'g' }, 1);
+    int rc = uv_try_write((uv_stream_t *)&l->control, &go, 1);
+    l->went = rc == 1;
+    return rc == 1 ? 0 : rc;
+}

@@ -1,0 +1,42 @@
+/* A trial's launcher (`pipetune-node exec`) as the loop sees it: started by us, or met again after a crash. */
+#ifndef LIVE_LAUNCHER_H
+#define LIVE_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/proc.h"
+
+struct launcher;
+
+struct launcher_ready {
+    char boot_id[PROC_BOOT_ID_SIZE];
+    pid_t pid;
+    uint64_t start_ticks;
+    uint64_t log_size; /* of the trial's log: where this attempt's lines begin */
+};
+
+/* Called from the loop with the id given at the start; after `refused` or `gone` nothing more is called. */
+struct launcher_ops {
+    void (*ready)(void *ctx, uint64_t id,
+                  const struct launcher_ready *r); /* it holds the folder and waits for launcher_go() */
+    void (*refused)(void *ctx, uint64_t id, bool busy, const char *why); /* before the go: nothing was started */
+    void (*gone)(void *ctx, uint64_t id);                                /* after the go: its process has ended */
+};
+
+/* Starts argv in a session of its own; its control socket is fd 3. -errno of the start. */
+int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
+                   char **argv, struct err *e);
+
+/* Watches one that runs already. -ESRCH: that process is gone. */
+int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
+                   pid_t pid, uint64_t start_ticks, const char *boot_id, struct err *e);
+
+int launcher_go(struct launcher *l); /* 0 or -errno */
+void launcher_free(
+    struct launcher *l); /* lets go of it, wherever it is: without a go it ends by itself, after one it goes on */
+
+#endif

@@ -1,0 +1,348 @@
+#include "live/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/http.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "bigdl/master.h"
+#include "bigdl/submit.h"
+#include "search/search.h"
+
+enum { FILE_MAX = 16 << 20 };
+
+/* A relative path as a config means it: in the working directory, else beside the config. NULL: memory. */
+static char *look_up(const char *path, const char *config_file)
+{
+    if (io_exists(path) || *path == '/')
+        return io_absolute(path);
+    AUTO_FREE char *dir = io_dirname(config_file);
+    AUTO_FREE char *beside = dir ? io_join(dir, path) : NULL;
+    return beside ? io_absolute(io_exists(beside) ? beside : path) : NULL;
+}
+
+static int not_there(const char *path, const char *config_file, const char *what, struct err *e)
+{
+    AUTO_FREE char *dir = io_dirname(config_file);
+    if (*path == '/')
+        return err_set(e, -EINVAL, "no %s '%s'", what, path);
+    return err_set(e, -EINVAL, "no %s '%s': looked in the working directory and in '%s'", what, path, dir ? dir : "?");
+}
+
+static int read_doc(struct json_doc *out, const char *path, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    int rc = io_read_file(&text, path, FILE_MAX, e);
+    return rc < 0 ? rc : json_doc_parse(out, path, buf_text(&text), text.len, e);
+}
+
+static int read_app(struct plan *p, const char *config_file, struct err *e)
+{
+    if (!p->cfg.bigdl_conf)
+        return json_doc_err(&p->doc, "bigdlConf", e, -EINVAL,
+                            "is missing: name the BigDL file, such as \"bigdl/config/mnist.json\"");
+    AUTO_FREE char *path = look_up(p->cfg.bigdl_conf, config_file);
+    if (!path)
+        return err_sys(e, -ENOMEM, "'%s'", p->cfg.bigdl_conf);
+    if (!io_exists(path))
+        return not_there(p->cfg.bigdl_conf, config_file, "BigDL file", e);
+    int rc = read_doc(&p->bigdl_doc, path, e);
+    return rc < 0 ? rc : app_parse(&p->app, &p->bigdl_doc, env_lookup, &p->env, e);
+}
+
+/* Paths of the BigDL file: in the working directory, else beside the BigDL file or below our home. */
+static int resolve_path(void *ctx, const char *key, char **path, struct err *e)
+{
+    const struct plan *p = ctx;
+    (void)key;
+    char *found = look_up(*path, p->app.file);
+    AUTO_FREE char *at_home = found && !io_exists(found) ? io_join(p->env.home, *path) : NULL;
+    if (!found)
+        return err_sys(e, -ENOMEM, "'%s'", *path);
+    if (at_home && io_exists(at_home)) {
+        free(found);
+        found = MOVE_PTR(at_home);
+    }
+    free(*path);
+    *path = found;
+    return 0;
+}
+
+/* Every hyperparameter and the epoch count must reach the application. */
+static int check_reach(const struct plan *p, struct err *e)
+{
+    for (size_t i = 0; i < p->space.n_dims; i++) {
+        struct err why;
+        int rc = app_reaches(&p->app, p->space.dims[i].name, &why);
+        if (rc < 0) {
+            char path[192];
+            (void)snprintf(path, sizeof path, "hyperParameters/%s", p->space.dims[i].name);
+            return json_doc_err(&p->doc, path, e, rc, "reaches nothing: %s", why.text);
+        }
+    }
+    if (app_argument(&p->app, "epochs") || app_extra_index(&p->app, "epochs") >= 0)
+        return 0;
+    return err_set(e, -EINVAL,
+                   "'%s': the number of epochs reaches nothing: give 'arguments' an \"epochs\", or 'extras' an "
+                   "endTriggerNum or max_epoch",
+                   p->app.file);
+}
+
+static int check_name(const char *name, struct err *e)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-";
+    size_t len = strlen(name);
+    if (len == 0 || len > 100 || name[strspn(name, plain)] || *name == '-' || *name == '.')
+        return err_set(
+            e, -EINVAL,
+            "study name '%s': 1 to 100 of letters, digits, '_', '.', '@', '-', not beginning with '.' or '-'", name);
+    return 0;
+}
+
+/* pipetune.conf and a space make pipetune-1a2b3c4d. */
+static int name_study(struct plan *p, const char *config_file, struct err *e)
+{
+    if (p->cfg.name) {
+        (void)snprintf(p->name, sizeof p->name, "%s", p->cfg.name);
+        return check_name(p->cfg.name, e);
+    }
+    const char *slash = strrchr(config_file, '/');
+    char base[64];
+    (void)snprintf(base, sizeof base, "%s", slash ? slash + 1 : config_file);
+    char *dot = strrchr(base, '.');
+    if (dot && dot != base)
+        *dot = '\0';
+    for (char *c = base; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-", *c) ||
+            (c == base && (*c == '.' || *c == '-')))
+            *c = '_';
+    char hash[17];
+    space_hash(&p->space, hash);
+    (void)snprintf(p->name, sizeof p->name, "%s-%.8s", base, hash);
+    return 0;
+}
+
+/* What a trial may get: this machine in local mode; on a cluster what the BigDL file grants. */
+static struct offer offer_of(const struct app *a)
+{
+    if (app_is_local(a))
+        return env_offer();
+    return (struct offer){ .cores = a->total_executor_cores };
+}
+
+static int choose_setting(struct plan *p, const char *setting, struct err *e)
+{
+    p->offer = offer_of(&p->app);
+    p->requested = setting_default(&p->space, &p->offer);
+    if (setting) {
+        struct setting base = p->requested;
+        int rc = setting_parse(&p->requested, &p->space, &base, setting, e);
+        if (rc < 0)
+            return err_prefix(e, "option '--setting'");
+    }
+    p->effective = setting_effective(&p->space, &p->requested, &p->offer);
+    return 0;
+}
+
+/* A batch that nothing divides is found before anything is stored, where the batches are a list. */
+static int check_batches(const struct plan *p, struct err *e)
+{
+    for (size_t d = 0; d < p->space.n_dims; d++) {
+        const struct dim *dim = &p->space.dims[d];
+        if (dim->kind != DIM_LIST || strncmp(dim->name, "batch", 5) != 0)
+            continue;
+        for (uint64_t i = 0; i < dim->n; i++) {
+            struct point pt = { 0 };
+            pt.x[d] = (double)i;
+            struct err why;
+            int rc = plan_slots(p, &pt, &why);
+            if (rc < 0) {
+                char path[192];
+                (void)snprintf(path, sizeof path, "hyperParameters/%s", dim->name);
+                return json_doc_err(&p->doc, path, e, rc, "cannot be launched: %s", why.text);
+            }
+        }
+    }
+    return 0;
+}
+
+/* A search that is none, or that cannot take this space, is found before anything is stored. */
+static int check_search(const struct plan *p, struct err *e)
+{
+    struct search s;
+    struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,
+                              .epochs = (int)p->cfg.epochs,
+                              .maximise = config_maximise(&p->cfg),
+                              .max_trials = (int)p->cfg.max_trials };
+    int rc = search_new(&s, p->cfg.algorithm, &p->space, &cfg, e);
+    if (rc == 0)
+        search_done(&s);
+    return rc;
+}
+
+int plan_load(struct plan *out, const char *config_file, const char *setting,
+              int (*apply)(void *ctx, struct config *cfg, struct err *e), void *ctx, struct err *e)
+{
+    struct plan *p = out;
+    *p = (struct plan){ 0 };
+    struct opt_set presets = config_opts(&p->cfg);
+    int rc = opt_presets(&presets, e);
+    if (rc == 0 && !io_exists(config_file))
+        rc = err_set(e, -EINVAL, "no config '%s'", config_file);
+    if (rc == 0)
+        rc = read_doc(&p->doc, config_file, e);
+    if (rc == 0)
+        rc = config_read(&p->cfg, &p->doc, e);
+    if (rc == 0)
+        rc = apply(ctx, &p->cfg, e);
+    if (rc == 0)
+        rc = space_parse(&p->space, &p->doc, e);
+    if (rc == 0)
+        rc = check_search(p, e);
+    if (rc == 0)
+        rc = env_find(&p->env, &p->cfg, e);
+    if (rc == 0)
+        rc = read_app(p, config_file, e);
+    if (rc == 0)
+        rc = app_paths(&p->app, resolve_path, p, e);
+    if (rc == 0)
+        rc = check_reach(p, e);
+    if (rc == 0)
+        rc = choose_setting(p, setting, e);
+    if (rc == 0)
+        rc = check_batches(p, e);
+    if (rc == 0)
+        rc = name_study(p, config_file, e);
+    if (rc < 0)
+        plan_done(p);
+    return rc;
+}
+
+void plan_done(struct plan *p)
+{
+    if (!p)
+        return;
+    app_done(&p->app);
+    env_done(&p->env);
+    space_done(&p->space);
+    config_done(&p->cfg);
+    json_doc_done(&p->doc);
+    json_doc_done(&p->bigdl_doc);
+}
+
+int plan_ask_master(struct plan *p, struct err *why)
+{
+    enum { ANSWER_MAX = 4 << 20, TIMEOUT_MS = 3000 };
+    char url[512];
+    AUTO_BUF struct buf text = BUF_INIT;
+    struct offer offer;
+    if (p->app.total_executor_cores || master_url(p->app.master, url, sizeof url) < 0)
+        return 0; /* what the file grants is the offer */
+    const char *asked = p->cfg.master_ui ? p->cfg.master_ui : url;
+    if (http_get(&text, asked, ANSWER_MAX, TIMEOUT_MS, why) < 0)
+        return 1;
+    if (master_parse(&offer, buf_text(&text), text.len, why) < 0) {
+        err_prefix(why, "'%s'", asked);
+        return 1;
+    }
+    p->offer = offer;
+    p->effective = setting_effective(&p->space, &p->requested, &p->offer);
+    return 0;
+}
+
+static int require_path(void *ctx, const char *key, char **path, struct err *e)
+{
+    const struct plan *p = ctx;
+    if (io_exists(*path))
+        return 0;
+    return json_doc_err(&p->bigdl_doc, key, e, -ENOENT,
+                        "names '%s', which is not there: run ./run-pipetune.sh setup, or correct the path", *path);
+}
+
+int plan_require_files(const struct plan *p, struct err *e)
+{
+    return app_paths((struct app *)&p->app, require_path, (void *)p, e); /* require_path replaces nothing */
+}
+
+int plan_slots(const struct plan *p, const struct point *pt, struct err *e)
+{
+    /* Nothing narrows CPUs after the launch yet, so the setting's own cores bound the slots. */
+    struct offer bound = p->offer;
+    const struct knob *cores = space_knob(&p->space, KNOB_CORES);
+    double want = setting_number(&p->space, &p->effective, KNOB_CORES, 0);
+    if (cores && want > 0)
+        bound.cores = (int)want;
+    return setting_slots(&p->space, &bound, p->app.total_executor_cores, space_batch(&p->space, pt), e);
+}
+
+static size_t spark_properties(const struct plan *p, struct submit_property out[SPACE_MAX_KNOBS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->space.n_knobs; i++)
+        if (p->space.knobs[i].kind->id == KNOB_SPARK)
+            out[n++] = (struct submit_property){ .name = p->space.knobs[i].name, .text = p->effective.v[i].text };
+    return n;
+}
+
+static struct submit submit_of(const struct plan *p, int slots, const struct submit_property *props, size_t n_props)
+{
+    return (struct submit){
+        .app = &p->app,
+        .spark_submit = p->env.spark_submit,
+        .log4j = p->env.log4j,
+        .python = p->env.python,
+        .slots = slots,
+        .executors = (int)setting_number(&p->space, &p->effective, KNOB_EXECUTORS, 0),
+        .memory_gb = setting_number(&p->space, &p->effective, KNOB_MEMORY, NAN),
+        .properties = props,
+        .n_properties = n_props,
+    };
+}
+
+int plan_argv(const struct plan *p, const struct point *pt, int slots, const struct plan_launch *l, struct strv *out,
+              struct err *e)
+{
+    struct submit_property props[SPACE_MAX_KNOBS];
+    struct value values[SPACE_MAX_DIMS];
+    struct submit_hyper hypers[SPACE_MAX_DIMS];
+    for (size_t i = 0; i < p->space.n_dims; i++) {
+        values[i] = space_value(&p->space, pt, i);
+        hypers[i] = (struct submit_hyper){ .name = p->space.dims[i].name, .text = values[i].text };
+    }
+    struct submit s = submit_of(p, slots, props, spark_properties(p, props));
+    s.hypers = hypers;
+    s.n_hypers = p->space.n_dims;
+    s.epochs = l->epochs;
+    s.launch = l->launch;
+    s.checkpoint = l->checkpoint;
+    s.resume_model = l->resume_model;
+    s.resume_state = l->resume_state;
+    s.seed = l->seed_text;
+    return submit_argv(&s, out, e);
+}
+
+int plan_convert_argv(const struct plan *p, const char *in, const char *to, struct strv *out, struct err *e)
+{
+    struct submit_property props[SPACE_MAX_KNOBS];
+    struct submit s = submit_of(p, 1, props, spark_properties(p, props));
+    return submit_convert_argv(&s, p->env.converter, in, to, out, e);
+}
+
+json_t *plan_effective_json(const struct plan *p, int slots)
+{
+    json_t *j = setting_json(&p->space, &p->effective);
+    if (j && json_object_get(j, "cores") && json_object_set_new(j, "cores", json_integer(slots)) < 0) {
+        json_decref(j);
+        return NULL;
+    }
+    return j;
+}
+
+const char *plan_infeasible(const struct plan *p, char text[128])
+{
+    return setting_infeasible(&p->space, &p->effective, &p->offer, text);
+}

@@ -1,0 +1,64 @@
+/* What would be launched for a point of the space: the one place where settings, slots and the BigDL file meet. */
+#ifndef LIVE_PLAN_H
+#define LIVE_PLAN_H
+
+#include "base/strv.h"
+#include "bigdl/app.h"
+#include "core/config.h"
+#include "core/setting.h"
+#include "live/env.h"
+
+/* A study as its files describe it; what `run` and `run --dry-run` share. */
+struct plan {
+    struct config cfg;
+    struct space space;
+    struct app app;
+    struct env env;
+    struct offer offer;       /* to one trial */
+    struct setting requested; /* the default setting, or the one entered by the user */
+    struct setting effective;
+    struct json_doc doc;       /* the config */
+    struct json_doc bigdl_doc; /* the BigDL file, as written */
+    char name[128];            /* of the study */
+};
+
+/* Reads the config and its BigDL file; `args` (a config whose texts are NULL or set) comes from the command line through
+ * `apply`, called after the file has been read so that the command line wins. Touches nothing but these files.
+ * -EINVAL and -ENOENT are explained. */
+int plan_load(struct plan *out, const char *config_file, const char *setting,
+              int (*apply)(void *ctx, struct config *cfg, struct err *e), void *ctx, struct err *e);
+void plan_done(struct plan *p);
+
+/* Are the files there that would be submitted (application, jars, properties)? -ENOENT names the first that is not. */
+int plan_require_files(const struct plan *p, struct err *e);
+
+/* Asks a standalone master what it offers, and cuts the setting to it. A master that does not answer changes nothing; 1 and
+ * the reason in *why when it was asked in vain. Blocks for a few seconds at most: before the loop. */
+int plan_ask_master(struct plan *p, struct err *why);
+
+/* One launch. */
+struct plan_launch {
+    int epochs;
+    const char *launch;     /* tag; NULL for --dry-run */
+    const char *checkpoint; /* folder; NULL: none */
+    const char *resume_model, *resume_state;
+    const char *seed_text;
+};
+
+/* Slots of a trial of this point; -ERANGE when nothing divides the batch. */
+int plan_slots(const struct plan *p, const struct point *pt, struct err *e);
+
+/* Appends the argv of spark-submit. */
+int plan_argv(const struct plan *p, const struct point *pt, int slots, const struct plan_launch *l, struct strv *out,
+              struct err *e);
+
+/* Appends the argv that makes a checkpoint's model resumable. */
+int plan_convert_argv(const struct plan *p, const char *in, const char *to, struct strv *out, struct err *e);
+
+/* What the trial really gets, {"cores":2,"memory":8}; new reference. */
+json_t *plan_effective_json(const struct plan *p, int slots);
+
+/* NULL when the setting can be launched here, else why not. */
+const char *plan_infeasible(const struct plan *p, char text[128]);
+
+#endif

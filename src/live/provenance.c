@@ -1,0 +1,71 @@
+#include "live/provenance.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "base/sha256.h"
+
+#ifndef PIPETUNE_COMMIT
+#define PIPETUNE_COMMIT ""
+#endif
+
+int provenance_spark_version(const struct env *v, char out[32])
+{
+    if (!v->spark_home)
+        return -ENOENT;
+    AUTO_FREE char *pattern = io_join(v->spark_home, "jars/spark-core_*.jar");
+    glob_t found;
+    if (!pattern || glob(pattern, 0, NULL, &found) != 0)
+        return -ENOENT;
+    const char *dash = strrchr(found.gl_pathv[0], '-'); /* …/spark-core_2.12-3.5.8.jar */
+    size_t len = dash ? strcspn(dash + 1, "j") : 0;
+    if (len > 1 && len < 32)
+        (void)snprintf(out, 32, "%.*s", (int)len - 1, dash + 1);
+    globfree(&found);
+    return len > 1 && len < 32 ? 0 : -ENOENT;
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text && *text ? json_string(text) : json_null();
+}
+
+static int add_hash(json_t *to, const char *path)
+{
+    char hex[SHA256_HEX_MAX];
+    bool known = sha256_file(path, hex, NULL) == 0;
+    return json_object_set_new(to, path, known ? json_string(hex) : json_null());
+}
+
+static json_t *hashes(const struct plan *p)
+{
+    json_t *j = json_object();
+    int rc = j ? add_hash(j, p->app.conf) : -1;
+    for (size_t i = 0; rc == 0 && i < p->app.jars.n; i++)
+        rc = add_hash(j, p->app.jars.v[i]);
+    for (size_t i = 0; rc == 0 && i < p->app.py_files.n; i++)
+        rc = add_hash(j, p->app.py_files.v[i]);
+    if (rc == 0)
+        return j;
+    json_decref(j);
+    return NULL;
+}
+
+json_t *provenance_json(const struct plan *p)
+{
+    struct utsname host = { 0 };
+    (void)uname(&host); /* fails for bad pointers only */
+    char spark[32] = "";
+    (void)provenance_spark_version(&p->env, spark); /* absent stays null */
+    int java = 0;
+    (void)env_java_major(&p->env, &java, NULL);
+    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:i, s:f, s:o, s:o, s:s, s:s, s:O, s:o}", "pipetune", PIPETUNE_VERSION,
+                     "commit", text_or_null(PIPETUNE_COMMIT), "host", host.nodename, "kernel", host.release, "machine",
+                     host.machine, "cores", p->offer.cores, "memory_gb", p->offer.memory_gb, "java",
+                     java ? json_integer(java) : json_null(), "spark", text_or_null(spark), "config_file", p->doc.name,
+                     "config", p->doc.text, "bigdl", p->bigdl_doc.root, "sha256", hashes(p));
+}

@@ -1,0 +1,13 @@
+/* Where a study's figures come from: versions, host, and the hashes of what was run. */
+#ifndef LIVE_PROVENANCE_H
+#define LIVE_PROVENANCE_H
+
+#include "live/plan.h"
+
+/* New reference; NULL when memory is out. What cannot be found out is null. */
+json_t *provenance_json(const struct plan *p);
+
+/* Spark's version by the names of its jars ("3.5.8"), 0 found, -ENOENT. */
+int provenance_spark_version(const struct env *v, char out[32]);
+
+#endif

@@ -1,0 +1,188 @@
+#include "live/resume.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "base/strv.h"
+#include "bigdl/checkpoint.h"
+
+struct candidate {
+    int64_t n; /* iterations + 1 */
+    char *model, *state;
+};
+
+struct search_state {
+    struct candidate *list;
+    size_t n, cap;
+    int64_t iterations_until[4096]; /* after epoch k, index k; epochs beyond are begun anew */
+    int epochs;
+    struct strv spoilt; /* models from which an attempt could not go on */
+    bool failed;
+};
+
+void resume_done(struct resume_point *r)
+{
+    if (!r)
+        return;
+    free(r->model);
+    free(r->state);
+    *r = (struct resume_point){ 0 };
+}
+
+static void search_done_(struct search_state *ss)
+{
+    for (size_t i = 0; i < ss->n; i++) {
+        free(ss->list[i].model);
+        free(ss->list[i].state);
+    }
+    free(ss->list);
+    strv_done(&ss->spoilt);
+    free(ss);
+}
+
+static int note_epoch(void *ctx, const struct store_epoch *row)
+{
+    struct search_state *ss = ctx;
+    if (row->epoch == ss->epochs + 1 && row->epoch < 4096) { /* in order, without holes */
+        ss->iterations_until[row->epoch] = ss->iterations_until[row->epoch - 1] + row->iterations;
+        ss->epochs = row->epoch;
+    }
+    return 0;
+}
+
+static int note_attempt(void *ctx, const struct store_attempt *row)
+{
+    struct search_state *ss = ctx;
+    if (row->resumed_from && row->outcome && strcmp(row->outcome, "unusable_checkpoint") == 0)
+        strv_add(&ss->spoilt, row->resumed_from);
+    return 0;
+}
+
+/* The candidate of this folder and N, made when it is new. */
+static struct candidate *candidate_of(struct search_state *ss, size_t first, int64_t n)
+{
+    for (size_t i = first; i < ss->n; i++)
+        if (ss->list[i].n == n)
+            return &ss->list[i];
+    if (ss->n == ss->cap) {
+        size_t cap = ss->cap ? 2 * ss->cap : 16;
+        struct candidate *grown = realloc(ss->list, cap * sizeof *grown);
+        if (!grown)
+            return NULL;
+        ss->list = grown;
+        ss->cap = cap;
+    }
+    ss->list[ss->n] = (struct candidate){ .n = n };
+    return &ss->list[ss->n++];
+}
+
+static void note_file(struct search_state *ss, size_t first, const char *dir, const char *name)
+{
+    int64_t n;
+    enum checkpoint_part part = checkpoint_classify(name, &n);
+    if (part == CHECKPOINT_NEITHER)
+        return;
+    struct candidate *c = candidate_of(ss, first, n);
+    char *path = c ? io_join(dir, name) : NULL;
+    struct stat st;
+    if (!path) {
+        ss->failed = true;
+    } else if (stat(path, &st) < 0 || st.st_size == 0) {
+        free(path);
+    } else {
+        char **slot = part == CHECKPOINT_MODEL ? &c->model : &c->state;
+        free(*slot);
+        *slot = path;
+    }
+}
+
+static void note_folder(struct search_state *ss, const char *dir)
+{
+    DIR *d = opendir(dir);
+    size_t first = ss->n;
+    for (struct dirent *f; d && (f = readdir(d));)
+        note_file(ss, first, dir, f->d_name);
+    if (d)
+        (void)closedir(d);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Folders in the order of their time, so that among equals the last one wins. */
+static void note_folders(struct search_state *ss, const char *dir)
+{
+    AUTO_STRV struct strv names = STRV_INIT;
+    DIR *d = opendir(dir);
+    for (struct dirent *f; d && (f = readdir(d));)
+        if (checkpoint_is_folder(f->d_name))
+            strv_add(&names, f->d_name);
+    if (d)
+        (void)closedir(d);
+    if (names.n > 1)
+        qsort(names.v, names.n, sizeof *names.v, by_name);
+    for (size_t i = 0; i < names.n; i++) {
+        AUTO_FREE char *path = io_join(dir, names.v[i]);
+        if (path)
+            note_folder(ss, path);
+        ss->failed |= !path;
+    }
+    ss->failed |= names.failed;
+}
+
+static bool is_spoilt(const struct search_state *ss, const char *model)
+{
+    for (size_t i = 0; i < ss->spoilt.n; i++)
+        if (strcmp(ss->spoilt.v[i], model) == 0)
+            return true;
+    return false;
+}
+
+/* The epoch at whose end a checkpoint of number n stands; 0: none that is known. */
+static int epoch_of(const struct search_state *ss, int64_t n)
+{
+    for (int k = ss->epochs; k > 0; k--)
+        if (ss->iterations_until[k] + 1 == n)
+            return k;
+    return 0;
+}
+
+static int choose(struct search_state *ss, struct resume_point *out)
+{
+    struct candidate *best = NULL;
+    for (size_t i = 0; i < ss->n; i++) {
+        struct candidate *c = &ss->list[i];
+        if (c->model && c->state && epoch_of(ss, c->n) && !is_spoilt(ss, c->model) && (!best || c->n >= best->n))
+            best = c;
+    }
+    if (!best)
+        return 0;
+    *out = (struct resume_point){ .model = MOVE_PTR(best->model),
+                                  .state = MOVE_PTR(best->state),
+                                  .epochs = epoch_of(ss, best->n) };
+    return 1;
+}
+
+int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_point *out, struct err *e)
+{
+    struct search_state *ss = calloc(1, sizeof *ss);
+    if (!ss)
+        return err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir);
+    int rc = store_epochs(s, trial, note_epoch, ss, e);
+    if (rc == 0)
+        rc = store_attempts(s, trial, note_attempt, ss, e);
+    if (rc == 0) {
+        note_folders(ss, dir);
+        ss->failed |= ss->spoilt.failed;
+        rc = ss->failed ? err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir) : choose(ss, out);
+    }
+    search_done_(ss);
+    return rc;
+}

@@ -1,0 +1,18 @@
+/* Which checkpoint a trial goes on from. */
+#ifndef LIVE_RESUME_H
+#define LIVE_RESUME_H
+
+#include "store/store.h"
+
+struct resume_point {
+    char *model, *state; /* paths */
+    int epochs;          /* finished in it */
+};
+
+void resume_done(struct resume_point *r);
+
+/* The newest checkpoint below `dir` (DIR/YYYYMMDD_HHMMSS/model.N with its optimMethod-….N) that stands at an epoch's end
+ * that the store knows, and from which no attempt has failed to go on. 1 found, 0 none (begin anew), negative: error. */
+int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_point *out, struct err *e);
+
+#endif

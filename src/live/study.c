@@ -1,0 +1,510 @@
+#include "live/study.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "live/provenance.h"
+
+enum { RANDOM_TRIALS = 20 }; /* of a search without an end of its own, when max_trials is not given */
+
+int64_t study_now_ms(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+char *study_store_path(const char *configured)
+{
+    const char *env = getenv("PIPETUNE_STORE");
+    return io_absolute(configured ? configured : env && *env ? env : "pipetune.db");
+}
+
+char *study_dir(const char *store_path, const char *name)
+{
+    AUTO_FREE char *beside = io_dirname(store_path);
+    AUTO_FREE char *all = beside ? io_join(beside, "pipetune.d") : NULL;
+    return all ? io_join(all, name) : NULL;
+}
+
+/* --- the lock: a POSIX record lock dies with its owner, and tells the owner's pid --- */
+
+static struct flock whole_file(short type)
+{
+    return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
+}
+
+pid_t study_driver(const char *dir)
+{
+    AUTO_FREE char *path = io_join(dir, "driver.lock");
+    AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    struct flock l = whole_file(F_RDLCK); /* who may only read may ask, too */
+    if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK)
+        return 0;
+    return l.l_pid;
+}
+
+static int lock_study(int *out_fd, const char *dir, const char *name, struct err *e)
+{
+    int rc = io_mkdirs(dir, e);
+    AUTO_FREE char *path = rc == 0 ? io_join(dir, "driver.lock") : NULL;
+    if (!path)
+        return rc < 0 ? rc : err_sys(e, -ENOMEM, "study '%s'", name);
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return err_sys(e, -errno, "cannot open '%s'", path);
+    struct flock l = whole_file(F_WRLCK);
+    if (fcntl(fd, F_SETLK, &l) < 0) {
+        l = whole_file(F_WRLCK);
+        if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK)
+            return err_set(e, -EBUSY,
+                           "study '%s' is run by another driver, pid %ld: wait for it, or end it with kill -INT %ld",
+                           name, (long)l.l_pid, (long)l.l_pid);
+        return err_set(e, -EBUSY, "study '%s' is run by another driver", name);
+    }
+    *out_fd = MOVE_FD(fd);
+    return 0;
+}
+
+/* --- the open trials --- */
+
+static void free_trial(struct study_trial *t)
+{
+    if (!t)
+        return;
+    store_trial_done(&t->row);
+    free(t);
+}
+
+struct study_trial *study_trial(struct study *s, int number)
+{
+    for (size_t i = 0; i < s->n_open; i++)
+        if (s->open_trials[i]->row.number == number)
+            return s->open_trials[i];
+    return NULL;
+}
+
+void study_drop(struct study *s, int number)
+{
+    for (size_t i = 0; i < s->n_open; i++) {
+        if (s->open_trials[i]->row.number != number)
+            continue;
+        free_trial(s->open_trials[i]);
+        memmove(&s->open_trials[i], &s->open_trials[i + 1], (s->n_open - i - 1) * sizeof s->open_trials[0]);
+        s->n_open--;
+        return;
+    }
+}
+
+static int room_for_trial(struct study *s)
+{
+    if (s->n_open < s->cap_open)
+        return 0;
+    size_t cap = s->cap_open ? 2 * s->cap_open : 16;
+    struct study_trial **grown = realloc(s->open_trials, cap * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    s->open_trials = grown;
+    s->cap_open = cap;
+    return 0;
+}
+
+static int copy_text(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return from && !*to ? -ENOMEM : 0;
+}
+
+static int keep_open(struct study *s, const struct store_trial *row, const struct point *pt)
+{
+    struct study_trial *t = room_for_trial(s) == 0 ? calloc(1, sizeof *t) : NULL;
+    if (!t)
+        return -ENOMEM;
+    t->row = *row;
+    t->row.state = t->row.hyper = t->row.requested = t->row.effective = t->row.reason = NULL;
+    t->point = *pt;
+    if (copy_text(&t->row.state, row->state) < 0 || copy_text(&t->row.hyper, row->hyper) < 0 ||
+        copy_text(&t->row.requested, row->requested) < 0 || copy_text(&t->row.effective, row->effective) < 0 ||
+        copy_text(&t->row.reason, row->reason) < 0) {
+        free_trial(t);
+        return -ENOMEM;
+    }
+    s->open_trials[s->n_open++] = t;
+    return 0;
+}
+
+/* --- resuming: ask and tell again what was asked and told, in that order --- */
+
+struct retell {
+    struct study *s;
+    struct store_tell *tells;
+    size_t n, cap, next;
+    struct err *e;
+};
+
+static int collect_tell(void *ctx, const struct store_tell *t)
+{
+    struct retell *r = ctx;
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? 2 * r->cap : 256;
+        struct store_tell *grown = realloc(r->tells, cap * sizeof *grown);
+        if (!grown)
+            return err_sys(r->e, -ENOMEM, "resuming");
+        r->tells = grown;
+        r->cap = cap;
+    }
+    r->tells[r->n++] = *t;
+    return 0;
+}
+
+static void tell_until(struct retell *r, int64_t seq)
+{
+    for (; r->next < r->n && r->tells[r->next].seq < seq; r->next++) {
+        const struct store_tell *t = &r->tells[r->next];
+        struct told told = { .id = t->proposal, .epoch = t->epoch, .value = t->value, .done = t->done };
+        search_tell(&r->s->search, &told);
+    }
+}
+
+static int hyper_text(const struct study *s, const struct point *pt, struct buf *out)
+{
+    AUTO_JSON json_t *j = space_point_json(&s->plan->space, pt);
+    if (!j)
+        return -ENOMEM;
+    json_put(out, j, JSON_STYLE_COMPACT);
+    return out->failed ? -ENOMEM : 0;
+}
+
+static int ask_again(void *ctx, const struct store_trial *row)
+{
+    struct retell *r = ctx;
+    struct study *s = r->s;
+    tell_until(r, row->ask_seq);
+    struct proposal p;
+    int rc = search_ask(&s->search, &p);
+    AUTO_BUF struct buf hyper = BUF_INIT;
+    if (rc == 1 && hyper_text(s, &p.point, &hyper) < 0)
+        return err_sys(r->e, -ENOMEM, "resuming");
+    if (rc != 1 || p.id != row->proposal || strcmp(buf_text(&hyper), row->hyper) != 0)
+        return err_set(r->e, -EPROTO,
+                       "study '%s' cannot be resumed: its search no longer proposes trial %d as stored; "
+                       "use the version of pipetune that began it, or run --again",
+                       s->name, row->number);
+    enum trial_state state = (enum trial_state)trial_state_parse(row->state);
+    if (sched_add(&s->sched, row->number, state, row->failures) < 0 ||
+        (!trial_state_is_final(state) && keep_open(s, row, &p.point) < 0))
+        return err_sys(r->e, -ENOMEM, "resuming");
+    return 0;
+}
+
+static int resume(struct study *s, struct err *e)
+{
+    struct retell r = { .s = s, .e = e };
+    int rc = store_tells(s->store, s->id, collect_tell, &r, e);
+    if (rc == 0)
+        rc = store_trials(s->store, s->id, 0, ask_again, &r, e);
+    if (rc == 0)
+        tell_until(&r, INT64_MAX);
+    free(r.tells);
+    return rc;
+}
+
+/* --- opening --- */
+
+static char *dump(const json_t *j)
+{
+    struct buf b = BUF_INIT;
+    json_put(&b, j, JSON_STYLE_COMPACT);
+    return buf_take(&b);
+}
+
+static int compare_config(const struct store_study *row, const json_t *now, struct err *e)
+{
+    AUTO_JSON json_t *stored = json_loads(row->config, 0, NULL);
+    AUTO_BUF struct buf keys = BUF_INIT;
+    if (!stored)
+        return err_set(e, -EPROTO, "study '%s': its stored config cannot be read", row->name);
+    if (config_diff(stored, now, &keys) == 0)
+        return 0;
+    return err_set(
+        e, -EEXIST,
+        "study '%s' was begun with another config, these keys differ: %s; set them back, give --name, or run --again",
+        row->name, buf_text(&keys));
+}
+
+static int create_row(struct study *s, const json_t *config, struct err *e)
+{
+    const struct plan *p = s->plan;
+    char hash[17];
+    space_hash(&p->space, hash);
+    AUTO_JSON json_t *provenance = provenance_json(p);
+    AUTO_FREE char *config_text = dump(config);
+    AUTO_FREE char *provenance_text = provenance ? dump(provenance) : NULL;
+    if (!config_text || !provenance_text)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    s->created_ms = study_now_ms();
+    char running[] = "running";
+    struct store_study row = { .name = s->name,
+                               .state = running,
+                               .config = config_text,
+                               .space_hash = hash,
+                               .provenance = provenance_text,
+                               .maximise = config_maximise(&p->cfg),
+                               .seed = p->cfg.seed,
+                               .created_ms = s->created_ms };
+    return store_study_add(s->store, &row, &s->id, e);
+}
+
+static int find_or_create(struct study *s, struct err *e)
+{
+    struct store_study row = { 0 };
+    AUTO_JSON json_t *config = config_effective((struct config *)&s->plan->cfg, &s->plan->doc, s->plan->bigdl_doc.root);
+    if (!config)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    int rc = store_study_find(s->store, s->name, &row, e);
+    if (rc == 0)
+        return create_row(s, config, e);
+    if (rc < 0)
+        return rc;
+    rc = compare_config(&row, config, e);
+    s->id = row.id;
+    s->created_ms = row.created_ms;
+    s->resumed = true;
+    store_study_done(&row);
+    return rc < 0 ? rc : resume(s, e);
+}
+
+/* NAME@2, or the first number that is free. */
+static int name_again(struct study *s, const char *base, struct err *e)
+{
+    for (int n = 2;; n++) {
+        char *name = NULL;
+        if (asprintf(&name, "%s@%d", base, n) < 0)
+            return err_sys(e, -ENOMEM, "study '%s'", base);
+        struct store_study row = { 0 };
+        int rc = store_study_find(s->store, name, &row, e);
+        store_study_done(&row);
+        if (rc <= 0) {
+            s->name = name;
+            return rc;
+        }
+        free(name);
+    }
+}
+
+int study_max_trials(const struct config *c, const struct search *search)
+{
+    bool ends = strcmp(search->ops->name, "grid") == 0;
+    return c->max_trials ? (int)c->max_trials : ends ? 0 : RANDOM_TRIALS;
+}
+
+static int start_search(struct study *s, struct err *e)
+{
+    const struct config *c = &s->plan->cfg;
+    struct search_cfg cfg = { .seed = (uint64_t)c->seed,
+                              .epochs = (int)c->epochs,
+                              .maximise = config_maximise(c),
+                              .max_trials = (int)c->max_trials };
+    int rc = search_new(&s->search, c->algorithm, &s->plan->space, &cfg, e);
+    if (rc < 0)
+        return rc;
+    s->sched = (struct sched){ .parallel = (int)c->parallel,
+                               .retries = (int)c->retries,
+                               .max_trials = study_max_trials(c, &s->search) };
+    return 0;
+}
+
+int study_open(struct study *out, const struct plan *plan, bool again, struct err *e)
+{
+    struct study s = { .plan = plan, .lock_fd = -1 };
+    AUTO_FREE char *path = study_store_path(plan->cfg.store);
+    int rc = path ? store_open(&s.store, path, STORE_WRITE, e) : err_sys(e, -ENOMEM, "store");
+    if (rc == 0 && again)
+        rc = name_again(&s, plan->name, e);
+    if (rc == 0 && !s.name && !(s.name = strdup(plan->name)))
+        rc = err_sys(e, -ENOMEM, "study '%s'", plan->name);
+    if (rc == 0 && !(s.dir = study_dir(path, s.name)))
+        rc = err_sys(e, -ENOMEM, "study '%s'", s.name);
+    if (rc == 0)
+        rc = lock_study(&s.lock_fd, s.dir, s.name, e);
+    if (rc == 0)
+        rc = start_search(&s, e);
+    if (rc == 0)
+        rc = find_or_create(&s, e);
+    if (rc < 0) {
+        study_close(&s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+void study_close(struct study *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_open; i++)
+        free_trial(s->open_trials[i]);
+    free(s->open_trials);
+    sched_done(&s->sched);
+    search_done(&s->search);
+    store_close(s->store);
+    if (s->lock_fd >= 0)
+        (void)close(s->lock_fd); /* the lock goes with it */
+    free(s->dir);
+    free(s->name);
+    *s = (struct study){ .lock_fd = -1 };
+}
+
+/* --- going on --- */
+
+int study_decide(struct study *s, int trial, const char *kind, const char *setting, struct err *e, const char *reason,
+                 ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, reason);
+    (void)vsnprintf(text, sizeof text, reason, ap); /* a cut reason is still a reason */
+    va_end(ap);
+    struct store_decision d = { .trial = trial,
+                                .t_s = (double)(study_now_ms() - s->created_ms) / 1000.0,
+                                .kind = kind,
+                                .setting = setting,
+                                .reason = text };
+    return store_decision_add(s->store, s->id, &d, e);
+}
+
+int study_tell(struct study *s, const struct store_trial *t, int epoch, double value, bool done, struct err *e)
+{
+    struct store_tell tell = { .proposal = t->proposal, .epoch = epoch, .value = value, .done = done };
+    int rc = store_tell_add(s->store, s->id, &tell, e);
+    if (rc < 0)
+        return rc;
+    struct told told = { .id = t->proposal, .epoch = epoch, .value = value, .done = done };
+    search_tell(&s->search, &told);
+    return 0;
+}
+
+static int first_trial(void *ctx, const struct store_trial *row)
+{
+    struct store_trial *to = ctx;
+    to->accuracy = row->accuracy;
+    to->loss = row->loss;
+    to->metric = row->metric;
+    return 1;
+}
+
+/* Takes over the result of a finished trial with the same settings and budget. */
+static int take_copy(struct study *s, struct store_trial *row, struct err *e)
+{
+    int twin = 0;
+    int rc = store_trial_twin(s->store, s->id, row->hyper, row->effective, row->epochs, &twin, e);
+    if (rc < 0 || twin == 0)
+        return rc;
+    rc = store_trials(s->store, s->id, twin, first_trial, row, e);
+    if (rc < 0)
+        return rc;
+    row->copy_of = twin;
+    free(row->state);
+    row->state = strdup(trial_state_name(TRIAL_FINISHED));
+    return row->state ? 0 : err_sys(e, -ENOMEM, "study '%s'", s->name);
+}
+
+/* A point that cannot be launched here is a trial all the same: it says why. */
+static int mark_infeasible(struct store_trial *row, const char *why, struct err *e)
+{
+    free(row->state);
+    row->state = strdup(trial_state_name(TRIAL_INFEASIBLE));
+    row->reason = strdup(why);
+    return row->state && row->reason ? 0 : err_sys(e, -ENOMEM, "trial %d", row->number);
+}
+
+static int fill_row(struct study *s, const struct proposal *p, struct store_trial *row, struct err *e)
+{
+    struct err why;
+    int slots = plan_slots(s->plan, &p->point, &why);
+    AUTO_JSON json_t *hyper = space_point_json(&s->plan->space, &p->point);
+    AUTO_JSON json_t *requested = setting_json(&s->plan->space, &s->plan->requested);
+    AUTO_JSON json_t *effective = plan_effective_json(s->plan, slots < 0 ? 0 : slots);
+    *row = (struct store_trial){ .study = s->id,
+                                 .number = s->sched.made + 1,
+                                 .proposal = p->id,
+                                 .state = strdup(trial_state_name(TRIAL_WAITING)),
+                                 .epochs = p->epochs,
+                                 .slots = slots < 0 ? 0 : slots,
+                                 .hyper = hyper ? dump(hyper) : NULL,
+                                 .requested = requested ? dump(requested) : NULL,
+                                 .effective = effective ? dump(effective) : NULL,
+                                 .accuracy = NAN,
+                                 .loss = NAN,
+                                 .metric = NAN };
+    if (!row->state || !row->hyper || !row->requested || !row->effective)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    char text[128];
+    if (slots < 0)
+        return mark_infeasible(row, why.text, e);
+    if (plan_infeasible(s->plan, text))
+        return mark_infeasible(row, text, e);
+    return take_copy(s, row, e);
+}
+
+/* What the proposal became, as `show --decisions` tells it. */
+static int decide_proposal(struct study *s, const struct store_trial *row, struct err *e)
+{
+    if (row->copy_of)
+        return study_decide(s, row->number, "copy", row->hyper, e, "same settings as finished trial %d", row->copy_of);
+    if (row->reason)
+        return study_decide(s, row->number, "infeasible", row->effective, e, "%s", row->reason);
+    return study_decide(s, row->number, "propose", row->hyper, e, "%s, proposal %llu", s->search.ops->name,
+                        (unsigned long long)row->proposal);
+}
+
+static int store_proposal(struct study *s, struct store_trial *row, struct err *e)
+{
+    int rc = store_begin(s->store, e);
+    if (rc == 0)
+        rc = store_trial_add(s->store, row, e);
+    if (rc == 0)
+        rc = decide_proposal(s, row, e);
+    bool final = row->copy_of || row->reason;
+    if (rc == 0 && final)
+        rc = study_tell(s, row, row->epochs, row->metric, true, e);
+    if (rc == 0)
+        rc = store_commit(s->store, e);
+    if (rc < 0)
+        store_rollback(s->store);
+    return rc;
+}
+
+int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e)
+{
+    struct proposal p;
+    int rc = search_ask(&s->search, &p);
+    if (rc == -ENOMEM)
+        return err_sys(e, rc, "study '%s'", s->name);
+    sched_asked(&s->sched, rc);
+    if (rc != 1)
+        return 0;
+    struct store_trial row = { 0 };
+    rc = fill_row(s, &p, &row, e);
+    if (rc == 0)
+        rc = store_proposal(s, &row, e);
+    if (rc == 0 && keep_open(s, &row, &p.point) < 0)
+        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
+    if (rc == 0 && sched_add(&s->sched, row.number, (enum trial_state)trial_state_parse(row.state), 0) < 0)
+        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
+    *out_copy = row.copy_of;
+    store_trial_done(&row);
+    if (rc < 0)
+        return rc;
+    *out = s->open_trials[s->n_open - 1];
+    return 1;
+}

@@ -1,0 +1,68 @@
+/* A study opened for running: its row and folder, its lock, and search and scheduler as they stood when it was left. */
+#ifndef LIVE_STUDY_H
+#define LIVE_STUDY_H
+
+#include "core/sched.h"
+#include "live/plan.h"
+#include "search/search.h"
+#include "store/store.h"
+
+/* A trial that is not final, kept in memory while it waits or runs. */
+struct study_trial {
+    struct store_trial row;
+    struct point point;
+};
+
+struct study {
+    const struct plan *plan;
+    struct store *store;
+    int64_t id;
+    int64_t created_ms;
+    char *name;
+    char *dir; /* pipetune.d/NAME, absolute */
+    int lock_fd;
+    struct search search;
+    struct sched sched;
+    struct study_trial **open_trials; /* not final, by number */
+    size_t n_open, cap_open;
+    bool resumed; /* it had been begun before */
+};
+
+/* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */
+char *study_store_path(const char *configured);
+
+/* The folder of a study beside its store. NULL: memory. */
+char *study_dir(const char *store_path, const char *name);
+
+/* The pid of the driver that holds the study's lock; 0: none. */
+pid_t study_driver(const char *dir);
+
+/* Opens or creates the study that the plan describes; `again` makes NAME@2, @3, … instead. Errors: -EEXIST the stored config
+ * differs (names the keys), -EBUSY another driver runs it (names its pid), and those of the store. `plan` must outlive it. */
+int study_open(struct study *out, const struct plan *plan, bool again, struct err *e);
+void study_close(struct study *s);
+
+/* Asks the search once and stores what it proposes as a trial: *out_copy is the number of the finished trial whose result it
+ * takes, 0 when it must be run. 1 a trial was made (*out, which may already be final and is then only valid until the next
+ * call), 0 none now or none any more (the scheduler knows which), negative on an error. */
+int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e);
+
+struct study_trial *study_trial(struct study *s, int number); /* NULL when it is final or unknown */
+
+/* Tells the search and notes it, inside the caller's transaction. */
+int study_tell(struct study *s, const struct store_trial *t, int epoch, double value, bool done, struct err *e);
+
+/* Forgets a trial that became final. */
+void study_drop(struct study *s, int number);
+
+/* Notes a decision, inside the caller's transaction if there is one. */
+int study_decide(struct study *s, int trial, const char *kind, const char *setting, struct err *e, const char *reason,
+                 ...) __attribute__((format(printf, 6, 7)));
+
+/* Trials at most; 0: until the search ends by itself. */
+int study_max_trials(const struct config *c, const struct search *search);
+
+/* Milliseconds since 1970. */
+int64_t study_now_ms(void);
+
+#endif
