@@ -1,0 +1,87 @@
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+
+/* clang-format off */
+const struct command cmd_table[] = {
+    { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
+    { "help", cmd_help, NULL, "[COMMAND | config] [--json]", "this list, a command's options, or the keys of a config" },
+    { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
+    { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
+    { "show", cmd_show, cmd_show_options, "STUDY [TRIAL] [OPTION…]", "a study, its trials, or one of them" },
+    { "version", cmd_version, cmd_version_options, "[--json]", "the version of this program and of its libraries" },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+/* clang-format on */
+
+int cmd_fail(const struct err *e)
+{
+    (void)fflush(stdout); /* so that on a terminal the error comes after what was printed */
+    fprintf(stderr, "pipetune: %s\n", e->text);
+    bool usage = e->code == -EINVAL || e->code == -EEXIST || e->code == -ERANGE;
+    return usage ? CMD_USAGE : CMD_ENVIRONMENT;
+}
+
+/* An option's value may begin with dashes, but a value "--help" is asked for by nobody. */
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int print_help(const char *command)
+{
+    char help[] = "help", name[32];
+    (void)snprintf(name, sizeof name, "%s", command);
+    char *argv[] = { help, name, NULL };
+    return cmd_help(2, argv);
+}
+
+int cmd_options(const char *command, int argc, char **argv, const struct opt_set *sets, size_t n_sets,
+                struct strv *words, size_t max_words, int *out_exit)
+{
+    struct err e;
+    if (asks_help(argc, argv)) {
+        *out_exit = print_help(command);
+        return 1;
+    }
+    int rc = opt_parse(argc, argv, sets, n_sets, words, &e);
+    if (rc == 0 && words && words->n > max_words)
+        rc = err_set(&e, -EINVAL, "unexpected word '%s': see 'pipetune help %s'", words->v[max_words], command);
+    if (rc == 0)
+        return 0;
+    *out_exit = cmd_fail(&e);
+    return 1;
+}
+
+int cmd_print(const struct buf *b)
+{
+    struct err e;
+    (void)fflush(stdout); /* whatever went through stdio comes first */
+    int rc = b->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, b->data, b->len);
+    if (rc == 0 || rc == -EPIPE) /* a reader that has seen enough (`| head`) is no failure */
+        return CMD_OK;
+    (void)err_sys(&e, rc, "cannot print");
+    return cmd_fail(&e);
+}
+
+int cmd_print_json(json_t *j)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    if (j) {
+        json_put(&b, j, JSON_STYLE_INDENT);
+        buf_putc(&b, '\n');
+    } else {
+        b.failed = true;
+    }
+    json_decref(j);
+    return cmd_print(&b);
+}

@@ -1,0 +1,55 @@
+/* What the subcommands share: the table of them, exit codes, and how an error reaches the user. */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/opt.h"
+
+enum cmd_exit {
+    CMD_OK = 0,
+    CMD_NONE = 1,        /* no trial finished, or data was left behind */
+    CMD_USAGE = 2,       /* wrong usage or config */
+    CMD_ENVIRONMENT = 3, /* this machine lacks something */
+    CMD_INTERRUPTED = 130,
+};
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
+    void (*options)(struct buf *b);    /* appends the "--help" lines of its options; NULL: none */
+    const char *usage;                 /* what follows the name: "STUDY [TRIAL]" */
+    const char *help;                  /* one line */
+};
+
+extern const struct command cmd_table[]; /* sorted by name, ends with a NULL name */
+
+/* One file each: src/cmd/NAME.c */
+int cmd_doctor(int argc, char **argv);
+int cmd_help(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_version(int argc, char **argv);
+void cmd_doctor_options(struct buf *b);
+void cmd_ls_options(struct buf *b);
+void cmd_run_options(struct buf *b);
+void cmd_show_options(struct buf *b);
+void cmd_version_options(struct buf *b);
+
+/* Prints "pipetune: …" on stderr and returns the exit code that the error stands for: usage for -EINVAL, -EEXIST and
+ * -ERANGE, else the environment. */
+int cmd_fail(const struct err *e);
+
+/* Reads argv by the rows; --help is understood beside them. 0: go on; 1: done, *out_exit is to be returned (help was printed,
+ * or the usage is wrong and has been explained). More than `max_words` words are wrong usage. */
+int cmd_options(const char *command, int argc, char **argv, const struct opt_set *sets, size_t n_sets,
+                struct strv *words, size_t max_words, int *out_exit);
+
+/* Prints the buffer on stdout; a write that fails is an error of the environment. Returns the exit code. */
+int cmd_print(const struct buf *b);
+
+/* The same, of a JSON value, indented; takes the reference. NULL: out of memory. */
+int cmd_print_json(json_t *j);
+
+#endif

@@ -1,0 +1,271 @@
+#include "cmd/progress.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cmd/table.h"
+
+enum { REDRAW_MS = 250, BAR = 20 };
+
+static int64_t clock_ms(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static uint64_t total_trials(const struct study *s)
+{
+    uint64_t size = space_size(&s->plan->space);
+    uint64_t most = s->sched.max_trials ? (uint64_t)s->sched.max_trials : UINT64_MAX;
+    uint64_t n = size < most ? size : most;
+    return n == UINT64_MAX ? 0 : n;
+}
+
+void progress_init(struct progress *p, FILE *out, const struct study *s)
+{
+    *p = (struct progress){ .out = out,
+                            .live = out && isatty(fileno(out)),
+                            .begun_ms = clock_ms(),
+                            .total = total_trials(s),
+                            .ended = s->sched.made - (int)s->n_open,
+                            .best = NAN,
+                            .best_accuracy = NAN,
+                            .maximise = config_maximise(&s->plan->cfg),
+                            .parallel = s->sched.parallel };
+}
+
+/* --- the live part --- */
+
+static size_t columns(const struct progress *p)
+{
+    struct winsize w;
+    return ioctl(fileno(p->out), TIOCGWINSZ, &w) == 0 && w.ws_col > 20 ? w.ws_col : 80;
+}
+
+static void erase(struct progress *p)
+{
+    for (; p->drawn > 0; p->drawn--)
+        fputs("\033[1A\033[2K", p->out);
+}
+
+static void put_cut(struct progress *p, const struct buf *line)
+{
+    size_t width = columns(p) - 1;
+    fprintf(p->out, "%.*s\n", (int)(line->len < width ? line->len : width), buf_text(line));
+    p->drawn++;
+}
+
+static void draw_row(struct progress *p, const struct progress_row *r)
+{
+    struct buf line = BUF_INIT;
+    char bar[BAR + 1], time[32];
+    double done = r->epochs > 0 ? ((double)(r->epoch > 0 ? r->epoch - 1 : 0) + r->part) / r->epochs : 0;
+    int full = (int)(done * BAR);
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[BAR] = '\0';
+    buf_printf(&line, "  trial %d  [%s]  epoch %d/%d", r->trial, bar, r->epoch, r->epochs);
+    if (!isnan(r->accuracy))
+        buf_printf(&line, "  accuracy %.4f", r->accuracy);
+    if (!isnan(r->throughput))
+        buf_printf(&line, "  %.0f records/s", r->throughput);
+    buf_printf(&line, "  %s  %s", table_duration((double)(clock_ms() - r->since_ms) / 1000.0, time), r->hyper);
+    put_cut(p, &line);
+    buf_done(&line);
+}
+
+/* Seconds to go, by the mean of the trials that ended; NAN when nothing can be said. */
+static double remaining_s(const struct progress *p)
+{
+    if (p->total == 0 || p->finished == 0)
+        return NAN;
+    double mean = p->spent_s / p->finished;
+    double todo = (double)p->total - p->ended;
+    double left = todo * mean;
+    for (size_t i = 0; i < p->n_running; i++) {
+        double used = (double)(clock_ms() - p->running[i].since_ms) / 1000.0;
+        left -= used < mean ? used : mean;
+    }
+    return left / p->parallel;
+}
+
+static void draw_foot(struct progress *p)
+{
+    struct buf line = BUF_INIT;
+    char time[32];
+    buf_printf(&line, "  %d", p->ended);
+    if (p->total)
+        buf_printf(&line, " of %llu", (unsigned long long)p->total);
+    buf_printf(&line, " trials, %s", table_duration((double)(clock_ms() - p->begun_ms) / 1000.0, time));
+    if (p->best_trial)
+        buf_printf(&line, ", best %.4f (trial %d)", p->best_accuracy, p->best_trial);
+    double left = remaining_s(p);
+    if (!isnan(left))
+        buf_printf(&line, ", about %s to go", table_duration(left, time));
+    put_cut(p, &line);
+    buf_done(&line);
+}
+
+static void redraw(struct progress *p, bool now)
+{
+    int64_t t = clock_ms();
+    if (!p->live || (!now && t - p->drawn_ms < REDRAW_MS))
+        return;
+    p->drawn_ms = t;
+    erase(p);
+    for (size_t i = 0; i < p->n_running; i++)
+        draw_row(p, &p->running[i]);
+    draw_foot(p);
+    (void)fflush(p->out); /* a terminal that is gone is told by SIGHUP */
+}
+
+static void say(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct progress *p, const char *fmt, ...)
+{
+    if (p->live)
+        erase(p);
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(p->out, fmt, ap);
+    va_end(ap);
+    (void)fflush(p->out);
+    redraw(p, true);
+}
+
+/* --- the rows --- */
+
+static struct progress_row *row_of(struct progress *p, int trial)
+{
+    for (size_t i = 0; i < p->n_running; i++)
+        if (p->running[i].trial == trial)
+            return &p->running[i];
+    return NULL;
+}
+
+/* {"batch_size": 32, "learning_rate": 0.1} as "batch_size 32, learning_rate 0.1". */
+static void hyper_words(const char *json, char *out, size_t size)
+{
+    size_t n = 0;
+    for (const char *c = json; *c && n + 1 < size; c++)
+        if (!strchr("{}\":", *c))
+            out[n++] = *c;
+    out[n] = '\0';
+}
+
+static void on_launch(struct progress *p, const struct driver_news *n)
+{
+    char hyper[160];
+    hyper_words(n->trial->hyper, hyper, sizeof hyper);
+    if (p->n_running < PROGRESS_RUNNING_MAX)
+        p->running[p->n_running++] = (struct progress_row){ .trial = n->trial->number,
+                                                            .attempt = n->attempt,
+                                                            .epochs = n->trial->epochs,
+                                                            .accuracy = n->trial->accuracy,
+                                                            .throughput = NAN,
+                                                            .since_ms = clock_ms() };
+    struct progress_row *r = row_of(p, n->trial->number);
+    if (r)
+        (void)snprintf(r->hyper, sizeof r->hyper, "%s", hyper);
+    if (!p->live || n->adopted || n->attempt > 1)
+        say(p, "trial %d: attempt %d %s: %s\n", n->trial->number, n->attempt, n->adopted ? "found running" : "started",
+            hyper);
+}
+
+static void on_tick(struct progress *p, const struct driver_news *n)
+{
+    struct progress_row *r = n->trial ? row_of(p, n->trial->number) : NULL;
+    if (r && n->fold) {
+        int epoch = fold_epoch_now(n->fold);
+        if (epoch > 0) {
+            r->epoch = epoch;
+            r->part = n->fold->records_all > 0 ? (double)n->fold->records_done / (double)n->fold->records_all : 0;
+            r->part = r->part > 1 ? 1 : r->part;
+        }
+        r->throughput = n->fold->throughput;
+    }
+    if (!n->trial)
+        redraw(p, false);
+}
+
+static void on_epoch(struct progress *p, const struct driver_news *n)
+{
+    struct progress_row *r = row_of(p, n->trial->number);
+    if (r) {
+        r->epoch = n->epoch->epoch;
+        r->part = 1;
+        r->accuracy = n->epoch->accuracy;
+    }
+    if (!p->live)
+        say(p, "trial %d: epoch %d of %d: accuracy %.4f, loss %.4f, %.1f s\n", n->trial->number, n->epoch->epoch,
+            n->trial->epochs, n->epoch->accuracy, n->epoch->loss, n->epoch->seconds);
+}
+
+static void note_best(struct progress *p, const struct store_trial *t)
+{
+    if (isnan(t->metric))
+        return;
+    bool better = isnan(p->best) || (p->maximise ? t->metric > p->best : t->metric < p->best);
+    if (!better)
+        return;
+    p->best = t->metric;
+    p->best_accuracy = t->accuracy;
+    p->best_trial = t->number;
+}
+
+static void on_ended(struct progress *p, const struct driver_news *n)
+{
+    const struct store_trial *t = n->trial;
+    struct progress_row *r = row_of(p, t->number);
+    if (r) {
+        *r = p->running[--p->n_running];
+    }
+    bool finished = strcmp(t->state, "finished") == 0;
+    bool final = finished || strcmp(t->state, "failed") == 0 || strcmp(t->state, "infeasible") == 0;
+    p->ended += final;
+    if (finished) {
+        p->finished++;
+        p->spent_s += t->seconds;
+        note_best(p, t);
+    }
+    char hyper[160], time[32];
+    hyper_words(t->hyper, hyper, sizeof hyper);
+    if (finished)
+        say(p, "trial %d: finished: accuracy %.4f, loss %.4f, %s: %s\n", t->number, t->accuracy, t->loss,
+            table_duration(t->seconds, time), hyper);
+    else if (final)
+        say(p, "trial %d: %s: %s\n", t->number, t->state, n->text ? n->text : "no reason is known");
+    else
+        say(p, "trial %d: attempt %d is over, the trial goes on later: %s\n", t->number, n->attempt,
+            n->text ? n->text : "interrupted");
+}
+
+void progress_news(void *ctx, const struct driver_news *n)
+{
+    struct progress *p = ctx;
+    if (!p->out)
+        return;
+    switch (n->kind) {
+    case NEWS_LAUNCH: on_launch(p, n); break;
+    case NEWS_COPY:
+        p->ended++;
+        say(p, "trial %d: %s\n", n->trial->number, n->text);
+        break;
+    case NEWS_EPOCH: on_epoch(p, n); break;
+    case NEWS_ENDED: on_ended(p, n); break;
+    case NEWS_NOTE: say(p, "%s\n", n->text); break;
+    case NEWS_TICK: on_tick(p, n); break;
+    }
+}
+
+void progress_end(struct progress *p)
+{
+    if (p->live && p->out)
+        erase(p);
+}

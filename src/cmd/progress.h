@@ -1,0 +1,45 @@
+/* What `run` shows while it works: a table that grows, with a live part on a terminal; plain lines elsewhere. */
+#ifndef CMD_PROGRESS_H
+#define CMD_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "live/driver.h"
+
+enum { PROGRESS_RUNNING_MAX = 32 };
+
+struct progress {
+    FILE *out;
+    bool live;    /* a terminal: redraw */
+    size_t drawn; /* lines of the live part that stand on the screen */
+    int64_t begun_ms, drawn_ms;
+    uint64_t total; /* trials to come in all; 0: not known */
+    int ended, finished;
+    double spent_s; /* sum over ended trials */
+    int best_trial;
+    double best; /* metric of the best trial, NAN: none */
+    double best_accuracy;
+    bool maximise;
+    int parallel;
+    struct progress_row {
+        int trial, attempt;
+        char hyper[160];
+        int epochs, epoch; /* budget; the one under way */
+        double part;       /* of the epoch under way, 0…1 */
+        double accuracy, throughput;
+        int64_t since_ms;
+    } running[PROGRESS_RUNNING_MAX];
+    size_t n_running;
+};
+
+/* `out` NULL: shows nothing. */
+void progress_init(struct progress *p, FILE *out, const struct study *s);
+
+/* A driver_options.watch; ctx is the struct progress. */
+void progress_news(void *ctx, const struct driver_news *n);
+
+/* Takes the live part off the screen. */
+void progress_end(struct progress *p);
+
+#endif

@@ -1,0 +1,263 @@
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "cmd/cmd.h"
+#include "cmd/progress.h"
+#include "cmd/show.h"
+#include "cmd/table.h"
+#include "live/driver.h"
+
+struct run_options {
+    char *config, *setting;
+    bool dry_run, again, detach, quiet, json;
+};
+
+#define FIELD(member) offsetof(struct run_options, member)
+/* clang-format off */
+static const struct opt_row run_rows[] = {
+    { NULL, "config", OPT_TEXT, FIELD(config), NULL, 0, 0, NULL, "FILE", "the config (also the first word)" },
+    { NULL, "setting", OPT_TEXT, FIELD(setting), NULL, 0, 0, NULL, "K=V,…", "system parameters of every trial, such as cores=4,memory=8" },
+    { NULL, "dry_run", OPT_FLAG, FIELD(dry_run), NULL, 0, 0, NULL, NULL, "print each trial's spark-submit command and do nothing" },
+    { NULL, "again", OPT_FLAG, FIELD(again), NULL, 0, 0, NULL, NULL, "begin the study anew as NAME@2, @3, …" },
+    { NULL, "detach", OPT_FLAG, FIELD(detach), NULL, 0, 0, NULL, NULL, "start what can run now and leave it running; the next run goes on with it" },
+    { NULL, "quiet", OPT_FLAG, FIELD(quiet), NULL, 0, 0, NULL, NULL, "no progress, only the result" },
+    { NULL, "json", OPT_FLAG, FIELD(json), NULL, 0, 0, NULL, NULL, "the result as JSON, as show prints it; progress goes to stderr" },
+};
+/* clang-format on */
+
+static struct opt_set run_opts(struct run_options *o)
+{
+    return (struct opt_set){ .rows = run_rows, .n = ARRAY_LEN(run_rows), .target = o };
+}
+
+void cmd_run_options(struct buf *b)
+{
+    struct run_options o = { 0 };
+    struct config c = { 0 };
+    struct opt_set own = run_opts(&o), config = config_opts(&c);
+    opt_help(b, &own);
+    buf_puts(b, "\nand every scalar key of the config:\n");
+    opt_help(b, &config);
+}
+
+/* The command line, read twice: once for the config's name, once over what the config says. */
+struct command_line {
+    int argc;
+    char **argv;
+    struct run_options o;
+};
+
+static int apply_options(void *ctx, struct config *cfg, struct err *e)
+{
+    struct command_line *cl = ctx;
+    struct opt_set sets[] = { run_opts(&cl->o), config_opts(cfg) };
+    AUTO_STRV struct strv words = STRV_INIT;
+    return opt_parse(cl->argc, cl->argv, sets, ARRAY_LEN(sets), &words, e);
+}
+
+/* --- --dry-run --- */
+
+static int print_command(const struct plan *p, const struct proposal *pr, struct err *e)
+{
+    AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_BUF struct buf line = BUF_INIT;
+    int slots = plan_slots(p, &pr->point, e);
+    char seed[24];
+    (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
+    struct plan_launch l = { .epochs = pr->epochs, .seed_text = seed };
+    int rc = slots < 0 ? slots : plan_argv(p, &pr->point, slots, &l, &argv, e);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < argv.n; i++) {
+        buf_puts(&line, i ? " " : "");
+        buf_put_shell(&line, argv.v[i]);
+    }
+    if (line.failed || argv.failed)
+        return err_sys(e, -ENOMEM, "dry run");
+    buf_putc(&line, '\n');
+    rc = line.failed ? -ENOMEM : io_write_all(STDOUT_FILENO, line.data, line.len);
+    return rc < 0 ? err_sys(e, rc, "cannot print") : 0;
+}
+
+static int dry_run(const struct plan *p, struct err *e)
+{
+    struct search s;
+    struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,
+                              .epochs = (int)p->cfg.epochs,
+                              .maximise = config_maximise(&p->cfg),
+                              .max_trials = (int)p->cfg.max_trials };
+    int rc = search_new(&s, p->cfg.algorithm, &p->space, &cfg, e);
+    if (rc < 0)
+        return rc;
+    int most = study_max_trials(&p->cfg, &s);
+    struct proposal pr;
+    for (int n = 0; rc == 0 && (most == 0 || n < most) && search_ask(&s, &pr) == 1; n++) {
+        rc = print_command(p, &pr, e);
+        struct told t = { .id = pr.id, .epoch = pr.epochs, .value = NAN, .done = true };
+        search_tell(&s, &t);
+    }
+    search_done(&s);
+    return rc == -EPIPE ? 0 : rc; /* a reader that has seen enough (`| head`) is no failure */
+}
+
+/* --- the real thing --- */
+
+static const char *end_line(const struct driver_result *r, const struct study *s, char *text, size_t size)
+{
+    switch (r->end) {
+    case DRIVER_DONE: return NULL;
+    case DRIVER_INTERRUPTED:
+        (void)snprintf(text, size, "interrupted; the same command goes on with study '%s'", s->name);
+        break;
+    case DRIVER_LEFT:
+        (void)snprintf(text, size, "left running; the same command goes on with study '%s'", s->name);
+        break;
+    case DRIVER_ENVIRONMENT:
+        (void)snprintf(text, size, "%s; then the same command goes on with study '%s'", r->why, s->name);
+        break;
+    }
+    return text;
+}
+
+/* `done`: trials that finished, in all runs of the study. */
+static int exit_code(const struct driver_result *r, const struct driver_options *o, int done)
+{
+    switch (r->end) {
+    case DRIVER_INTERRUPTED: return CMD_INTERRUPTED;
+    case DRIVER_LEFT: return o->detach ? CMD_OK : CMD_INTERRUPTED;
+    case DRIVER_ENVIRONMENT: return CMD_ENVIRONMENT;
+    case DRIVER_DONE: break;
+    }
+    return done > 0 ? CMD_OK : CMD_NONE;
+}
+
+static int count_done(void *ctx, const struct store_trial *row)
+{
+    int *done = ctx;
+    *done += strcmp(row->state, "finished") == 0;
+    return 0;
+}
+
+static int conclude(struct study *s, const struct driver_result *r, int *out_done, struct err *e)
+{
+    int rc = store_trials(s->store, s->id, 0, count_done, out_done, e);
+    if (rc == 0 && r->end == DRIVER_DONE)
+        rc = store_study_set_state(s->store, s->id, *out_done ? "finished" : "failed", study_now_ms(), e);
+    return rc;
+}
+
+static int show_result(struct study *s, const struct run_options *o, const struct driver_result *r, struct err *e)
+{
+    int rc = o->json ? show_study_json(s->store, s->name, s->dir, e) : show_study_text(s->store, s->name, s->dir, e);
+    char time[32];
+    if (rc == 0 && !o->json && !isnan(r->launch_to_end_s))
+        printf("first launch to this table: %s\n", table_duration(r->launch_to_end_s, time));
+    return rc;
+}
+
+static int run_study(struct study *s, const struct run_options *o, struct err *e)
+{
+    struct progress progress;
+    progress_init(&progress, o->quiet ? NULL : o->json ? stderr : stdout, s);
+    struct driver_options d = { .detach = o->detach, .watch = progress_news, .ctx = &progress };
+    struct driver_result r;
+    if (!o->quiet && !o->json)
+        printf("study %s%s\n", s->name, s->resumed ? ", going on" : "");
+    (void)fflush(stdout); /* an error is told by the result's own print */
+    int rc = driver_run(s, &d, &r, e);
+    progress_end(&progress);
+    if (rc < 0) {
+        err_prefix(e, "study '%s' stopped, what runs goes on and can be found again by the same command", s->name);
+        return rc;
+    }
+    int done = 0;
+    rc = conclude(s, &r, &done, e);
+    if (rc == 0)
+        rc = show_result(s, o, &r, e);
+    if (rc < 0)
+        return rc;
+    char text[1024];
+    const char *end = end_line(&r, s, text, sizeof text);
+    if (end)
+        fprintf(stderr, "pipetune: %s\n", end);
+    return exit_code(&r, &d, done);
+}
+
+/* What the config may say already, but this version does nothing with: told, so that nobody waits for it. */
+static void note_unused(const struct plan *p)
+{
+    static const char *const unused[] = { "nodes", "powerMeter", "monitoring", "influxdb" };
+    for (size_t i = 0; i < ARRAY_LEN(unused); i++)
+        if (json_object_get(p->doc.root, unused[i]))
+            fprintf(stderr,
+                    "pipetune: '%s' line %d: '%s' is kept with the study, but this version does nothing with it\n",
+                    p->doc.name, json_doc_line(&p->doc, unused[i]), unused[i]);
+}
+
+static int run_real(struct plan *p, const struct run_options *o, struct err *e)
+{
+    int rc = env_apply(&p->env, app_is_one_machine(&p->app), e);
+    if (rc == 0)
+        rc = env_require(&p->env, e);
+    note_unused(p);
+    struct err why;
+    if (rc == 0 && plan_ask_master(p, &why) == 1)
+        fprintf(stderr, "pipetune: the master was not asked what it offers, the setting is used as it is: %s\n",
+                why.text);
+    if (rc == 0)
+        rc = plan_require_files(p, e);
+    if (rc < 0)
+        return rc;
+    struct study s;
+    rc = study_open(&s, p, o->again, e);
+    if (rc < 0)
+        return rc;
+    rc = run_study(&s, o, e);
+    study_close(&s);
+    return rc;
+}
+
+static int run_with(struct command_line *cl, const char *config, struct err *e)
+{
+    struct plan p;
+    struct opt_set own = run_opts(&cl->o);
+    char *setting = cl->o.setting;
+    cl->o.setting = NULL; /* read again below */
+    int rc = plan_load(&p, config, setting, apply_options, cl, e);
+    free(setting);
+    if (rc < 0)
+        return rc;
+    rc = cl->o.dry_run ? dry_run(&p, e) : run_real(&p, &cl->o, e);
+    plan_done(&p);
+    (void)own;
+    return rc;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct command_line cl = { .argc = argc, .argv = argv };
+    struct config scratch = { 0 };
+    struct opt_set sets[] = { run_opts(&cl.o), config_opts(&scratch) };
+    AUTO_STRV struct strv words = STRV_INIT;
+    struct err e = { 0 };
+    int code = 0;
+    int rc = cmd_options("run", argc, argv, sets, ARRAY_LEN(sets), &words, 1, &code);
+    config_done(&scratch);
+    const char *config = cl.o.config ? cl.o.config : words.n ? words.v[0] : NULL;
+    AUTO_FREE char *file = config ? strdup(config) : NULL;
+    if (rc == 0) {
+        (void)signal(SIGPIPE, SIG_IGN); /* a closed terminal must not end the driver */
+        rc = file ? run_with(&cl, file, &e) : err_set(&e, -EINVAL, "no config: pipetune run --config FILE");
+        code = rc < 0 ? cmd_fail(&e) : rc;
+    }
+    struct opt_set own = run_opts(&cl.o);
+    opt_done(&own);
+    return code;
+}

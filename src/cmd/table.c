@@ -1,0 +1,208 @@
+#include "cmd/table.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- filling --- */
+
+static void take_cell(struct table *t, char *text)
+{
+    if (t->n == t->cap && text) {
+        size_t cap = t->cap ? 2 * t->cap : 64;
+        char **grown = realloc(t->cells, cap * sizeof *grown);
+        if (grown) {
+            t->cells = grown;
+            t->cap = cap;
+        }
+    }
+    if (!text || t->n == t->cap) {
+        free(text);
+        t->failed = 1;
+        return;
+    }
+    t->cells[t->n++] = text;
+}
+
+/* Texts come from logs too: a line stays one line, and nothing in it commands the terminal. */
+static void make_plain(char *text)
+{
+    for (char *c = text; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+}
+
+void table_cell(struct table *t, const char *text)
+{
+    char *own = strdup(text ? text : "");
+    make_plain(own);
+    take_cell(t, own);
+}
+
+void table_cellf(struct table *t, const char *fmt, ...)
+{
+    char *own = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    if (vasprintf(&own, fmt, ap) < 0)
+        own = NULL;
+    va_end(ap);
+    make_plain(own);
+    take_cell(t, own);
+}
+
+void table_init(struct table *t, const char *const *heads)
+{
+    *t = (struct table){ 0 };
+    for (; heads[t->columns] && t->columns < TABLE_MAX_COLUMNS; t->columns++) {
+        const char *head = heads[t->columns];
+        if (*head == '>')
+            t->right |= 1u << t->columns;
+        table_cell(t, *head == '>' ? head + 1 : head);
+    }
+}
+
+void table_done(struct table *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    *t = (struct table){ 0 };
+}
+
+void table_number(struct table *t, double x, int digits)
+{
+    char text[64];
+    if (!isfinite(x)) {
+        table_cell(t, "-");
+        return;
+    }
+    int len = snprintf(text, sizeof text, fabs(x) < 1e15 ? "%.*f" : "%.*g", digits, x);
+    if (fabs(x) < 1e15 && digits > 0) {
+        while (len > 0 && text[len - 1] == '0')
+            text[--len] = '\0';
+        if (len > 0 && text[len - 1] == '.')
+            text[--len] = '\0';
+    }
+    table_cell(t, text);
+}
+
+const char *table_duration(double s, char out[32])
+{
+    long long seconds = isfinite(s) && fabs(s) < 1e15 ? llround(s) : 0;
+    long long minutes = isfinite(s) && fabs(s) < 1e15 ? llround(s / 60) : 0;
+    if (!isfinite(s) || fabs(s) >= 1e15)
+        (void)snprintf(out, 32, "-");
+    else if (s < 59.95) /* what would round to "60.0 s" is a minute */
+        (void)snprintf(out, 32, "%.1f s", s);
+    else if (seconds < 3600)
+        (void)snprintf(out, 32, "%lld m %02lld s", seconds / 60, seconds % 60);
+    else
+        (void)snprintf(out, 32, "%lld h %02lld m", minutes / 60, minutes % 60);
+    return out;
+}
+
+void table_seconds(struct table *t, double s)
+{
+    char text[32];
+    table_cell(t, table_duration(s, text));
+}
+
+/* --- printing --- */
+
+/* Columns on the terminal: code points, for which every byte but UTF-8's following ones stands. */
+static size_t width_of(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void find_widths(const struct table *t, size_t widths[TABLE_MAX_COLUMNS])
+{
+    for (size_t i = 0; i < t->n; i++) {
+        size_t w = width_of(t->cells[i]);
+        if (w > widths[i % t->columns])
+            widths[i % t->columns] = w;
+    }
+}
+
+static void put_times(struct buf *b, const char *text, size_t times)
+{
+    while (times-- > 0)
+        buf_puts(b, text);
+}
+
+/* The bytes of the first `columns` code points. */
+static size_t bytes_of(const char *text, size_t columns)
+{
+    size_t i = 0;
+    for (; text[i]; i++)
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && columns-- == 0)
+            break;
+    return i;
+}
+
+/* Appends the line without blanks at its end, cut when it is too long. */
+static void put_line(struct buf *b, const struct buf *line, size_t cut)
+{
+    const char *text = buf_text(line);
+    size_t len = line->len;
+    while (len > 0 && text[len - 1] == ' ')
+        len--;
+    if (cut > 0 && width_of(text) > cut) {
+        size_t fits = bytes_of(text, cut);
+        if (fits < len) {
+            buf_put(b, text, bytes_of(text, cut - 1));
+            buf_puts(b, "…");
+            len = 0;
+        }
+    }
+    buf_put(b, text, len);
+    buf_putc(b, '\n');
+    b->failed |= line->failed;
+}
+
+/* `cells` NULL: the line under the heads. */
+static void put_row(const struct table *t, char *const *cells, const size_t *widths, struct buf *line)
+{
+    for (size_t c = 0; c < t->columns; c++) {
+        const char *text = cells ? cells[c] : "";
+        size_t pad = widths[c] - width_of(text);
+        bool right = t->right & (1u << c);
+        buf_puts(line, c ? "  " : "");
+        if (!cells) {
+            put_times(line, "-", widths[c]);
+            continue;
+        }
+        put_times(line, " ", right ? pad : 0);
+        buf_puts(line, text);
+        put_times(line, " ", right ? 0 : pad);
+    }
+}
+
+void table_put(const struct table *t, struct buf *b, size_t cut)
+{
+    size_t widths[TABLE_MAX_COLUMNS] = { 0 };
+    AUTO_BUF struct buf line = BUF_INIT;
+    b->failed |= t->failed;
+    if (t->failed || t->columns == 0)
+        return;
+    find_widths(t, widths);
+    for (size_t at = 0; at + t->columns <= t->n; at += t->columns) {
+        buf_clear(&line);
+        put_row(t, t->cells + at, widths, &line);
+        put_line(b, &line, cut);
+        if (at > 0)
+            continue;
+        buf_clear(&line);
+        put_row(t, NULL, widths, &line);
+        put_line(b, &line, cut);
+    }
+}

@@ -1,0 +1,532 @@
+/* Looking at a store with the built program: what is printed, which keys there are, how it exits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "store/store.h"
+#include "tests/integration/harness.h"
+
+enum { T0_S = 1700000000, WORDS = 8 };
+
+/* A folder with a store in it. */
+struct world {
+    char *dir, *store;
+};
+
+#define AUTO_OUTPUT __attribute__((cleanup(harness_output_done)))
+
+static void check(int rc, const struct err *e)
+{
+    if (rc < 0)
+        fail_msg("%s", e->text);
+}
+
+/* Runs pipetune with these words; "@" is the store's path. */
+static struct harness_output look(const struct world *w, const char *const *words)
+{
+    AUTO_FREE char *program = harness_program("pipetune");
+    char *argv[WORDS + 4] = { program };
+    size_t n = 1;
+    for (; *words; words++)
+        argv[n++] = (char *)(uintptr_t)(strcmp(*words, "@") == 0 ? w->store : *words);
+    return harness_run(argv, HARNESS_MS);
+}
+
+#define LOOK(w, ...) look(w, (const char *const[]){ __VA_ARGS__, NULL })
+
+static json_t *parsed(const struct harness_output *o)
+{
+    json_error_t e;
+    json_t *j = json_loads(o->out, JSON_REJECT_DUPLICATES, &e);
+    if (!j)
+        fail_msg("no JSON: %s line %d; stdout: %s stderr: %s", e.text, e.line, o->out, o->err);
+    return j;
+}
+
+static void expect_text(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no '%s' in: %s", part, text);
+}
+
+static void expect_keys(const json_t *j, const char *const *keys)
+{
+    for (; *keys; keys++)
+        if (!json_object_get(j, *keys))
+            fail_msg("no key '%s'", *keys);
+}
+
+#define EXPECT_KEYS(j, ...) expect_keys(j, (const char *const[]){ __VA_ARGS__, NULL })
+
+/* --- a store with something in it --- */
+
+static int64_t add_study(struct store *s, const char *name, const char *state)
+{
+    struct err e = { 0 };
+    struct store_study row = {
+        .name = (char *)(uintptr_t)name,
+        .state = (char *)(uintptr_t)state,
+        .config = (char *)(uintptr_t) "{\"study\":{\"metric\":\"accuracy\",\"epochs\":2}}",
+        .space_hash = (char *)(uintptr_t) "0123456789abcdef",
+        .provenance = (char *)(uintptr_t) "{\"pipetune\":\"0.1.0\",\"spark\":\"3.5.8\",\"java\":17,\"host\":\"here\"}",
+        .maximise = true,
+        .seed = 1,
+        .created_ms = T0_S * INT64_C(1000),
+        .ended_ms = strcmp(state, "running") == 0 ? 0 : T0_S * INT64_C(1000) + 60000,
+    };
+    int64_t id = 0;
+    check(store_study_add(s, &row, &id, &e), &e);
+    return id;
+}
+
+static int64_t add_trial(struct store *s, int64_t study, int number, const char *state, double accuracy)
+{
+    struct err e = { 0 };
+    char hyper[96];
+    (void)snprintf(hyper, sizeof hyper, "{\"batch_size\":%d,\"learning_rate\":0.1}", 64 * number);
+    struct store_trial row = {
+        .study = study,
+        .number = number,
+        .proposal = (uint64_t)number - 1,
+        .state = (char *)(uintptr_t)state,
+        .epochs = 2,
+        .hyper = hyper,
+        .requested = (char *)(uintptr_t) "{\"cores\":16,\"memory\":2}",
+        .effective = (char *)(uintptr_t) "{\"cores\":2,\"memory\":2}",
+        .slots = 2,
+        .accuracy = accuracy,
+        .loss = isnan(accuracy) ? (double)NAN : 1 - accuracy,
+        .metric = accuracy,
+        .seconds = isnan(accuracy) ? 0 : 20.5,
+        .reason = strcmp(state, "failed") == 0 ? (char *)(uintptr_t) "java heap space\nat line 2" : NULL,
+    };
+    check(store_trial_add(s, &row, &e), &e);
+    return row.id;
+}
+
+static void add_attempt(struct store *s, int64_t trial, const char *state, const char *outcome, int epochs)
+{
+    struct err e = { 0 };
+    struct store_attempt row = {
+        .trial = trial,
+        .state = (char *)(uintptr_t)state,
+        .outcome = (char *)(uintptr_t)outcome,
+        .launch = (char *)(uintptr_t) "pt-1",
+        .argv = (char *)(uintptr_t) "[\"/opt/spark/bin/spark-submit\",\"--master\",\"local[2]\",\"an app.py\"]",
+        .started_ms = T0_S * INT64_C(1000),
+        .ended_ms = outcome ? T0_S * INT64_C(1000) + 20500 : 0,
+        .exit_code = outcome ? 0 : -1,
+        .cause = outcome && strcmp(outcome, "failed") == 0 ? (char *)(uintptr_t) "java heap space" : NULL,
+        .first_epoch = 1,
+    };
+    check(store_attempt_add(s, &row, &e), &e);
+    for (int i = 1; i <= epochs; i++) {
+        struct store_epoch epoch = { .trial = trial,
+                                     .epoch = i,
+                                     .attempt = row.number,
+                                     .accuracy = 0.9 + 0.01 * i,
+                                     .loss = NAN,
+                                     .metric = 0.9 + 0.01 * i,
+                                     .seconds = 10,
+                                     .records = 60000,
+                                     .iterations = 59,
+                                     .learning_rate = 0.1,
+                                     .end_ms = T0_S * INT64_C(1000) + i };
+        check(store_epoch_put(s, &epoch, &e), &e);
+    }
+}
+
+static void add_decision(struct store *s, int64_t study, int trial, const char *kind, const char *setting)
+{
+    struct err e = { 0 };
+    struct store_decision d = {
+        .trial = trial, .t_s = 1.5 + trial, .kind = kind, .setting = setting, .reason = "because"
+    };
+    check(store_decision_add(s, study, &d, &e), &e);
+}
+
+/* Two studies: "demo" has a finished trial, the best, a failed and a waiting one; "cut" was left while it ran. */
+static void fill(const struct world *w)
+{
+    struct err e = { 0 };
+    struct store *s = NULL;
+    check(store_open(&s, w->store, STORE_WRITE, &e), &e);
+    int64_t demo = add_study(s, "demo", "finished");
+    int64_t first = add_trial(s, demo, 1, "finished", 0.92);
+    add_attempt(s, first, "ended", "interrupted", 0);
+    add_attempt(s, first, "ended", "finished", 2);
+    add_attempt(s, add_trial(s, demo, 2, "finished", 0.9914), "ended", "finished", 2);
+    add_attempt(s, add_trial(s, demo, 3, "failed", NAN), "ended", "failed", 1);
+    (void)add_trial(s, demo, 4, "waiting", NAN);
+    add_decision(s, demo, 0, "begin", NULL);
+    add_decision(s, demo, 1, "launch", "{\"cores\":2}");
+    int64_t cut = add_study(s, "cut", "running");
+    add_attempt(s, add_trial(s, cut, 1, "running", NAN), "running", NULL, 1);
+    store_close(s);
+}
+
+static int make_world(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->dir = harness_dir();
+    w->store = harness_path(w->dir, "pipetune.db");
+    *state = w;
+    return 0;
+}
+
+static int make_filled_world(void **state)
+{
+    (void)make_world(state);
+    fill(*state);
+    return 0;
+}
+
+static int end_world(void **state)
+{
+    struct world *w = *state;
+    harness_remove(w->dir);
+    free(w->store);
+    free(w);
+    return 0;
+}
+
+/* --- ls --- */
+
+static void test_ls_json_has_exactly_its_keys(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--json", "--store", "@");
+    assert_int_equal(o.code, 0);
+    json_t *j = parsed(&o);
+    assert_int_equal(json_array_size(j), 2);
+    json_t *demo = json_array_get(j, 0), *cut = json_array_get(j, 1);
+    EXPECT_KEYS(demo, "study", "state", "trials", "done", "failed", "best", "seconds", "energy_j");
+    assert_int_equal(json_object_size(demo), 8);
+    json_t *best = json_object_get(demo, "best");
+    assert_int_equal(json_object_size(best), 2);
+    assert_int_equal(json_integer_value(json_object_get(best, "trial")), 2);
+    assert_true(json_number_value(json_object_get(best, "accuracy")) == 0.9914);
+    assert_int_equal(json_integer_value(json_object_get(demo, "trials")), 4);
+    assert_int_equal(json_integer_value(json_object_get(demo, "done")), 2);
+    assert_int_equal(json_integer_value(json_object_get(demo, "failed")), 1);
+    assert_true(json_number_value(json_object_get(demo, "seconds")) == 41);
+    assert_true(json_is_null(json_object_get(demo, "energy_j"))); /* absent, not 0 */
+    expect_text(o.out, "0.9914");
+    assert_null(strstr(o.out, "0.99139"));
+    assert_true(json_is_null(json_object_get(cut, "best")));
+    assert_string_equal(json_string_value(json_object_get(cut, "state")), "interrupted");
+    json_decref(j);
+}
+
+static void test_ls_prints_a_table(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--store", "@");
+    assert_int_equal(o.code, 0);
+    expect_text(o.out, "study  state");
+    expect_text(o.out, "0.9914 (trial 2)");
+    expect_text(o.out, "interrupted");
+}
+
+static void test_ls_without_a_store_is_an_empty_list(void **state)
+{
+    struct world *w = *state;
+    AUTO_OUTPUT struct harness_output people = LOOK(w, "ls", "--store", "@");
+    assert_int_equal(people.code, 0);
+    expect_text(people.out, "no study in");
+    AUTO_OUTPUT struct harness_output json = LOOK(w, "ls", "--json", "--store", "@");
+    assert_int_equal(json.code, 0);
+    assert_string_equal(json.out, "[]\n");
+    assert_false(io_exists(w->store)); /* looking creates nothing */
+}
+
+/* The lock is the driver's: another process that holds it makes the study "running". */
+static void test_a_study_whose_driver_lives_is_running(void **state)
+{
+    struct world *w = *state;
+    AUTO_FREE char *dir = harness_path(w->dir, "pipetune.d/cut");
+    AUTO_FREE char *path = harness_path(dir, "driver.lock");
+    struct err e;
+    check(io_mkdirs(dir, &e), &e);
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    assert_int_equal(fcntl(fd, F_SETLK, &lock), 0);
+    AUTO_OUTPUT struct harness_output ls = LOOK(w, "ls", "--store", "@");
+    assert_null(strstr(ls.out, "interrupted"));
+    AUTO_OUTPUT struct harness_output show = LOOK(w, "show", "cut", "--store", "@");
+    char pid[32];
+    (void)snprintf(pid, sizeof pid, "driver pid %ld", (long)getpid());
+    expect_text(show.out, pid);
+    assert_null(strstr(show.out, "interrupted"));
+}
+
+/* --- show --- */
+
+static json_t *shown(const struct harness_output *o, size_t trial)
+{
+    json_t *j = parsed(o);
+    json_t *t = json_incref(json_array_get(json_object_get(j, "trials"), trial));
+    json_decref(j);
+    assert_non_null(t);
+    return t;
+}
+
+static void test_show_json_has_its_keys(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "show", "demo", "--json", "--store", "@");
+    assert_int_equal(o.code, 0);
+    json_t *j = parsed(&o);
+    EXPECT_KEYS(j, "study", "trials", "state", "best", "config", "provenance");
+    assert_int_equal(json_array_size(json_object_get(j, "trials")), 4);
+    json_t *t = json_array_get(json_object_get(j, "trials"), 0);
+    EXPECT_KEYS(t, "trial", "state", "attempts", "hyper", "system", "epochs", "accuracy", "seconds", "energy");
+    assert_int_equal(json_integer_value(json_object_get(t, "attempts")), 2);
+    assert_int_equal(json_array_size(json_object_get(t, "attempt_list")), 2);
+    json_t *system = json_object_get(t, "system"), *energy = json_object_get(t, "energy");
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(system, "requested"), "cores")), 16);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(system, "effective"), "cores")), 2);
+    json_t *absent = json_pack("{s:n, s:s, s:n}", "j", "source", "absent", "coverage");
+    assert_true(json_equal(energy, absent));
+    json_t *epoch = json_array_get(json_object_get(t, "epochs"), 1);
+    EXPECT_KEYS(epoch, "accuracy", "loss", "seconds");
+    assert_true(json_is_null(json_object_get(epoch, "loss"))); /* absent, not 0 */
+    json_decref(absent);
+    json_decref(j);
+}
+
+static void test_show_of_one_trial_has_that_trial_and_its_command(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "show", "demo", "2", "--json", "--store", "@");
+    json_t *t = shown(&o, 0);
+    assert_int_equal(json_integer_value(json_object_get(t, "trial")), 2);
+    json_t *attempt = json_array_get(json_object_get(t, "attempt_list"), 0);
+    assert_int_equal(json_array_size(json_object_get(attempt, "command")), 4);
+    json_decref(t);
+    AUTO_OUTPUT struct harness_output people = LOOK(*state, "show", "demo", "1", "--store", "@");
+    expect_text(people.out, "/opt/spark/bin/spark-submit --master 'local[2]' 'an app.py'");
+    expect_text(people.out, "interrupted");
+    expect_text(people.out, "cores 2 [16]");
+}
+
+static void test_show_prints_trials_and_the_best(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "show", "demo", "--store", "@");
+    assert_int_equal(o.code, 0);
+    expect_text(o.out, "study demo: finished");
+    expect_text(o.out, "best: trial 2, accuracy 0.9914");
+    expect_text(o.out, "2 [16]");
+    expect_text(o.out, "2/2");
+    expect_text(o.out, "1/2");
+    expect_text(o.out, "java heap space at line 2");
+}
+
+static void test_show_calls_a_trial_without_a_driver_interrupted(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "show", "cut", "--json", "--store", "@");
+    json_t *t = shown(&o, 0);
+    assert_string_equal(json_string_value(json_object_get(t, "state")), "interrupted");
+    json_decref(t);
+}
+
+static void test_show_decisions_tells_the_story(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "show", "demo", "--decisions", "--json", "--store", "@");
+    json_t *j = parsed(&o);
+    assert_int_equal(json_array_size(j), 2);
+    EXPECT_KEYS(json_array_get(j, 1), "seq", "trial", "t_s", "kind", "setting", "reason");
+    assert_int_equal(json_object_size(json_array_get(j, 1)), 6);
+    json_decref(j);
+    AUTO_OUTPUT struct harness_output one = LOOK(*state, "show", "demo", "1", "--decisions", "--store", "@");
+    expect_text(one.out, "launch");
+    assert_int_equal(harness_count(one.out, "\n"), 1);
+    AUTO_OUTPUT struct harness_output none = LOOK(*state, "show", "cut", "--decisions", "--json", "--store", "@");
+    assert_string_equal(none.out, "[]\n");
+}
+
+static void test_show_log_is_the_path(void **state)
+{
+    struct world *w = *state;
+    AUTO_FREE char *dir = harness_path(w->dir, "pipetune.d/demo/1");
+    struct err e;
+    check(io_mkdirs(dir, &e), &e);
+    harness_write(dir, "log", "x\n");
+    AUTO_FREE char *path = harness_path(dir, "log");
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "show", "demo", "1", "--log", "--store", "@");
+    assert_int_equal(o.code, 0);
+    o.out[strcspn(o.out, "\n")] = '\0';
+    assert_string_equal(o.out, path);
+}
+
+/* --- wrong use --- */
+
+static const struct {
+    const char *name;
+    const char *words[WORDS];
+    int code;
+    const char *err;
+} mistakes[] = {
+    { "no command", { NULL }, 2, "usage: pipetune" },
+    { "a command mistyped", { "shwo" }, 2, "did you mean 'show'?" },
+    { "a command nobody knows", { "frobnicate" }, 2, "see 'pipetune help'" },
+    { "an option mistyped", { "ls", "--jsno" }, 2, "did you mean '--json'?" },
+    { "a word too many", { "ls", "demo" }, 2, "unexpected word 'demo'" },
+    { "a study mistyped", { "show", "demmo", "--store", "@" }, 2, "did you mean 'demo'?" },
+    { "an unknown study", { "show", "elsewhere", "--store", "@" }, 2, "there are demo, cut" },
+    { "no study", { "show", "--store", "@" }, 2, "which study?" },
+    { "an unknown trial", { "show", "demo", "9", "--store", "@" }, 2, "has no trial 9: it has 4" },
+    { "a trial that is no number", { "show", "demo", "x", "--store", "@" }, 2, "must be a number" },
+    { "a trial without a log", { "show", "demo", "4", "--log", "--store", "@" }, 3, "has no log" },
+    { "no trial for its log", { "show", "demo", "--log", "--store", "@" }, 2, "needs a trial" },
+    { "no store", { "show", "demo", "--store", "/nonexistent/x.db" }, 3, "no store '/nonexistent/x.db'" },
+    { "help on nothing known", { "help", "rnu" }, 2, "did you mean 'run'?" },
+};
+
+static void test_mistakes_are_named_on_stderr(void **state)
+{
+    for (size_t i = 0; i < ARRAY_LEN(mistakes); i++) {
+        AUTO_OUTPUT struct harness_output o = look(*state, mistakes[i].words);
+        if (o.code != mistakes[i].code || !strstr(o.err, mistakes[i].err) || *o.out)
+            fail_msg("%s: got %d, stderr '%s', stdout '%s'; want %d and '%s'", mistakes[i].name, o.code, o.err, o.out,
+                     mistakes[i].code, mistakes[i].err);
+    }
+}
+
+static void test_a_newer_store_is_refused_and_left_alone(void **state)
+{
+    struct world *w = *state;
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(w->store, &db), SQLITE_OK);
+    char sql[64];
+    (void)snprintf(sql, sizeof sql, "PRAGMA user_version=%d", STORE_SCHEMA + 1);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    AUTO_OUTPUT struct harness_output ls = LOOK(w, "ls", "--store", "@");
+    assert_int_equal(ls.code, 3);
+    expect_text(ls.err, "use the newer pipetune");
+    AUTO_OUTPUT struct harness_output show = LOOK(w, "show", "demo", "--json", "--store", "@");
+    assert_int_equal(show.code, 3);
+    assert_string_equal(show.out, "");
+}
+
+static void test_a_closed_pipe_is_quiet(void **state)
+{
+    struct world *w = *state;
+    AUTO_FREE char *program = harness_program("pipetune");
+    char *argv[] = { program, "show", "demo", "--json", "--store", w->store, NULL };
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    assert_int_equal(close(fds[0]), 0);
+    AUTO_CLOSE int out = fds[1];
+    AUTO_CLOSE int err = memfd_create("err", MFD_CLOEXEC);
+    assert_int_equal(harness_exit_code(harness_spawn(argv, out, err), HARNESS_MS), 0);
+    struct stat st;
+    assert_int_equal(fstat(err, &st), 0);
+    assert_int_equal(st.st_size, 0);
+}
+
+/* --- the rest --- */
+
+static void test_help_and_version_answer_in_every_form(void **state)
+{
+    static const struct {
+        const char *words[WORDS];
+        const char *out;
+    } rows[] = {
+        { { "help" }, "usage: pipetune COMMAND" }, { { "--help" }, "usage: pipetune COMMAND" },
+        { { "-h" }, "usage: pipetune COMMAND" },   { { "help", "ls" }, "--store FILE" },
+        { { "show", "--help" }, "--decisions" },   { { "ls", "-h" }, "usage: pipetune ls" },
+        { { "help", "config" }, "max_trials" },    { { "version" }, "SQLite" },
+        { { "--version" }, "pipetune " },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_OUTPUT struct harness_output o = look(*state, rows[i].words);
+        assert_int_equal(o.code, 0);
+        expect_text(o.out, rows[i].out);
+    }
+    AUTO_OUTPUT struct harness_output help = LOOK(*state, "help", "--json");
+    json_t *j = parsed(&help);
+    EXPECT_KEYS(json_array_get(j, 0), "command", "help");
+    json_decref(j);
+    AUTO_OUTPUT struct harness_output version = LOOK(*state, "version", "--json");
+    j = parsed(&version);
+    EXPECT_KEYS(j, "version", "commit", "libraries");
+    json_decref(j);
+}
+
+static void test_doctor_lists_every_check(void **state)
+{
+    struct world *w = *state;
+    assert_int_equal(setenv("SPARK_LOCAL_IP", "127.0.0.1", 1), 0); /* no name is looked up on the network */
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "doctor", "--json", "--store", "@");
+    assert_true(o.code == 0 || o.code == 3); /* the machine's affair */
+    json_t *j = parsed(&o);
+    assert_true(json_array_size(j) >= 10);
+    bool missing = false;
+    for (size_t i = 0; i < json_array_size(j); i++) {
+        json_t *one = json_array_get(j, i);
+        EXPECT_KEYS(one, "name", "state", "detail", "fix");
+        assert_int_equal(json_object_size(one), 4);
+        const char *state_name = json_string_value(json_object_get(one, "state"));
+        assert_non_null(state_name);
+        assert_int_equal(strcmp(state_name, "ok") == 0, json_is_null(json_object_get(one, "fix")));
+        missing |= strcmp(state_name, "missing") == 0;
+    }
+    assert_int_equal(missing, o.code == 3);
+    json_decref(j);
+    assert_false(io_exists(w->store));
+}
+
+static void test_doctor_names_what_is_missing(void **state)
+{
+    struct world *w = *state;
+    assert_int_equal(setenv("SPARK_LOCAL_IP", "127.0.0.1", 1), 0);
+    assert_int_equal(setenv("SPARK_HOME", w->dir, 1), 0);
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "doctor", "--store", "@");
+    assert_int_equal(unsetenv("SPARK_HOME"), 0);
+    assert_int_equal(o.code, 3);
+    expect_text(o.out, "missing  spark");
+    expect_text(o.out, "set SPARK_HOME");
+    expect_text(o.err, "no trial can run here");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ls_json_has_exactly_its_keys, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_ls_prints_a_table, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_ls_without_a_store_is_an_empty_list, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_study_whose_driver_lives_is_running, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_show_json_has_its_keys, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_show_of_one_trial_has_that_trial_and_its_command, make_filled_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(test_show_prints_trials_and_the_best, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_show_calls_a_trial_without_a_driver_interrupted, make_filled_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(test_show_decisions_tells_the_story, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_show_log_is_the_path, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_mistakes_are_named_on_stderr, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_newer_store_is_refused_and_left_alone, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_closed_pipe_is_quiet, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_help_and_version_answer_in_every_form, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_doctor_lists_every_check, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_doctor_names_what_is_missing, make_world, end_world),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
