@@ -5,7 +5,9 @@ VARIANT ?= release
 B := build/$(VARIANT)
 prefix ?= /usr/local
 
-PKGS := libuv jansson sqlite3 libcurl
+# Debian's HDF5 goes by two names.
+HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
+PKGS := libuv jansson sqlite3 libcurl $(HDF5)
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 # gcc warns of every bounded snprintf; those here cut on purpose.
 ifeq ($(findstring clang,$(CC)),)
@@ -32,7 +34,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
 BIN := $(B)/pipetune $(B)/pipetune-node
 
-.PHONY: all check check-asan check-spark lint fuzz install clean help tests bench
+.PHONY: all check check-asan check-spark lint fuzz man install clean help tests bench
 all: pipetune pipetune-node
 
 pipetune pipetune-node: %: $(B)/%
@@ -116,6 +118,10 @@ bench-%: all $(TEST_TOOLS)
 	@mkdir -p build/bench
 	@tests/bench/$* $(B)
 
+# The page is printed by the program, and committed so that it can be read and installed without running anything.
+man: all
+	@./pipetune help --man >docs/pipetune.1.new && mv -f docs/pipetune.1.new docs/pipetune.1
+
 install: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/share/pipetune $(DESTDIR)$(prefix)/share/man/man1
 	install -m 755 pipetune pipetune-node $(DESTDIR)$(prefix)/bin
@@ -134,7 +140,8 @@ help:
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
+	@echo "make man          docs/pipetune.1 anew, from the program's tables"
 	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
 
--include $(shell find build/$(VARIANT) -name '*.d' 2>/dev/null)
+-include $(shell find build/$(VARIANT) -type f -name '*.d' 2>/dev/null)
 .SECONDARY:

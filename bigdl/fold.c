@@ -98,7 +98,10 @@ int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct 
     case LOG_EPOCH_END: f->pending = f->open; break;
     case LOG_METRIC: on_metric(f, ev); break;
     case LOG_CHECKPOINT: break;
-    case LOG_RECOVERY: f->recoveries++; break;
+    case LOG_RECOVERY:
+        f->recoveries++;
+        f->open = f->pending = false; /* what no checkpoint holds is trained again */
+        break;
     case LOG_LOST: break;
     case LOG_CAUSE: on_cause(f, ev); break;
     }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bigdl/log_cause.h"
+
 enum log_kind {
     LOG_APP_ID,     /* text: app-… */
     LOG_GRANTED,    /* an executor was granted (standalone), or registered (any cluster, at info); text: its id */
@@ -19,41 +21,6 @@ enum log_kind {
     LOG_LOST,       /* an executor was lost; text: why; cause: what the line itself tells */
     LOG_CAUSE,      /* a line that explains a failure: cause, text */
 };
-
-/* Why an application failed, most telling first: when a log holds several, the lowest row of the table wins, and of equal
- * ones the first line. Their names are stored, so names are stable and numbers are not. */
-enum log_cause {
-    CAUSE_NONE,
-    CAUSE_UNKNOWN_OPTION, /* "Error: Unknown option": exit 0, and nothing trained */
-    CAUSE_JAVA_MISSING,   /* no Java, or one too old for the classes */
-    CAUSE_NATIVE_MISSING, /* BigDL's native maths library */
-    CAUSE_JAR_MISSING,
-    CAUSE_CLASS_MISSING,
-    CAUSE_MODULE_MISSING, /* a Python module */
-    CAUSE_DATA_MISSING,   /* data, or any other file or folder that was named */
-    CAUSE_BAD_MEMORY,     /* [INVALID_EXECUTOR_MEMORY], [INVALID_DRIVER_MEMORY], a heap that the machine cannot give */
-    CAUSE_BATCH,          /* the batch is not a multiple of the cores */
-    CAUSE_CORES,          /* the cores are not a multiple of those of one executor */
-    CAUSE_OUT_OF_MEMORY,  /* Java heap, GC overhead, direct memory, native thread limit, container killed for memory */
-    CAUSE_DISK_FULL,
-    CAUSE_PERMISSION,
-    CAUSE_MASTER_DOWN,
-    CAUSE_ADDRESS, /* a port in use, a host name that does not resolve */
-    CAUSE_EXECUTOR_LOST,
-    CAUSE_BAD_CHECKPOINT,
-    CAUSE_NO_RESOURCES, /* "Initial job has not accepted any resources" */
-    CAUSE_TASK_FAILED,  /* "Job aborted due to stage failure", nothing better */
-    CAUSE_EXCEPTION,    /* any other exception of Java or Python */
-    CAUSE_MAX
-};
-
-/* What a cause means for the trial: see enum outcome in core/sched.h, which the driver maps it to. */
-enum log_verdict { VERDICT_FAILED, VERDICT_INFEASIBLE, VERDICT_ENVIRONMENT };
-
-const char *log_cause_name(enum log_cause c); /* "out_of_memory", …; "none" for anything that is no row */
-enum log_verdict log_cause_verdict(enum log_cause c);
-const char *
-log_cause_fix(enum log_cause c); /* one clause for the user: "raise memory, or lower the batch"; may be NULL */
 
 enum { LOG_TEXT_MAX = 256 };
 
@@ -81,7 +48,7 @@ struct log_event {
  * allowed. */
 int log_parse_line(const char *line, size_t len, struct log_event *out);
 
-/* Splits a stream into lines. A line longer than LOG_LINE_MAX is parsed from its first LOG_LINE_MAX bytes. */
+/* Splits a stream into lines (log_stream.c). A line longer than LOG_LINE_MAX is parsed from its first LOG_LINE_MAX bytes. */
 enum { LOG_LINE_MAX = 65536 };
 
 typedef int log_sink(void *ctx, const struct log_event *ev, uint64_t end); /* end: offset just behind the line */

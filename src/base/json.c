@@ -7,6 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The text of so many digits that reads back as x, if there is one. */
+static bool print_in(double x, int digits, char out[NUM_TEXT_MAX])
+{
+    (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, x);
+    if (strtod(out, NULL) == x)
+        return true;
+    /* Below a power of two the doubles lie twice as close as above, so that the next text away from zero may read back
+     * where the nearest does not. It is the nearest to a point an eighth of the upper gap away. */
+    int exponent;
+    if (fabs(frexp(x, &exponent)) != 0.5)
+        return false;
+    (void)snprintf(out, NUM_TEXT_MAX, "%.*Lg", digits, (long double)x * (1 + 0x1p-55L));
+    return strtod(out, NULL) == x;
+}
+
 const char *num_print(double x, char out[NUM_TEXT_MAX])
 {
     if (!isfinite(x)) {
@@ -16,10 +31,17 @@ const char *num_print(double x, char out[NUM_TEXT_MAX])
     /* 15 digits survive any normal double, so the first precision that reads back is the shortest; subnormals carry
      * fewer, so they start at one. */
     int digits = fpclassify(x) == FP_SUBNORMAL ? 1 : 15;
-    do
-        (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, x);
-    while (strtod(out, NULL) != x && ++digits <= 17);
+    while (!print_in(x, digits, out) && digits < 17)
+        digits++;
     return out;
+}
+
+/* A message is one line, and drives no terminal, whatever bytes of a file it quotes. */
+static void make_plain(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
 }
 
 int json_doc_parse(struct json_doc *out, const char *name, const char *text, size_t len, struct err *e)
@@ -29,6 +51,7 @@ int json_doc_parse(struct json_doc *out, const char *name, const char *text, siz
     if (!root) {
         if (json_error_code(&je) == json_error_out_of_memory)
             return err_sys(e, -ENOMEM, "'%s'", name);
+        make_plain(je.text);
         return err_set(e, -EINVAL, "'%s' line %d: %s", name, je.line < 1 ? 1 : je.line, je.text);
     }
     struct json_doc d = { .root = root, .text = strndup(text, len), .name = strdup(name) };
@@ -116,7 +139,8 @@ static bool enter(struct walk *w, const char *name, size_t len)
             at.p++; /* ':' */
             skip_space(&at);
         } else {
-            hit = strtoul(name, NULL, 10) == index;
+            char *end;
+            hit = strtoul(name, &end, 10) == index && end == name + len && len > 0;
         }
         if (hit) {
             *w = at;
@@ -153,6 +177,8 @@ int json_doc_err(const struct json_doc *d, const char *path, struct err *e, int 
     for (char *c = key; *c; c++)
         if (*c == '/')
             *c = '.';
+    make_plain(key);
+    make_plain(what);
     return err_set(e, code, "'%s' line %d: '%s' %s", d->name, json_doc_line(d, path), key, what);
 }
 

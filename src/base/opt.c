@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/utf8.h"
 
 static void *field(const struct opt_set *set, const struct opt_row *row)
 {
@@ -311,6 +312,8 @@ int opt_to_json(const struct opt_set *set, json_t *root)
     return 0;
 }
 
+enum { HELP_COLUMN = 26 };
+
 void opt_help(struct buf *b, const struct opt_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
@@ -318,11 +321,30 @@ void opt_help(struct buf *b, const struct opt_set *set)
         char name[64], left[128];
         opt_name(row, name);
         (void)snprintf(left, sizeof left, "--%s%s%s", name, row->arg ? " " : "", row->arg ? row->arg : "");
-        buf_printf(b, "  %-26s %s", left, row->help);
+        size_t columns = utf8_columns(left); /* %-26s would count bytes */
+        buf_printf(b, "  %s%*s %s", left, columns < HELP_COLUMN ? (int)(HELP_COLUMN - columns) : 1, "", row->help);
         for (size_t c = 0; row->choices && row->choices[c]; c++)
             buf_printf(b, "%s%s", c ? ", " : ": ", row->choices[c]);
         if (row->preset && row->type != OPT_FLAG)
             buf_printf(b, " (default %s)", row->preset);
         buf_putc(b, '\n');
     }
+}
+
+/* "  --NAME ARG  …  HELP": neither a name nor what stands for a value holds two blanks. */
+const char *opt_help_line(const char *text, struct opt_line *out)
+{
+    size_t all = strcspn(text, "\n");
+    if (all < 5 || memcmp(text, "  --", 4) != 0)
+        return NULL;
+    const char *name = text + 4, *end = text + all;
+    const char *gap = memmem(name, (size_t)(end - name), "  ", 2);
+    if (!gap)
+        return NULL;
+    const char *help = gap + strspn(gap, " ");
+    const char *blank = memchr(name, ' ', (size_t)(gap - name));
+    out->name = (struct opt_piece){ name, (size_t)((blank ? blank : gap) - name) };
+    out->arg = blank ? (struct opt_piece){ blank + 1, (size_t)(gap - blank - 1) } : (struct opt_piece){ gap, 0 };
+    out->help = (struct opt_piece){ help, (size_t)(end - help) };
+    return *end ? end + 1 : end;
 }

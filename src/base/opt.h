@@ -61,4 +61,16 @@ int opt_to_json(const struct opt_set *set, json_t *root);
 /* "  --max-trials N     help (default 20)", one line per row. */
 void opt_help(struct buf *b, const struct opt_set *set);
 
+/* Pieces of a line that opt_help() wrote; they point into it. */
+struct opt_piece {
+    const char *text;
+    size_t len;
+};
+struct opt_line {
+    struct opt_piece name, arg, help; /* "max-trials", "N" (empty when there is none), "help (default 20)" */
+};
+
+/* Takes the first line of `text` apart and returns what follows it; NULL when it is none of opt_help()'s. */
+const char *opt_help_line(const char *text, struct opt_line *out);
+
 #endif

@@ -11,7 +11,7 @@
 /* clang-format off */
 const struct command cmd_table[] = {
     { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
-    { "help", cmd_help, NULL, "[COMMAND | config] [--json]", "this list, a command's options, or the keys of a config" },
+    { "help", cmd_help, NULL, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
     { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY [TRIAL] [OPTION…]", "a study, its trials, or one of them" },

@@ -4,17 +4,20 @@
 #include "base/own.h"
 #include "base/suggest.h"
 #include "cmd/cmd.h"
+#include "cmd/help.h"
+#include "cmd/look.h"
 #include "cmd/table.h"
 #include "core/config.h"
 #include "core/space.h"
 #include "search/search.h"
 
 struct help_options {
-    bool json;
+    bool man, json;
 };
 
 static const struct opt_row help_rows[] = {
-    { NULL, "json", OPT_FLAG, offsetof(struct help_options, json), NULL, 0, 0, NULL, NULL, "print JSON" },
+    { NULL, "man", OPT_FLAG, offsetof(struct help_options, man), NULL, 0, 0, NULL, NULL, "print the manual page" },
+    LOOK_JSON_ROW(struct help_options),
 };
 
 /* --- the commands --- */
@@ -66,10 +69,7 @@ static json_t *command_json(const struct command *c)
 
 /* --- the config --- */
 
-/* What is no scalar, and so has no row in config_rows. */
-static const struct {
-    const char *key, *help;
-} wide_keys[] = {
+const struct help_key help_wide_keys[] = {
     { "hyperParameters", "the space, one member each: [VALUE, …], {\"min\":…, \"max\":…, \"scale\":\"log\"}, "
                          "{\"range\":[START, END, STEP]} (END excluded), or {\"values\":[…], \"affects\":\"speed\"}" },
     { "systemParameters", "the knobs, one member each: [VALUE, …], of which the first is the default setting" },
@@ -77,15 +77,16 @@ static const struct {
     { "monitoring.events", "events to count: a name or a list of names" },
     { "monitoring.meters", "sources of energy or power: a name or a list of names" },
     { "powerMeter", "short for monitoring.meters" },
+    { NULL, NULL },
 };
 
-static const char example[] = "{ \"bigdlConf\": \"bigdl/config/mnist.json\",\n"
-                              "  \"study\": { \"name\": \"demo\", \"epochs\": 2 },\n"
-                              "  \"systemParameters\": { \"cores\": [\"2\", \"1\"], \"memory\": [\"2\"] },\n"
-                              "  \"hyperParameters\": { \"batch_size\": [1024, 512],\n"
-                              "                       \"learning_rate\": [0.1, 0.4] } }\n";
+const char help_example[] = "{ \"bigdlConf\": \"bigdl/config/mnist.json\",\n"
+                            "  \"study\": { \"name\": \"demo\", \"epochs\": 2 },\n"
+                            "  \"systemParameters\": { \"cores\": [\"2\", \"1\"], \"memory\": [\"2\"] },\n"
+                            "  \"hyperParameters\": { \"batch_size\": [1024, 512],\n"
+                            "                       \"learning_rate\": [0.1, 0.4] } }\n";
 
-static const char *type_name(const struct opt_row *row)
+const char *help_type(const struct opt_row *row)
 {
     static const char *const names[] = { [OPT_FLAG] = "boolean",
                                          [OPT_INT] = "integer",
@@ -104,7 +105,7 @@ static void put_choices(struct buf *b, const struct opt_row *row)
 static void put_key(struct buf *b, const struct opt_row *row)
 {
     char option[64];
-    buf_printf(b, "  %-16s %-8s default %-9s %s", row->key, type_name(row), row->preset ? row->preset : "-", row->help);
+    buf_printf(b, "  %-16s %-8s default %-9s %s", row->key, help_type(row), row->preset ? row->preset : "-", row->help);
     put_choices(b, row);
     buf_printf(b, "  (--%s)\n", opt_name(row, option));
 }
@@ -135,11 +136,11 @@ static void put_knobs(struct buf *b)
 
 static void put_config(struct buf *b)
 {
-    buf_printf(b, "A config is a JSON object; only bigdlConf and hyperParameters must be there:\n\n%s", example);
+    buf_printf(b, "A config is a JSON object; only bigdlConf and hyperParameters must be there:\n\n%s", help_example);
     put_sections(b);
     buf_puts(b, "\nlists and objects:\n");
-    for (size_t i = 0; i < ARRAY_LEN(wide_keys); i++)
-        buf_printf(b, "  %-18s %s\n", wide_keys[i].key, wide_keys[i].help);
+    for (const struct help_key *k = help_wide_keys; k->key; k++)
+        buf_printf(b, "  %-18s %s\n", k->key, k->help);
     put_knobs(b);
     buf_puts(b, "\nsearches:\n");
     for (size_t i = 0; searches[i]; i++)
@@ -151,7 +152,7 @@ static json_t *key_json(const struct opt_row *row)
     char option[80] = "--", key[128];
     (void)opt_name(row, option + 2);
     (void)snprintf(key, sizeof key, "%s%s%s", row->section, *row->section ? "." : "", row->key);
-    return json_pack("{s:s, s:s, s:s, s:s?, s:s}", "key", key, "option", option, "type", type_name(row), "default",
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s}", "key", key, "option", option, "type", help_type(row), "default",
                      row->preset, "help", row->help);
 }
 
@@ -161,9 +162,9 @@ static json_t *config_json(void)
     int rc = list ? 0 : -1;
     for (size_t i = 0; rc == 0 && i < config_rows_n; i++)
         rc = json_array_append_new(list, key_json(&config_rows[i]));
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(wide_keys); i++)
-        rc = json_array_append_new(list, json_pack("{s:s, s:n, s:s, s:n, s:s}", "key", wide_keys[i].key, "option",
-                                                   "type", "object", "default", "help", wide_keys[i].help));
+    for (const struct help_key *k = help_wide_keys; rc == 0 && k->key; k++)
+        rc = json_array_append_new(list, json_pack("{s:s, s:n, s:s, s:n, s:s}", "key", k->key, "option", "type",
+                                                   "object", "default", "help", k->help));
     if (rc == 0)
         return list;
     json_decref(list);
@@ -211,6 +212,18 @@ static int print_topic(const char *topic, bool json)
     return cmd_print(&b);
 }
 
+static int print_man(const struct strv *words, bool json)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct err e;
+    if (words->n > 0 || json) {
+        (void)err_set(&e, -EINVAL, "option '--man' prints the whole manual page: no command, config or --json with it");
+        return cmd_fail(&e);
+    }
+    help_man(&b);
+    return cmd_print(&b);
+}
+
 int cmd_help(int argc, char **argv)
 {
     struct help_options o = { 0 };
@@ -221,5 +234,7 @@ int cmd_help(int argc, char **argv)
         return print_topic(NULL, false); /* and not the help on help */
     if (cmd_options("help", argc, argv, &set, 1, &words, 1, &code))
         return code;
+    if (o.man)
+        return print_man(&words, o.json);
     return print_topic(words.n ? words.v[0] : NULL, o.json);
 }

@@ -1,10 +1,10 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/own.h"
 #include "cmd/cmd.h"
+#include "cmd/look.h"
 #include "cmd/table.h"
 #include "live/study.h"
 
@@ -14,9 +14,8 @@ struct ls_options {
 };
 
 static const struct opt_row ls_rows[] = {
-    { NULL, "store", OPT_TEXT, offsetof(struct ls_options, store), NULL, 0, 0, NULL, "FILE",
-      "the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
-    { NULL, "json", OPT_FLAG, offsetof(struct ls_options, json), NULL, 0, 0, NULL, NULL, "print JSON" },
+    LOOK_STORE_ROW(struct ls_options),
+    LOOK_JSON_ROW(struct ls_options),
 };
 
 static struct opt_set ls_opts(struct ls_options *o)
@@ -36,28 +35,21 @@ struct listing {
     struct table table;
 };
 
-/* The store cannot know that a driver died; the lock that died with it does. */
+/* Only of a study that claims to run is the lock looked at. */
 static const char *state_now(const struct listing *l, const struct store_summary *r)
 {
     if (strcmp(r->state, "running") != 0)
         return r->state;
     AUTO_FREE char *dir = study_dir(l->store, r->name);
-    return dir && study_driver(dir) != 0 ? "running" : "interrupted";
-}
-
-static json_t *number_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
+    return look_state(r->state, dir ? study_driver(dir) : 0);
 }
 
 static int add_json(struct listing *l, const struct store_summary *r)
 {
-    json_t *best = r->best_trial
-                       ? json_pack("{s:i, s:o}", "trial", r->best_trial, "accuracy", number_or_null(r->best_accuracy))
-                       : json_null();
+    json_t *best = look_best(r->best_trial, r->best_accuracy);
     json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:n}", "study", r->name, "state", state_now(l, r),
                             "trials", r->trials, "done", r->done, "failed", r->failed, "best", best, "seconds",
-                            number_or_null(r->seconds), "energy_j"); /* nothing measures joules yet: absent is not 0 */
+                            look_number(r->seconds), "energy_j"); /* nothing measures joules yet: absent is not 0 */
     return json_array_append_new(l->json, one) < 0 ? -ENOMEM : 0;
 }
 
@@ -65,10 +57,7 @@ static void add_row(struct listing *l, const struct store_summary *r)
 {
     struct table *t = &l->table;
     char when[32] = "";
-    time_t created = (time_t)(r->created_ms / 1000);
-    struct tm tm;
-    if (localtime_r(&created, &tm))
-        (void)strftime(when, sizeof when, "%Y-%m-%d %H:%M", &tm);
+    (void)look_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
     table_cell(t, r->name);
     table_cell(t, state_now(l, r));
     table_cellf(t, "%d", r->trials);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* --- filling --- */
 
 static void take_cell(struct table *t, char *text)
@@ -115,19 +117,10 @@ void table_seconds(struct table *t, double s)
 
 /* --- printing --- */
 
-/* Columns on the terminal: code points, for which every byte but UTF-8's following ones stands. */
-static size_t width_of(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 static void find_widths(const struct table *t, size_t widths[TABLE_MAX_COLUMNS])
 {
     for (size_t i = 0; i < t->n; i++) {
-        size_t w = width_of(t->cells[i]);
+        size_t w = utf8_columns(t->cells[i]);
         if (w > widths[i % t->columns])
             widths[i % t->columns] = w;
     }
@@ -139,16 +132,6 @@ static void put_times(struct buf *b, const char *text, size_t times)
         buf_puts(b, text);
 }
 
-/* The bytes of the first `columns` code points. */
-static size_t bytes_of(const char *text, size_t columns)
-{
-    size_t i = 0;
-    for (; text[i]; i++)
-        if (((unsigned char)text[i] & 0xc0) != 0x80 && columns-- == 0)
-            break;
-    return i;
-}
-
 /* Appends the line without blanks at its end, cut when it is too long. */
 static void put_line(struct buf *b, const struct buf *line, size_t cut)
 {
@@ -156,10 +139,10 @@ static void put_line(struct buf *b, const struct buf *line, size_t cut)
     size_t len = line->len;
     while (len > 0 && text[len - 1] == ' ')
         len--;
-    if (cut > 0 && width_of(text) > cut) {
-        size_t fits = bytes_of(text, cut);
+    if (cut > 0 && utf8_columns(text) > cut) {
+        size_t fits = utf8_bytes(text, cut);
         if (fits < len) {
-            buf_put(b, text, bytes_of(text, cut - 1));
+            buf_put(b, text, utf8_bytes(text, cut - 1));
             buf_puts(b, "…");
             len = 0;
         }
@@ -174,7 +157,7 @@ static void put_row(const struct table *t, char *const *cells, const size_t *wid
 {
     for (size_t c = 0; c < t->columns; c++) {
         const char *text = cells ? cells[c] : "";
-        size_t pad = widths[c] - width_of(text);
+        size_t pad = widths[c] - utf8_columns(text);
         bool right = t->right & (1u << c);
         buf_puts(line, c ? "  " : "");
         if (!cells) {

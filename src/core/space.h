@@ -19,6 +19,8 @@ struct value {
     char text[VALUE_TEXT_MAX]; /* what goes into argv: "1024", "0.001", "adam" */
 };
 
+#define VALUE_EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers up to here are exact in a double */
+
 struct value value_of_number(double x);
 struct value value_of_text(const char *text); /* longer texts are the parser's error, cut here */
 json_t *value_to_json(const struct value *v); /* new reference: integer, real or string; NULL: memory */
@@ -84,7 +86,7 @@ const char *knob_kind_bounds(const struct knob_kind *k, char text[KNOB_BOUNDS_MA
  * numbers, {"values":[…]}, {"min","max"[,"scale":"log"|"linear"]} (whole numbers when both bounds are JSON integers),
  * {"range":[start,end(,step)]} (end excluded, step 1), each object with optional "affects":"speed". No hyperparameter at
  * all is -EINVAL ("the space is empty"). systemParameters may be absent or {}. -EINVAL names file, line, key and, for an
- * unknown knob, the nearest known name. *out is untouched on failure. */
+ * unknown knob, the nearest known name. *out is untouched on failure. In space_parse.c. */
 int space_parse(struct space *out, const struct json_doc *doc, struct err *e);
 void space_done(struct space *s);
 
@@ -96,6 +98,11 @@ bool space_is_listed(const struct space *s);
 
 /* The index-th point, index < space_size(), of a space without a DIM_REAL: the last dimension counts fastest. */
 struct point space_point_at(const struct space *s, uint64_t index);
+
+/* How many decimals the shortest text of x has: 0.001 and 1e-03 have three. A range counts in units of its last one. */
+int space_decimals(double x);
+
+bool space_is_batch(const char *name); /* a hyperparameter that is a batch size: its name begins with "batch" */
 
 /* How many values a dimension has; 0 for a DIM_REAL, which has no number. */
 uint64_t space_dim_count(const struct dim *d);

@@ -396,6 +396,7 @@ static const struct {
     { "no trial for its log", { "show", "demo", "--log", "--store", "@" }, 2, "needs a trial" },
     { "no store", { "show", "demo", "--store", "/nonexistent/x.db" }, 3, "no store '/nonexistent/x.db'" },
     { "help on nothing known", { "help", "rnu" }, 2, "did you mean 'run'?" },
+    { "the manual of one command", { "help", "run", "--man" }, 2, "prints the whole manual page" },
 };
 
 static void test_mistakes_are_named_on_stderr(void **state)
@@ -470,6 +471,15 @@ static void test_help_and_version_answer_in_every_form(void **state)
     json_decref(j);
 }
 
+static void test_the_manual_page_is_what_help_prints(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "help", "--man");
+    assert_int_equal(o.code, 0);
+    AUTO_FREE char *page = harness_read("docs", "pipetune.1"); /* tests run in the tree's root */
+    if (!page || strcmp(page, o.out) != 0)
+        fail_msg("docs/pipetune.1 is not what 'pipetune help --man' prints: run `make man`");
+}
+
 static void test_doctor_lists_every_check(void **state)
 {
     struct world *w = *state;
@@ -525,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_newer_store_is_refused_and_left_alone, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_closed_pipe_is_quiet, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_help_and_version_answer_in_every_form, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_the_manual_page_is_what_help_prints, make_world, end_world),
         cmocka_unit_test_setup_teardown(test_doctor_lists_every_check, make_world, end_world),
         cmocka_unit_test_setup_teardown(test_doctor_names_what_is_missing, make_world, end_world),
     };

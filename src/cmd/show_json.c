@@ -1,0 +1,129 @@
+#include <errno.h>
+#include <math.h>
+
+#include "base/own.h"
+#include "cmd/look.h"
+#include "cmd/show_parts.h"
+
+static json_t *time_or_null(int64_t ms)
+{
+    return ms ? json_integer(ms) : json_null();
+}
+
+static int add_epoch_json(void *ctx, const struct store_epoch *r)
+{
+    json_t *one = json_pack("{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:I, s:o, s:o}", "accuracy", look_number(r->accuracy),
+                            "loss", look_number(r->loss), "seconds", look_number(r->seconds), "epoch", r->epoch,
+                            "attempt", r->attempt, "metric", look_number(r->metric), "records", look_number(r->records),
+                            "iterations", (json_int_t)r->iterations, "learning_rate", look_number(r->learning_rate),
+                            "end_ms", time_or_null(r->end_ms));
+    return json_array_append_new(ctx, one) < 0 ? -ENOMEM : 0;
+}
+
+struct attempts_json {
+    json_t *list;
+    bool command; /* too long for a list of all trials */
+};
+
+static int add_attempt_json(void *ctx, const struct store_attempt *r)
+{
+    const struct attempts_json *a = ctx;
+    double seconds = r->ended_ms ? (double)(r->ended_ms - r->started_ms) / 1000.0 : NAN;
+    json_t *one = json_pack("{s:i, s:s, s:s?, s:o, s:s?, s:s?, s:i, s:o, s:o, s:o, s:s?, s:s?}", "attempt", r->number,
+                            "state", r->state, "outcome", r->outcome, "exit_code",
+                            r->exit_code < 0 ? json_null() : json_integer(r->exit_code), "cause", r->cause,
+                            "resumed_from", r->resumed_from, "first_epoch", r->first_epoch, "seconds",
+                            look_number(seconds), "started_ms", time_or_null(r->started_ms), "ended_ms",
+                            time_or_null(r->ended_ms), "app_id", r->app_id, "launch", r->launch);
+    if (one && a->command && r->argv) {
+        json_t *argv = json_loads(r->argv, 0, NULL);
+        (void)json_object_set_new(one, "command", argv ? argv : json_null()); /* without it the rest still holds */
+    }
+    return json_array_append_new(a->list, one) < 0 ? -ENOMEM : 0;
+}
+
+static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *epochs, json_t *attempts)
+{
+    json_t *energy =
+        json_pack("{s:n, s:s, s:n}", "j", "source", "absent", "coverage"); /* nothing measures joules yet */
+    return json_pack("{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:s?, s:O}",
+                     "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper",
+                     show_object(t->hyper), "system", "requested", show_object(t->requested), "effective",
+                     show_object(t->effective), "epochs", epochs, "accuracy", look_number(t->accuracy), "seconds",
+                     look_number(show_seconds(l, t)), "energy", energy, "loss", look_number(t->loss), "metric",
+                     look_number(t->metric), "budget", t->epochs, "slots", t->slots, "failures", t->failures, "copy_of",
+                     t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", t->reason, "attempt_list",
+                     attempts);
+}
+
+static int print_trial_json(void *ctx, const struct store_trial *t)
+{
+    struct show *l = ctx;
+    AUTO_JSON json_t *epochs = json_array();
+    AUTO_JSON json_t *attempts = json_array();
+    struct attempts_json a = { .list = attempts, .command = l->trial != 0 };
+    int rc = epochs && attempts ? store_epochs(l->store, t->id, add_epoch_json, epochs, l->e) : -ENOMEM;
+    if (rc == 0 && t->attempts > 0)
+        rc = store_attempts(l->store, t->id, add_attempt_json, &a, l->e);
+    AUTO_JSON json_t *j = rc == 0 ? trial_json(l, t, epochs, attempts) : NULL;
+    if (!j)
+        return rc == 0 || rc == -ENOMEM ? err_sys(l->e, -ENOMEM, "trial %d", t->number) : rc;
+    buf_puts(&l->out, l->printed++ ? ",\n    " : "\n    ");
+    json_put(&l->out, j, JSON_STYLE_COMPACT);
+    return show_flush_when_full(l);
+}
+
+static json_t *header_json(const struct show *l)
+{
+    json_t *best = look_best(l->best_trial, l->best_accuracy);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?}", "study",
+                     l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
+                     l->study.maximise ? "max" : "min", "best", best, "done", l->done, "failed", l->failed, "seconds",
+                     look_number(l->seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
+                     time_or_null(l->study.ended_ms), "seed", (json_int_t)l->study.seed, "space_hash",
+                     l->study.space_hash, "config", l->config, "provenance", l->provenance);
+}
+
+int show_json_study(struct show *l)
+{
+    AUTO_JSON json_t *header = header_json(l);
+    if (!header)
+        return err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+    buf_puts(&l->out, "{");
+    const char *key;
+    json_t *value;
+    json_object_foreach(header, key, value)
+    {
+        buf_puts(&l->out, "\n  ");
+        json_put_string(&l->out, key);
+        buf_puts(&l->out, ": ");
+        json_put(&l->out, value, JSON_STYLE_COMPACT);
+        buf_putc(&l->out, ',');
+    }
+    buf_puts(&l->out, "\n  \"trials\": [");
+    int rc = store_trials(l->store, l->study.id, l->trial, print_trial_json, l, l->e);
+    buf_puts(&l->out, "\n  ]\n}\n");
+    return rc < 0 ? rc : show_flush(l);
+}
+
+static int print_decision_json(void *ctx, const struct store_decision *d)
+{
+    struct show *l = ctx;
+    json_t *setting = d->setting ? json_loads(d->setting, 0, NULL) : NULL;
+    AUTO_JSON json_t *j = json_pack("{s:I, s:o, s:o, s:s, s:o, s:s?}", "seq", (json_int_t)d->seq, "trial",
+                                    d->trial ? json_integer(d->trial) : json_null(), "t_s", look_number(d->t_s), "kind",
+                                    d->kind, "setting", setting ? setting : json_null(), "reason", d->reason);
+    if (!j)
+        return err_sys(l->e, -ENOMEM, "decision %lld", (long long)d->seq);
+    buf_puts(&l->out, l->printed++ ? ",\n  " : "\n  ");
+    json_put(&l->out, j, JSON_STYLE_COMPACT);
+    return show_flush_when_full(l);
+}
+
+int show_json_decisions(struct show *l)
+{
+    buf_puts(&l->out, "[");
+    int rc = store_decisions(l->store, l->study.id, l->trial, print_decision_json, l, l->e);
+    buf_puts(&l->out, l->printed ? "\n]\n" : "]\n");
+    return rc < 0 ? rc : show_flush(l);
+}

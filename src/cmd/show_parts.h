@@ -1,0 +1,58 @@
+/* One showing of a study: what show.c found, and the parts that print it. */
+#ifndef CMD_SHOW_PARTS_H
+#define CMD_SHOW_PARTS_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cmd/table.h"
+#include "store/store.h"
+
+struct show {
+    struct store *store;
+    struct store_study study;
+    const char *dir;             /* the study's */
+    json_t *config, *provenance; /* NULL: cannot be read */
+    pid_t driver;                /* 0: none */
+    int trials, done, failed, best_trial;
+    double best_accuracy, seconds;
+    int trial; /* the one that was asked for, 0: all */
+    struct buf out;
+    size_t printed; /* rows so far */
+    struct table table;
+    json_t *hyper, *system; /* keys that have a column each; NULL: one column for all */
+    struct err *e;
+};
+
+/* show.c: 0 or an error; -EPIPE, unexplained: the reader has seen enough. */
+int show_flush(struct show *l);
+int show_flush_when_full(struct show *l);
+
+const char *show_study_state(const struct show *l);
+const char *show_trial_state(const struct show *l, const struct store_trial *t);
+double show_seconds(const struct show *l, const struct store_trial *t); /* the attempt under way included */
+const char *show_metric(const struct show *l);
+const char *show_config_text(const struct show *l, const char *section, const char *key); /* NULL: no such text */
+json_t *show_object(const char *text); /* a stored object; an empty one where there is none; new reference */
+char *show_log_path(const struct show *l, int trial); /* NULL: memory */
+
+/* show_json.c, with all trials or the one that was asked for */
+int show_json_study(struct show *l);
+int show_json_decisions(struct show *l);
+
+/* show_text.c, for people */
+int show_text_study(struct show *l);
+int show_text_decisions(struct show *l);
+
+/* show_trial.c, for people */
+int show_trial_text(struct show *l);
+
+/* show_put.c: pieces of a text for people */
+void show_put_plain(struct buf *b, const char *text); /* of logs and programs: one line, no commands to the terminal */
+void show_put_scalar(struct buf *b, const json_t *j);
+void show_put_members(struct buf *b, const json_t *object); /* "batch_size 1024, learning_rate 0.1" */
+void show_put_effective(struct buf *b, const json_t *effective, const json_t *requested); /* "2 [16]": given, wanted */
+void show_put_system(struct buf *b, const json_t *effective, const json_t *requested);
+void show_put_figure(struct buf *b, const char *name, double x); /* "accuracy 0.9914", "loss -" */
+void show_put_when(struct buf *b, int64_t ms);
+
+#endif

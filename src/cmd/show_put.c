@@ -1,0 +1,74 @@
+#include <math.h>
+#include <string.h>
+
+#include "cmd/look.h"
+#include "cmd/show_parts.h"
+
+void show_put_plain(struct buf *b, const char *text)
+{
+    for (; text && *text; text++)
+        buf_putc(b, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+}
+
+void show_put_scalar(struct buf *b, const json_t *j)
+{
+    char num[NUM_TEXT_MAX];
+    if (json_is_string(j))
+        show_put_plain(b, json_string_value(j));
+    else if (json_is_real(j))
+        buf_puts(b, num_print(json_real_value(j), num));
+    else
+        json_put(b, j, JSON_STYLE_COMPACT);
+}
+
+void show_put_members(struct buf *b, const json_t *object)
+{
+    const char *key, *sep = "";
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        buf_printf(b, "%s%s ", sep, key);
+        show_put_scalar(b, value);
+        sep = ", ";
+    }
+}
+
+void show_put_effective(struct buf *b, const json_t *effective, const json_t *requested)
+{
+    show_put_scalar(b, effective);
+    if (!requested || json_equal(effective, requested))
+        return;
+    AUTO_BUF struct buf got = BUF_INIT;
+    AUTO_BUF struct buf want = BUF_INIT;
+    show_put_scalar(&got, effective);
+    show_put_scalar(&want, requested);
+    if (strcmp(buf_text(&got), buf_text(&want)) != 0)
+        buf_printf(b, " [%s]", buf_text(&want));
+}
+
+void show_put_system(struct buf *b, const json_t *effective, const json_t *requested)
+{
+    const char *key, *sep = "";
+    json_t *value;
+    json_object_foreach((json_t *)effective, key, value)
+    {
+        buf_printf(b, "%s%s ", sep, key);
+        show_put_effective(b, value, json_object_get(requested, key));
+        sep = ", ";
+    }
+}
+
+void show_put_figure(struct buf *b, const char *name, double x)
+{
+    if (isfinite(x))
+        buf_printf(b, "%s %.4f", name, x);
+    else
+        buf_printf(b, "%s -", name);
+}
+
+void show_put_when(struct buf *b, int64_t ms)
+{
+    char text[32] = "?";
+    (void)look_time(text, ms, "%Y-%m-%d %H:%M:%S"); /* stays "?" */
+    buf_puts(b, text);
+}
