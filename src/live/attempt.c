@@ -462,7 +462,8 @@ static enum outcome judge_silent(const struct attempt *a, char text[512])
         (void)snprintf(text, 512, "the machine was started anew");
         return OUTCOME_INTERRUPTED;
     }
-    if (a->stream.offset == a->row.log_offset && !a->gained) {
+    bool begun = a->stream.offset > a->row.log_offset || a->gained;
+    if (!begun && a->adopted) { /* a driver died between commit and go */
         (void)snprintf(text, 512, "it had not begun");
         return OUTCOME_INTERRUPTED;
     }
@@ -505,6 +506,9 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
         return OUTCOME_FINISHED;
     if (a->stop != STOP_NONE)
         return judge_stop(a, text);
+    /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
+    if (x->there && strcmp(x->kind, "not-started") == 0)
+        return judge_exit(a, x, text);
     if (a->fold.cause != CAUSE_NONE) {
         const char *fix = log_cause_fix(a->fold.cause);
         (void)snprintf(text, 512, "%s: %s%s%s", log_cause_name(a->fold.cause), a->fold.cause_text, fix ? "; " : "",
@@ -514,16 +518,19 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     return x->there ? judge_exit(a, x, text) : judge_silent(a, text);
 }
 
-static int read_rest(struct attempt *a, struct err *e)
+static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e)
 {
     int rc = attempt_read(a, 0, e);
     struct reading r = { .a = a, .e = e };
     if (rc == 0)
         rc = log_stream_end(&a->stream, on_event, &r);
     struct fold_epoch f;
-    if (rc == 0 && a->stop != STOP_ORIGIN && fold_end(&a->fold, &f))
-        rc = on_epoch(a, &f, e);
-    return rc;
+    if (rc < 0 || a->stop == STOP_ORIGIN || !fold_end(&a->fold, &f))
+        return rc;
+    /* An epoch without its result counts only when the application ended by itself: one that was cut short in its
+     * validation would be finished without an accuracy. */
+    bool by_itself = x->there && strcmp(x->kind, "exited") == 0 && x->code == 0;
+    return isnan(f.metric) && !by_itself ? 0 : on_epoch(a, &f, e);
 }
 
 static int64_t log_mtime_ms(const struct attempt *a)
@@ -564,17 +571,23 @@ static int store_end(struct attempt *a, enum outcome o, enum trial_state state, 
     return rc;
 }
 
+/* An application that cannot read its checkpoint says so and exits; one that was killed says nothing of it. */
+static bool blames_checkpoint(const struct attempt *a, const struct exit_note *x)
+{
+    return a->row.resumed_from && !a->gained && x->there && x->code <= 128;
+}
+
 int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    int rc = read_rest(a, e);
-    if (rc < 0)
-        return rc;
     struct exit_note x;
     read_exit(a, &x);
+    int rc = read_rest(a, &x, e);
+    if (rc < 0)
+        return rc;
     enum outcome o = judge(a, &x, text);
-    if (o == OUTCOME_FAILED && a->row.resumed_from && !a->gained)
+    if (o == OUTCOME_FAILED && blames_checkpoint(a, &x))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
     a->row.exit_code = x.code;
     a->row.ended_ms = end_time(a, &x);

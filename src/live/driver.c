@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/failpoint.h"
@@ -19,6 +20,7 @@ enum {
     BUSY_TRIES = 60,
     START_TRIES = 3,    /* of a launcher that cannot be forked */
     ABANDON_MS = 10000, /* after KILL, what still does not end is left */
+    EXIT_NO_LOOP = 3,   /* the program's exit code for a lacking environment */
 };
 
 struct slot {
@@ -464,6 +466,52 @@ static int adopt(struct driver *d)
 
 /* --- the loop --- */
 
+/* libuv calls abort() where it finds no memory to grow its tables, and while it starts no descriptors either. That ends the
+ * driver like a kill -9, which loses nothing; these only see to it that the end is told. */
+static void __attribute__((noreturn)) end_at_once(const char *line)
+{
+    (void)!write(STDERR_FILENO, line, strlen(line)); /* stdio would ask for memory */
+    _exit(EXIT_NO_LOOP);
+}
+
+static void *must_have(void *p)
+{
+    if (!p)
+        end_at_once("pipetune: out of memory: what runs goes on and can be found again by the same command\n");
+    return p;
+}
+
+static void *loop_malloc(size_t n)
+{
+    return must_have(malloc(n));
+}
+
+static void *loop_realloc(void *p, size_t n)
+{
+    return must_have(realloc(p, n));
+}
+
+static void *loop_calloc(size_t n, size_t size)
+{
+    return must_have(calloc(n, size));
+}
+
+static void on_abort(int signum)
+{
+    (void)signum;
+    end_at_once("pipetune: the event loop cannot start: out of memory or descriptors, see ulimit -n\n");
+}
+
+static int open_loop(struct driver *d)
+{
+    struct sigaction ours = { .sa_handler = on_abort }, before;
+    (void)uv_replace_allocator(loop_malloc, loop_realloc, loop_calloc, free);
+    (void)sigaction(SIGABRT, &ours, &before); /* it cannot fail with these */
+    int rc = uv_loop_init(&d->loop);
+    (void)sigaction(SIGABRT, &before, NULL);
+    return rc < 0 ? err_set(d->e, rc, "the event loop cannot start: %s", uv_strerror(rc)) : 0;
+}
+
 static int watch_signal(struct driver *d, uv_signal_t *h, uv_signal_cb cb, int signum)
 {
     int rc = uv_signal_init(&d->loop, h);
@@ -499,7 +547,9 @@ static void tear_down(struct driver *d)
         drop_slot(d, d->slots[d->n - 1]);
     free(d->slots);
     uv_walk(&d->loop, close_handle, NULL);
-    (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the close callbacks */
+    /* The close callbacks. A stop that no run has taken up yet ends the first of them at once. */
+    while (uv_run(&d->loop, UV_RUN_DEFAULT) != 0)
+        ;
     (void)uv_loop_close(&d->loop);
 }
 
@@ -525,9 +575,9 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
     struct driver d = {
         .study = s, .o = o, .result = out, .e = e, .ops = { .ready = on_ready, .refused = on_refused, .gone = on_gone }
     };
-    int rc = uv_loop_init(&d.loop);
+    int rc = open_loop(&d);
     if (rc < 0)
-        return err_set(e, rc, "the event loop cannot start: %s", uv_strerror(rc));
+        return rc;
     rc = set_up(&d);
     if (rc == 0)
         rc = adopt(&d);

@@ -211,6 +211,9 @@ int launcher_go(struct launcher *l)
 {
     uv_buf_t go = uv_buf_init((char[]){ 'g' }, 1);
     int rc = uv_try_write((uv_stream_t *)&l->control, &go, 1);
-    l->went = rc == 1;
-    return rc == 1 ? 0 : rc;
+    l->went = true; /* the attempt is stored as running by now: its end must be told as one */
+    if (rc == 1)
+        return 0;
+    close_handle((uv_handle_t *)&l->control); /* where the byte did not arrive, end of file ends the launcher */
+    return rc;
 }

@@ -35,7 +35,7 @@ int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher
 int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
                    pid_t pid, uint64_t start_ticks, const char *boot_id, struct err *e);
 
-int launcher_go(struct launcher *l); /* 0 or -errno */
+int launcher_go(struct launcher *l); /* 0 or -errno: it ends by itself; `gone` is called in either case */
 void launcher_free(
     struct launcher *l); /* lets go of it, wherever it is: without a go it ends by itself, after one it goes on */
 

@@ -178,10 +178,16 @@ static int check_search(const struct plan *p, struct err *e)
                               .epochs = (int)p->cfg.epochs,
                               .maximise = config_maximise(&p->cfg),
                               .max_trials = (int)p->cfg.max_trials };
-    int rc = search_new(&s, p->cfg.algorithm, &p->space, &cfg, e);
-    if (rc == 0)
+    struct err why;
+    int rc = search_new(&s, p->cfg.algorithm, &p->space, &cfg, &why);
+    if (rc == 0) {
         search_done(&s);
-    return rc;
+        return 0;
+    }
+    const json_t *written = json_object_get(json_object_get(p->doc.root, "search"), "algorithm");
+    if (json_is_string(written) && p->cfg.algorithm && strcmp(json_string_value(written), p->cfg.algorithm) == 0)
+        return json_doc_err(&p->doc, "search/algorithm", e, rc, "cannot be used: %s", why.text);
+    return err_set(e, rc, "%s", why.text);
 }
 
 int plan_load(struct plan *out, const char *config_file, const char *setting,

@@ -1,0 +1,839 @@
+/* `pipetune run` from end to end over a fake spark-submit: what it does, stores, prints and leaves behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <pty.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "base/strv.h"
+#include "tests/integration/harness.h"
+
+/* --- the world of one test: a folder with a Spark, a Java, jars and data, none of them real --------------------------- */
+
+struct world {
+    char *dir, *program;
+    int tree; /* where the test was started */
+};
+
+#define JAVA(version) "#!/bin/sh\necho 'openjdk version \"" version "\" 2025-04-15' >&2\n"
+#define BIGDL                                                                                                          \
+    "{ \"master\": \"local[*]\", \"driver_memory\": \"2g\",\n  \"jars\": \"$BIGDL_HOME/bigdl-core.jar\",\n"            \
+    "  \"class\": \"com.intel.analytics.bigdl.dllib.models.lenet.Train\",\n"                                           \
+    "  \"conf\": \"$BIGDL_HOME/bigdl-dllib.jar\",\n  \"extras\": { \"folder\": \"$PIPETUNE_DATA/mnist\" },\n"
+#define BIGDL_ARGUMENTS                                                                                                \
+    "  \"arguments\": { \"batch_size\": [\"-b\", \"{}\"], \"learning_rate\": [\"-r\", \"{}\"],\n"                      \
+    "    \"epochs\": [\"-e\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\", \"--overWrite\"],\n"                 \
+    "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n"
+#define BIGDL_FILE BIGDL BIGDL_ARGUMENTS
+#define HYPER "\"hyperParameters\": { \"batch_size\": [64, 128], \"learning_rate\": [0.1] }"
+#define CONFIG(more)                                                                                                   \
+    "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 1 },\n" more HYPER " }\n"
+
+static const char *const world_env[] = { "SPARK_HOME",     "BIGDL_HOME",      "PIPETUNE_DATA",   "JAVA_HOME",
+                                         "PIPETUNE_STORE", "FAKE_EPOCH_MS",   "FAKE_ITERATIONS", "FAKE_START_MS",
+                                         "FAKE_FAIL",      "FAKE_COUNT_FILE", "FAKE_ORPHAN_S",   "FAKE_HUGE_MB",
+                                         "PIPETUNE_WORLD", "PIPETUNE_HOME" };
+
+static void point_at(const struct world *w, const char *variable, const char *name)
+{
+    AUTO_FREE char *path = harness_path(w->dir, name);
+    assert_int_equal(setenv(variable, path, 1), 0);
+}
+
+static void make_dir(const struct world *w, const char *name)
+{
+    AUTO_FREE char *path = harness_path(w->dir, name);
+    assert_int_equal(io_mkdirs(path, NULL), 0);
+}
+
+static void make_script(const struct world *w, const char *name, const char *text)
+{
+    AUTO_FREE char *path = harness_path(w->dir, name);
+    harness_write(w->dir, name, text);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void fill(const struct world *w)
+{
+    static const char *const dirs[] = { "spark/bin", "java/bin", "bigdl", "data/mnist", "empty" };
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        make_dir(w, dirs[i]);
+    AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
+    AUTO_FREE char *submit = harness_path(w->dir, "spark/bin/spark-submit");
+    assert_int_equal(symlink(fake, submit), 0);
+    make_script(w, "java/bin/java", JAVA("17.0.15"));
+    harness_write(w->dir, "bigdl/bigdl-core.jar", "");
+    harness_write(w->dir, "bigdl/bigdl-dllib.jar", "");
+    harness_write(w->dir, "app.json", BIGDL_FILE);
+}
+
+static int set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    if (!w)
+        return -1;
+    w->program = harness_program("pipetune");
+    w->dir = harness_dir();
+    w->tree = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fill(w);
+    assert_int_equal(chdir(w->dir), 0); /* so that whatever is created by mistake is seen */
+    point_at(w, "SPARK_HOME", "spark");
+    point_at(w, "BIGDL_HOME", "bigdl");
+    point_at(w, "PIPETUNE_DATA", "data");
+    point_at(w, "JAVA_HOME", "java");
+    (void)setenv("FAKE_EPOCH_MS", "10", 1), (void)setenv("FAKE_ITERATIONS", "2", 1),
+        (void)setenv("FAKE_START_MS", "1", 1);
+    (void)setenv("PIPETUNE_WORLD", w->dir, 1); /* marks all that is started from here */
+    *state = w;
+    return 0;
+}
+
+/* The processes that were started from this world: nobody else's carry its folder in their environment. */
+static size_t of_world(const struct world *w, int sig)
+{
+    AUTO_FREE char *mark = NULL;
+    assert_true(asprintf(&mark, "PIPETUNE_WORLD=%s", w->dir) > 0);
+    size_t n = 0;
+    DIR *proc = opendir("/proc");
+    assert_non_null(proc);
+    for (struct dirent *d; (d = readdir(proc));) {
+        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+        char path[64];
+        AUTO_BUF struct buf env = BUF_INIT;
+        (void)snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
+        if (pid < 1 || pid == getpid() || io_read_file(&env, path, 1 << 20, NULL) < 0 || env.len == 0)
+            continue;
+        if (memmem(env.data, env.len, mark, strlen(mark) + 1) && kill(pid, sig) == 0)
+            n++;
+    }
+    (void)closedir(proc);
+    return n;
+}
+
+static size_t of_this_world(const struct world *w)
+{
+    return of_world(w, 0);
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+    (void)of_world(w, SIGKILL); /* what a failed test left */
+    for (size_t i = 0; i < ARRAY_LEN(world_env); i++)
+        (void)unsetenv(world_env[i]);
+    (void)fchdir(w->tree);
+    (void)close(w->tree);
+    harness_remove(w->dir);
+    free(w->program);
+    free(w);
+    return 0;
+}
+
+/* `words` ends with NULL. */
+static struct harness_output run(const struct world *w, const char *const *words)
+{
+    AUTO_STRV struct strv argv = STRV_INIT;
+    strv_add(&argv, w->program);
+    for (; *words; words++)
+        strv_add(&argv, *words);
+    assert_false(argv.failed);
+    return harness_run(argv.v, HARNESS_MS);
+}
+
+#define RUN(w, ...) run(w, (const char *const[]){ __VA_ARGS__, NULL })
+
+/* The rows of a query, columns by '|', rows by ' '. Free it. */
+static char *ask(const char *store, const char *sql)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    struct buf b = BUF_INIT;
+    if (sqlite3_open_v2(store, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
+        fail_msg("%s: %s: %s", store, sql, sqlite3_errmsg(db));
+    (void)sqlite3_busy_timeout(db, HARNESS_MS);
+    while (sqlite3_step(st) == SQLITE_ROW) {
+        buf_puts(&b, b.len ? " " : "");
+        for (int i = 0; i < sqlite3_column_count(st); i++)
+            buf_printf(&b, "%s%s", i ? "|" : "", (const char *)sqlite3_column_text(st, i));
+    }
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+    return buf_take(&b);
+}
+
+static void expect_rows(const char *name, const char *store, const char *sql, const char *want)
+{
+    AUTO_FREE char *got = ask(store, sql);
+    if (strcmp(got, want) != 0)
+        fail_msg("%s: %s: got '%s', want '%s'", name, sql, got, want);
+}
+
+/* --- what the fake wrote of itself: "TAG EPOCHS FIRST-EPOCH PID" at each start, "trained TAG EPOCH" ------------------- */
+
+static size_t starts(const struct world *w)
+{
+    AUTO_FREE char *text = harness_read(w->dir, "count");
+    return text ? harness_count(text, "\npt-") + (strncmp(text, "pt-", 3) == 0) : 0;
+}
+
+static size_t trained(const struct world *w)
+{
+    AUTO_FREE char *text = harness_read(w->dir, "count");
+    return text ? harness_count(text, "trained ") : 0;
+}
+
+/* The greatest first epoch of all starts. */
+static int last_first_epoch(const struct world *w)
+{
+    AUTO_FREE char *text = harness_read(w->dir, "count");
+    int most = 0, epochs, first;
+    char *save = NULL;
+    for (char *l = text ? strtok_r(text, "\n", &save) : NULL; l; l = strtok_r(NULL, "\n", &save))
+        if (sscanf(l, "pt-%*s %d %d", &epochs, &first) == 2 && first > most)
+            most = first;
+    return most;
+}
+
+struct number {
+    const struct world *w;
+    size_t (*of)(const struct world *w);
+    size_t at_least;
+};
+
+static bool reached(void *arg)
+{
+    const struct number *n = arg;
+    return n->of(n->w) >= n->at_least;
+}
+
+static void wait_for(const struct world *w, size_t (*of)(const struct world *w), size_t at_least)
+{
+    struct number n = { w, of, at_least };
+    if (!harness_wait(reached, &n, HARNESS_MS))
+        fail_msg("got %zu, want %zu", of(w), at_least);
+}
+
+static bool nothing_left(void *arg)
+{
+    return of_world(arg, 0) == 0;
+}
+
+/* --- running ---------------------------------------------------------------------------------------------------------- */
+
+static void expect_exit(const char *name, struct harness_output o, int code)
+{
+    if (o.code != code)
+        fail_msg("%s: got exit %d, want %d\n%s%s", name, o.code, code, o.out, o.err);
+    harness_output_done(&o);
+}
+
+static void expect_error(const char *name, struct harness_output o, int code, const char *word)
+{
+    if (o.code != code || !strstr(o.err, word) || harness_count(o.err, "\n") != 1)
+        fail_msg("%s: got exit %d and '%s', want %d and one line with '%s'", name, o.code, o.err, code, word);
+    harness_output_done(&o);
+}
+
+/* Starts it and goes on; out and err -1: thrown away. */
+static pid_t start(const struct world *w, const char *const *words, int out_fd)
+{
+    AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    strv_add(&argv, w->program);
+    for (; *words; words++)
+        strv_add(&argv, *words);
+    assert_false(argv.failed);
+    return harness_spawn(argv.v, out_fd < 0 ? null : out_fd, null);
+}
+
+#define START(w, out_fd, ...) start(w, (const char *const[]){ __VA_ARGS__, NULL }, out_fd)
+#define TRIALS "SELECT number, state FROM trials ORDER BY number"
+#define ATTEMPTS "SELECT count(*) FROM attempts"
+
+static void write_config(const struct world *w, const char *sections, const char *hyper)
+{
+    AUTO_FREE char *text = NULL;
+    assert_true(asprintf(&text,
+                         "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 2 },\n  %s%s }\n",
+                         sections, hyper) > 0);
+    harness_write(w->dir, "c.conf", text);
+}
+
+static void one_trial(const struct world *w)
+{
+    write_config(w, "", "\"hyperParameters\": { \"batch_size\": [64], \"learning_rate\": [0.1] }");
+}
+
+static void two_trials(const struct world *w)
+{
+    write_config(w, "", HYPER);
+}
+
+/* --- settings, dry run, spelling of the command ----------------------------------------------------------------------- */
+
+/* The seed's own files, as they are, below the world. */
+static void copy_seed_files(const struct world *w)
+{
+    static const char *const files[][2] = { { "conf/pipetune.conf", "pipetune.conf" },
+                                            { "bigdl/config/mnist.json", "bigdl/config/mnist.json" } };
+    make_dir(w, "bigdl/config");
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        AUTO_BUF struct buf text = BUF_INIT;
+        AUTO_CLOSE int fd = openat(w->tree, files[i][0], O_RDONLY | O_CLOEXEC);
+        char chunk[4096];
+        for (ssize_t n; (n = read(fd, chunk, sizeof chunk)) > 0;)
+            buf_put(&text, chunk, (size_t)n);
+        assert_true(text.len > 0);
+        harness_write(w->dir, files[i][1], buf_text(&text));
+    }
+    harness_write(w->dir, "bigdl/spark-bigdl.conf", "");
+}
+
+static void test_the_three_section_config_as_it_is(void **state)
+{
+    struct world *w = *state;
+    copy_seed_files(w);
+    expect_exit("pipetune.conf", RUN(w, "--config", "pipetune.conf", "--max-trials", "2", "--epochs", "1"), 0);
+    expect_rows("trials", "pipetune.db", TRIALS, "1|finished 2|finished");
+    expect_rows("the first point", "pipetune.db", "SELECT hyper FROM trials WHERE number = 1",
+                "{\"batch_size\": 1024, \"learning_rate\": 0.001, \"learning_rate_decay\": 0.002}");
+    expect_rows("the last counts fastest", "pipetune.db", "SELECT hyper ->> 'learning_rate_decay' FROM trials",
+                "0.002 0.02");
+    expect_rows("as asked", "pipetune.db", "SELECT DISTINCT requested ->> 'cores' FROM trials", "16");
+    AUTO_FREE char *slots = ask("pipetune.db", "SELECT DISTINCT slots || ' ' || (effective ->> 'cores') FROM trials");
+    int n = 0, effective = 0;
+    cpu_set_t here;
+    assert_int_equal(sched_getaffinity(0, sizeof here, &here), 0);
+    assert_int_equal(sscanf(slots, "%d %d", &n, &effective), 2);
+    assert_int_equal(n, effective);
+    assert_true(n >= 1 && n <= CPU_COUNT(&here) && n <= 16 && 1024 % n == 0);
+    if (CPU_COUNT(&here) == 2)
+        assert_int_equal(n, 2);
+    AUTO_FREE char *log = ask("pipetune.db", "SELECT argv FROM attempts LIMIT 1");
+    char local[32];
+    (void)snprintf(local, sizeof local, "local[%d]", n);
+    assert_non_null(strstr(log, local));
+}
+
+static void test_a_dry_run_needs_nothing_and_makes_nothing(void **state)
+{
+    struct world *w = *state;
+    char *nothing[] = { NULL }, **full = environ;
+    copy_seed_files(w);
+    AUTO_FREE char *jar = harness_path(w->dir, "bigdl/bigdl-dllib.jar");
+    assert_int_equal(unlink(jar), 0);
+    environ = nothing; /* no Spark, no Java, no HOME, no PATH */
+    struct harness_output o = RUN(w, "run", "--dry-run", "pipetune.conf");
+    struct harness_output same = RUN(w, "--config=pipetune.conf", "--dry-run");
+    environ = full;
+    assert_string_equal(o.err, "");
+    assert_int_equal(o.code, 0);
+    assert_int_equal(harness_count(o.out, "\n"), 36);
+    assert_int_equal(harness_count(o.out, "spark-submit"), 36);
+    assert_int_equal(harness_count(o.out, " -b 32 "), 9);
+    assert_int_equal(harness_count(o.out, " --deploy-mode client "), 36);
+    assert_string_equal(o.out, same.out);
+    assert_false(io_exists("pipetune.db") || io_exists("pipetune.d") || io_exists(".pipetune"));
+    harness_output_done(&o);
+    harness_output_done(&same);
+}
+
+static void test_a_setting_entered_by_the_user(void **state)
+{
+    struct world *w = *state;
+    write_config(
+        w,
+        "\"systemParameters\": { \"cores\": [2, 1], \"memory\": [2, 1], \"spark.locality.wait\": [\"1s\", \"0s\"] },\n",
+        HYPER);
+    struct harness_output o = RUN(w, "run", "--dry-run", "c.conf", "--setting", "cores=1,memory=1");
+    assert_non_null(strstr(o.out, "local[1]"));
+    assert_non_null(strstr(o.out, " --driver-memory 1g "));
+    assert_non_null(strstr(o.out, "spark.locality.wait=1s"));
+    harness_output_done(&o);
+}
+
+static void test_more_memory_than_there_is_is_infeasible(void **state)
+{
+    struct world *w = *state;
+    write_config(w, "\"systemParameters\": { \"memory\": [60000] },\n", HYPER);
+    expect_exit("60000 GiB", RUN(w, "run", "c.conf"), 1);
+    expect_rows("no attempt", "pipetune.db", TRIALS, "1|infeasible 2|infeasible");
+    expect_rows("no attempt", "pipetune.db", ATTEMPTS, "0");
+}
+
+static void test_places(void **state)
+{
+    struct world *w = *state;
+    make_dir(w, "sub/lib");
+    harness_write(w->dir, "sub/lib/a.jar", "");
+    (void)setenv("FAKE_COUNT_FILE", "count", 1); /* any variable may be named */
+    harness_write(w->dir, "sub/app2.json",
+                  "{ \"conf\": \"lib/a.jar\", \"class\": \"x.Y\", \"extras\": { \"batchSize\": 1, \"max_epoch\": 1,"
+                  " \"note\": \"${FAKE_COUNT_FILE}-$$x\" } }");
+    harness_write(w->dir, "sub/c.conf",
+                  "{ \"bigdlConf\": \"app2.json\", \"hyperParameters\": { \"batch_size\": [64] } }");
+    struct harness_output o = RUN(w, "run", "--dry-run", "sub/c.conf", "--epochs", "7");
+    assert_string_equal(o.err, "");
+    AUTO_FREE char *jar = harness_path(w->dir, "sub/lib/a.jar");
+    assert_non_null(strstr(o.out, jar)); /* beside the BigDL file, which lies beside the config */
+    assert_non_null(strstr(o.out, "--note 'count-$x'"));
+    assert_non_null(strstr(o.out, "--batchSize 64"));
+    assert_non_null(strstr(o.out, "--max_epoch 7"));
+    harness_output_done(&o);
+}
+
+static void test_store_and_name(void **state)
+{
+    struct world *w = *state;
+    harness_write(w->dir, "my study.conf", "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 1 },\n" HYPER "}");
+    make_dir(w, "a"), make_dir(w, "b"), make_dir(w, "c");
+    point_at(w, "PIPETUNE_STORE", "a/env.db");
+    expect_exit("PIPETUNE_STORE", RUN(w, "run", "my study.conf", "--max-trials", "1"), 0);
+    expect_exit("--store", RUN(w, "run", "my study.conf", "--max-trials", "1", "--store", "b/option.db"), 0);
+    assert_true(io_exists("a/env.db") && io_exists("a/pipetune.d") && io_exists("b/option.db") &&
+                io_exists("b/pipetune.d"));
+    assert_false(io_exists("pipetune.db") || io_exists("pipetune.d"));
+    AUTO_FREE char *name = ask("a/env.db", "SELECT name FROM studies");
+    assert_int_equal(strncmp(name, "my_study-", 9), 0);
+    assert_int_equal(strlen(name), strlen("my_study-") + 8);
+    AUTO_FREE char *folder = harness_path("a/pipetune.d", name);
+    assert_true(io_exists(folder));
+}
+
+/* --- going on ---------------------------------------------------------------------------------------------------------- */
+
+static void test_a_finished_study_prints_its_result(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    expect_exit("first", RUN(w, "run", "c.conf"), 0);
+    assert_int_equal(starts(w), 2);
+    (void)unsetenv("SPARK_HOME");
+    point_at(w, "SPARK_HOME", "spark");
+    struct harness_output o = RUN(w, "run", "c.conf");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "best: trial 1"));
+    harness_output_done(&o);
+    assert_int_equal(starts(w), 2);
+    expect_rows("attempts", "pipetune.db", ATTEMPTS, "2");
+}
+
+static void test_the_result_as_json(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    struct harness_output o = RUN(w, "run", "c.conf", "--json");
+    assert_int_equal(o.code, 0);
+    json_error_t why;
+    json_t *j = json_loads(o.out, 0, &why);
+    if (!j)
+        fail_msg("%s: %s", why.text, o.out);
+    assert_string_equal(json_string_value(json_object_get(j, "study")), "s");
+    assert_int_equal(json_array_size(json_object_get(j, "trials")), 2);
+    json_decref(j);
+    harness_output_done(&o);
+    o = RUN(w, "run", "c.conf", "--quiet");
+    assert_string_equal(o.err, "");
+    assert_null(strstr(o.out, "attempt 1 started"));
+    harness_output_done(&o);
+}
+
+static void test_again_trains_again_under_another_name(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    expect_exit("first", RUN(w, "run", "c.conf"), 0);
+    expect_exit("again", RUN(w, "run", "c.conf", "--again"), 0);
+    expect_exit("again, with other keys", RUN(w, "run", "c.conf", "--again", "--epochs", "1"), 0);
+    expect_rows("names", "pipetune.db", "SELECT name, state FROM studies ORDER BY id",
+                "s|finished s@2|finished s@3|finished");
+    assert_int_equal(starts(w), 3);
+    assert_int_equal(trained(w), 5);
+}
+
+static void test_a_seed_gives_the_same_trials(void **state)
+{
+    struct world *w = *state;
+    write_config(w, "",
+                 "\"hyperParameters\": { \"batch_size\": [64, 128, 256, 512], \"learning_rate\": { \"min\": 0.001, "
+                 "\"max\": 0.2, \"scale\": \"log\" } }");
+    static const char *const seeds[] = { "7", "7", "8" };
+    AUTO_FREE char *first = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(seeds); i++) {
+        char store[16];
+        (void)snprintf(store, sizeof store, "%zu.db", i);
+        expect_exit("random", RUN(w, "run", "c.conf", "--store", store, "--seed", seeds[i], "--max-trials", "3"), 0);
+        AUTO_FREE char *got = ask(store, "SELECT hyper FROM trials ORDER BY number");
+        if (i == 0)
+            first = MOVE_PTR(got);
+        else
+            assert_int_equal(strcmp(first, got) == 0, i == 1);
+        harness_remove(harness_path(w->dir, "pipetune.d"));
+    }
+}
+
+static void test_more_trials_go_on(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    expect_exit("one", RUN(w, "run", "c.conf", "--max-trials", "1"), 0);
+    expect_rows("one", "pipetune.db", TRIALS, "1|finished");
+    expect_exit("two", RUN(w, "run", "c.conf", "--max-trials", "2"), 0);
+    expect_rows("two", "pipetune.db", TRIALS, "1|finished 2|finished");
+    assert_int_equal(starts(w), 2);
+}
+
+static void test_equal_points_are_trained_once(void **state)
+{
+    struct world *w = *state;
+    /* A list cannot hold a value twice and `grid` meets each point once: the memo is for searches that draw. */
+    one_trial(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    expect_exit("random", RUN(w, "run", "c.conf", "--algorithm", "random", "--max-trials", "3"), 0);
+    assert_int_equal(starts(w), 1);
+    expect_rows("copies", "pipetune.db", "SELECT DISTINCT state FROM trials", "finished");
+    expect_rows("copies", "pipetune.db", "SELECT DISTINCT copy_of FROM trials WHERE number > 1 AND copy_of <> 1", "");
+}
+
+/* --- trials that fail --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *fail, *args[5];
+    int code;
+    const char *trials, *attempts;
+} failures[] = {
+    { "a failure is tried again", "fail-once", { 0 }, 0, "finished", "failed finished" },
+    { "retries end", "executor-lost", { "--retries", "1" }, 1, "failed", "failed failed" },
+    { "no retries", "executor-lost", { "--retries", "0" }, 1, "failed", "failed" },
+    { "out of memory is no failure to try again", "oom", { 0 }, 1, "infeasible", "infeasible" },
+    { "an epoch that was done is kept", "exit1-after-1", { 0 }, 0, "finished", "failed finished" },
+    { "a trial that is silent", "stall", { "--stall-seconds", "1", "--retries", "0" }, 1, "failed", "failed" },
+    { "garbage in the log", "garbage", { 0 }, 0, "finished", "finished" },
+    { "a huge log", "huge-log", { 0 }, 0, "finished", "finished" },
+    { "an executor that BigDL replaces", "recover", { 0 }, 0, "finished", "finished" },
+};
+
+static void test_failures(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    (void)setenv("FAKE_HUGE_MB", "4", 1);
+    for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
+        const char *const *a = failures[i].args;
+        (void)setenv("FAKE_FAIL", failures[i].fail, 1);
+        struct harness_output o =
+            RUN(w, "run", "c.conf", "--name", failures[i].fail, "--again", a[0], a[1], a[2], a[3]);
+        expect_exit(failures[i].name, o, failures[i].code);
+        expect_rows(failures[i].name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1",
+                    failures[i].trials);
+        expect_rows(failures[i].name, "pipetune.db",
+                    "SELECT outcome FROM attempts WHERE trial = (SELECT max(id) FROM trials) ORDER BY number",
+                    failures[i].attempts);
+        expect_rows(failures[i].name, "pipetune.db",
+                    "SELECT count(*) FROM trials WHERE state <> 'finished' AND reason IS NULL", "0");
+    }
+    expect_rows(
+        "every epoch of a finished trial is there", "pipetune.db",
+        "SELECT DISTINCT count(*) FROM epochs JOIN trials t ON t.id = trial WHERE t.state = 'finished' GROUP BY trial",
+        "2");
+}
+
+static void test_no_executor_in_time_is_infeasible(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    AUTO_BUF struct buf cluster = BUF_INIT;
+    buf_printf(&cluster, "{ \"master\": \"spark://127.0.0.1:7077\", \"total_executor_cores\": 2,%s",
+               strchr(BIGDL_FILE, ',') + 1);
+    harness_write(w->dir, "app.json", buf_text(&cluster));
+    expect_exit("a cluster that grants", RUN(w, "run", "c.conf"), 0);
+    (void)setenv("FAKE_FAIL", "hang", 1);
+    expect_exit("one that does not", RUN(w, "run", "c.conf", "--again", "--grant-seconds", "1"), 1);
+    expect_rows("trial", "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "infeasible");
+    assert_true(harness_wait(nothing_left, w, HARNESS_MS));
+}
+
+/* --- signals ------------------------------------------------------------------------------------------------------------ */
+
+static void test_an_interrupted_trial_goes_on_from_its_checkpoint(void **state)
+{
+    struct world *w = *state;
+    static const int signals[] = { SIGINT, SIGTERM };
+    one_trial(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    (void)setenv("FAKE_EPOCH_MS", "150", 1);
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "by-%d", signals[i]);
+        (void)unlink("count");
+        pid_t pid = START(w, -1, "run", "c.conf", "--name", name, "--epochs", "4");
+        wait_for(w, trained, 2);
+        assert_int_equal(kill(pid, signals[i]), 0);
+        assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+        assert_int_equal(of_world(w, 0), 0);
+        expect_rows(name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "interrupted");
+        expect_exit(name, RUN(w, "run", "c.conf", "--name", name, "--epochs", "4"), 0);
+        assert_true(last_first_epoch(w) > 1);
+        /* When the signal struck while a checkpoint was written, that one is met unusable, and an older one is taken. */
+        expect_rows(name, "pipetune.db",
+                    "SELECT outcome FROM attempts WHERE trial = (SELECT max(id) FROM trials)"
+                    " AND outcome <> 'unusable_checkpoint' ORDER BY number",
+                    "interrupted finished");
+        expect_rows(name, "pipetune.db", "SELECT count(*) FROM epochs WHERE trial = (SELECT max(id) FROM trials)", "4");
+    }
+}
+
+/* One epoch of one step, and then a validation that takes for ever. */
+#define VALIDATING                                                                                                     \
+    "#!/bin/sh\ncat >&2 <<'X'\n"                                                                                       \
+    "2026-11-18 10:00:01.000 INFO DistriOptimizer$: [Epoch 1 60/60][Iteration 1][Wall Clock 1.0s] Trained 60.0 "       \
+    "records "                                                                                                         \
+    "in 1.0 seconds. Throughput is 60.0 records/second. Loss is 2.0. \n"                                               \
+    "2026-11-18 10:00:01.100 INFO DistriOptimizer$: [Epoch 1 60/60][Iteration 1][Wall Clock 1.0s] Epoch finished. "    \
+    "Wall "                                                                                                            \
+    "clock time is 1100.0 ms\nX\nexec sleep 60\n"
+
+static size_t ends_in_log(const struct world *w)
+{
+    AUTO_FREE char *text = harness_read(w->dir, "pipetune.d/s/1/log");
+    return text ? harness_count(text, "Epoch finished") : 0;
+}
+
+static void test_a_trial_cut_short_in_its_last_validation_is_not_finished(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    AUTO_FREE char *submit = harness_path(w->dir, "spark/bin/spark-submit");
+    assert_int_equal(unlink(submit), 0);
+    make_script(w, "spark/bin/spark-submit", VALIDATING);
+    pid_t pid = START(w, -1, "run", "c.conf", "--epochs", "1");
+    wait_for(w, ends_in_log, 1);
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+    expect_rows("its accuracy is still to come", "pipetune.db", TRIALS, "1|interrupted");
+}
+
+static size_t told_to_end(const struct world *w)
+{
+    AUTO_FREE char *text = harness_read(w->dir, "out");
+    return text ? harness_count(text, "once more to kill") : 0;
+}
+
+static void test_a_second_interrupt_kills_at_once(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    (void)setenv("FAKE_EPOCH_MS", "60000", 1), (void)setenv("FAKE_FAIL", "ignore-term", 1);
+    AUTO_CLOSE int out = open("out", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    pid_t pid = START(w, out, "run", "c.conf");
+    wait_for(w, starts, 1);
+    wait_for(w, of_this_world, 4); /* the driver, its launcher, the trial and the child that left its group */
+    assert_int_equal(kill(pid, SIGINT), 0);
+    wait_for(w, told_to_end, 1);
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(harness_exit_code(pid, 5000), 130); /* TERM would have had 10 s */
+    assert_true(harness_wait(nothing_left, w, 2000));
+    (void)unsetenv("FAKE_FAIL"), (void)setenv("FAKE_EPOCH_MS", "10", 1);
+    expect_exit("it goes on", RUN(w, "run", "c.conf"), 0);
+}
+
+static void test_what_is_left_running_is_found_again(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    (void)setenv("FAKE_EPOCH_MS", "400", 1);
+    struct harness_output o = RUN(w, "run", "c.conf", "--detach");
+    assert_int_equal(o.code, 0);
+    harness_output_done(&o);
+    assert_true(of_world(w, 0) >= 2);
+    o = RUN(w, "run", "c.conf");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "found running"));
+    harness_output_done(&o);
+    expect_rows("adopted", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
+    assert_int_equal(starts(w), 1);
+    assert_int_equal(trained(w), 2);
+}
+
+static void test_a_hangup_leaves_the_trials_running(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    (void)setenv("FAKE_EPOCH_MS", "400", 1);
+    pid_t pid = START(w, -1, "run", "c.conf");
+    wait_for(w, starts, 1);
+    assert_int_equal(kill(pid, SIGHUP), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+    wait_for(w, trained, 2); /* it goes on without a driver */
+    expect_exit("adopted", RUN(w, "run", "c.conf"), 0);
+    expect_rows("adopted", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
+    assert_int_equal(starts(w), 1);
+}
+
+static void test_two_trials_at_once(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    point_at(w, "FAKE_COUNT_FILE", "count");
+    (void)setenv("FAKE_EPOCH_MS", "700", 1);
+    pid_t pid = START(w, -1, "run", "c.conf", "--parallel", "2", "--epochs", "1");
+    wait_for(w, starts, 2);
+    assert_int_equal(trained(w), 0); /* the second began before the first was through */
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    expect_rows("both", "pipetune.db", TRIALS, "1|finished 2|finished");
+}
+
+/* --- where the output goes --------------------------------------------------------------------------------------------- */
+
+static void test_output_that_cannot_be_written_is_told(void **state)
+{
+    struct world *w = *state;
+    static const char *const scripts[] = { "exec \"$0\" run c.conf >/dev/full", "exec \"$0\" run c.conf >&-",
+                                           "exec \"$0\" run --dry-run c.conf >/dev/full",
+                                           "exec \"$0\" run --dry-run c.conf >&-",
+                                           "exec \"$0\" run --json c.conf >/dev/full" };
+    char sh[] = "/bin/sh", c[] = "-c", script[128];
+    two_trials(w);
+    for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
+        (void)snprintf(script, sizeof script, "%s", scripts[i]);
+        char *argv[] = { sh, c, script, w->program, NULL };
+        expect_error(scripts[i], harness_run(argv, HARNESS_MS), 3, "cannot print");
+    }
+    expect_exit("nothing is lost", RUN(w, "run", "c.conf"), 0);
+    expect_rows("nothing is lost", "pipetune.db", ATTEMPTS, "2");
+    expect_rows("nothing is lost", "pipetune.db", "PRAGMA integrity_check", "ok");
+}
+
+enum { SCREEN_LINES = 200, SCREEN_COLUMNS = 400 };
+
+struct screen {
+    char lines[SCREEN_LINES][SCREEN_COLUMNS];
+    size_t row, column;
+};
+
+/* Just what the live part uses: carriage return, newline, one line up, erase the line. */
+static void show(struct screen *s, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (strncmp(c, "\033[1A", 4) == 0) {
+            assert_true(s->row > 0); /* it never goes above where it began */
+            s->row--;
+            c += 3;
+        } else if (strncmp(c, "\033[2K", 4) == 0) {
+            memset(s->lines[s->row], 0, SCREEN_COLUMNS);
+            c += 3;
+        } else if (*c == '\r') {
+            s->column = 0;
+        } else if (*c == '\n') {
+            s->row++;
+            s->column = 0;
+        } else if (s->column < SCREEN_COLUMNS - 1) {
+            s->lines[s->row][s->column++] = *c;
+        }
+        assert_true(s->row < SCREEN_LINES);
+    }
+}
+
+/* All that it prints on the terminal until it ends. */
+static char *read_terminal(int master)
+{
+    struct buf all = BUF_INIT;
+    for (;;) {
+        struct pollfd p = { .fd = master, .events = POLLIN };
+        char chunk[4096];
+        if (poll(&p, 1, HARNESS_MS) < 1)
+            fail_msg("nothing comes from the terminal");
+        ssize_t n = read(master, chunk, sizeof chunk);
+        if (n <= 0)
+            return buf_take(&all); /* EIO: the last holder of the other side has ended */
+        buf_put(&all, chunk, (size_t)n);
+    }
+}
+
+static void test_a_terminal_shows_the_live_part_and_is_left_clean(void **state)
+{
+    struct world *w = *state;
+    int master, slave;
+    struct winsize size = { .ws_row = 24, .ws_col = 80 };
+    two_trials(w);
+    (void)setenv("FAKE_EPOCH_MS", "400", 1);
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
+    pid_t pid = START(w, slave, "run", "c.conf");
+    (void)close(slave);
+    AUTO_FREE char *text = read_terminal(master);
+    (void)close(master);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    assert_non_null(strstr(text, "##"));
+    assert_non_null(strstr(text, "0 of 2 trials"));
+    assert_non_null(strstr(text, "to go"));
+    struct screen *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    show(s, text);
+    bool best = false;
+    for (size_t i = 0; i <= s->row; i++) {
+        if (strstr(s->lines[i], "##") || strstr(s->lines[i], "to go") || strchr(s->lines[i], '\033'))
+            fail_msg("left on the screen: %s", s->lines[i]);
+        best |= strncmp(s->lines[i], "best: trial 1", 13) == 0;
+    }
+    assert_true(best);
+    free(s);
+}
+
+#define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ROW(test_the_three_section_config_as_it_is),
+        ROW(test_a_dry_run_needs_nothing_and_makes_nothing),
+        ROW(test_a_setting_entered_by_the_user),
+        ROW(test_more_memory_than_there_is_is_infeasible),
+        ROW(test_places),
+        ROW(test_store_and_name),
+        ROW(test_a_finished_study_prints_its_result),
+        ROW(test_the_result_as_json),
+        ROW(test_again_trains_again_under_another_name),
+        ROW(test_a_seed_gives_the_same_trials),
+        ROW(test_more_trials_go_on),
+        ROW(test_equal_points_are_trained_once),
+        ROW(test_failures),
+        ROW(test_no_executor_in_time_is_infeasible),
+        ROW(test_an_interrupted_trial_goes_on_from_its_checkpoint),
+        ROW(test_a_trial_cut_short_in_its_last_validation_is_not_finished),
+        ROW(test_a_second_interrupt_kills_at_once),
+        ROW(test_what_is_left_running_is_found_again),
+        ROW(test_a_hangup_leaves_the_trials_running),
+        ROW(test_two_trials_at_once),
+        ROW(test_output_that_cannot_be_written_is_told),
+        ROW(test_a_terminal_shows_the_live_part_and_is_left_clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

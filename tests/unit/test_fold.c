@@ -1,0 +1,299 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "bigdl/fold.h"
+
+/* --- a log, written by letters: what each of them appends --------------------------------------------------------------
+ *   s  a step          e  "Epoch finished"   a  an accuracy     l  a validation's loss   c  a checkpoint
+ *   r  a recovery      x  an exception       n  noise           L  LocalOptimizer's step n of 2
+ *   digits: the epoch that the next lines belong to; B: the iteration goes back to the epoch's first */
+
+struct writer {
+    struct buf text;
+    int epoch, step;
+    int64_t ms;
+};
+
+static void stamp(struct writer *w)
+{
+    w->ms += 100;
+    buf_printf(&w->text, "2026-11-18 10:%02d:%02d.%03d INFO DistriOptimizer$: ", (int)(w->ms / 60000),
+               (int)(w->ms / 1000 % 60), (int)(w->ms % 1000));
+}
+
+static void head(struct writer *w)
+{
+    stamp(w);
+    buf_printf(&w->text, "[Epoch %d %d/20][Iteration %d][Wall Clock 1.5s] ", w->epoch, w->step * 10,
+               2 * (w->epoch - 1) + w->step);
+}
+
+static void write_letter(struct writer *w, char letter)
+{
+    switch (letter) {
+    case 's':
+        w->step++;
+        head(w);
+        buf_printf(&w->text,
+                   "Trained 10.0 records in 0.1 seconds. Throughput is 100.0 records/second. Loss is 0.%d%d. "
+                   "Sequential1's hyper parameters: Current learning rate is 0.05. ",
+                   w->epoch, w->step);
+        break;
+    case 'L':
+        w->step++;
+        head(w);
+        buf_printf(&w->text, "loss is 0.%d%d, iteration time is 0.1s Throughput is 100.0 record / second. ", w->epoch,
+                   w->step);
+        break;
+    case 'e': head(w), buf_puts(&w->text, "Epoch finished. Wall clock time is 200.0 ms"); break;
+    case 'a':
+        head(w);
+        buf_printf(&w->text, "Top1Accuracy is Accuracy(correct: %d, count: 10, accuracy: 0.%d)", w->epoch, w->epoch);
+        break;
+    case 'l':
+        head(w);
+        buf_printf(&w->text, "Loss is (Loss: 4.0, count: 10, Average Loss: 0.%d)", 9 - w->epoch);
+        break;
+    case 'c': stamp(w), buf_puts(&w->text, "[Wall Clock 3s] Save optimMethod x.SGD@1 to /ck/1"); break;
+    case 'r': stamp(w), buf_puts(&w->text, "Model recover from last snapshot"); break;
+    case 'x': buf_puts(&w->text, "java.lang.OutOfMemoryError: Java heap space"); break;
+    case 'n': buf_puts(&w->text, "garbage [Epoch 9 Loss is ("); break;
+    default: fail_msg("no letter '%c'", letter);
+    }
+    buf_putc(&w->text, '\n');
+}
+
+static char *write_log(const char *letters)
+{
+    struct writer w = { .epoch = 1 };
+    for (; *letters; letters++) {
+        if (*letters >= '1' && *letters <= '9')
+            w.epoch = *letters - '0', w.step = 0;
+        else if (*letters == 'B')
+            w.step = 0;
+        else
+            write_letter(&w, *letters);
+    }
+    return buf_take(&w.text);
+}
+
+/* --- folding ------------------------------------------------------------------------------------------------------------ */
+
+enum { EPOCHS_MAX = 32 };
+
+struct folded {
+    struct fold fold;
+    struct fold_epoch epochs[EPOCHS_MAX];
+    uint64_t safe[EPOCHS_MAX];
+    size_t n;
+};
+
+static int keep(struct folded *f, const struct fold_epoch *e)
+{
+    assert_true(f->n < EPOCHS_MAX);
+    f->safe[f->n] = f->fold.safe_offset;
+    f->epochs[f->n++] = *e;
+    return 0;
+}
+
+static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
+{
+    struct folded *f = ctx;
+    struct fold_epoch e;
+    return fold_event(&f->fold, ev, end, &e) ? keep(f, &e) : 0;
+}
+
+static void fold_text(struct folded *f, const char *text, uint64_t from, const char *metric)
+{
+    struct log_stream s;
+    struct fold_epoch e;
+    memset(f, 0, sizeof *f);
+    fold_init(&f->fold, metric, from);
+    log_stream_init(&s, from);
+    assert_int_equal(log_stream_feed(&s, text + from, strlen(text + from), on_event, f), 0);
+    assert_int_equal(log_stream_end(&s, on_event, f), 0);
+    log_stream_done(&s);
+    if (fold_end(&f->fold, &e))
+        (void)keep(f, &e);
+    assert_int_equal(fold_end(&f->fold, &e), 0);
+}
+
+/* "1:0.1 2:-" the epochs with their accuracies. */
+static char *words(const struct folded *f)
+{
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < f->n; i++) {
+        buf_printf(&b, "%s%d:", i ? " " : "", f->epochs[i].epoch);
+        if (isnan(f->epochs[i].accuracy))
+            buf_putc(&b, '-');
+        else
+            buf_printf(&b, "%.1f", f->epochs[i].accuracy);
+    }
+    return buf_take(&b);
+}
+
+static const struct {
+    const char *name, *letters, *want;
+} cases[] = {
+    { "nothing", "", "" },
+    { "noise", "nnn", "" },
+    { "no epoch is through", "1ss", "" },
+    { "one, with its results behind its end", "1sseal", "1:0.1" },
+    { "two", "1sseal2sseal", "1:0.1 2:0.2" },
+    { "the second is not through", "1sseal2s", "1:0.1" },
+    { "without validation", "1sse2sse", "1:- 2:-" },
+    { "with checkpoints", "1ssealc2ssealc", "1:0.1 2:0.2" },
+    { "a checkpoint without validation", "1ssec2sse", "1:- 2:-" },
+    { "a checkpoint in mid-epoch ends none", "1scsea", "1:0.1" },
+    { "validation in the middle of an epoch", "1salsea", "1:0.1" },
+    { "results before any step", "al1sse", "1:-" },
+    { "an end before any step", "e1sse", "1:-" },
+    { "noise between", "1nsnsnenanl2nsxsea", "1:0.1 2:0.2" },
+    { "LocalOptimizer tells no end", "1LLal2LLal", "1:0.1 2:0.2" },
+    { "LocalOptimizer without validation", "1LL2LL", "1:- 2:-" },
+    { "a recovery within the epoch", "1ssealc2sxr2ssealc", "1:0.1 2:0.2" },
+    { "a recovery to before the epoch", "1sseal2ssealc3sr2sseal3sseal", "1:0.1 2:0.2 2:0.2 3:0.3" },
+    { "a recovery in the first epoch", "1srBsseal", "1:0.1" },
+    { "a recovery in the middle of validation", "1ssealc2sser2ssealc", "1:0.1 2:0.2" },
+    { "a recovery between validation and checkpoint", "1ssealc2ssealr2ssealc", "1:0.1 2:0.2" },
+};
+
+static void test_epochs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *text = write_log(cases[i].letters);
+        struct folded f;
+        fold_text(&f, text, 0, "accuracy");
+        AUTO_FREE char *got = words(&f);
+        if (strcmp(got, cases[i].want) != 0)
+            fail_msg("%s: got '%s', want '%s'", cases[i].name, got, cases[i].want);
+    }
+}
+
+static bool near(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || fabs(a - b) < 1e-9;
+}
+
+static bool same_epoch(const struct fold_epoch *a, const struct fold_epoch *b)
+{
+    return a->epoch == b->epoch && a->iterations == b->iterations && a->last_iteration == b->last_iteration &&
+           near(a->records, b->records) && near(a->train_loss, b->train_loss) && near(a->accuracy, b->accuracy) &&
+           near(a->loss, b->loss) && near(a->metric, b->metric) && near(a->learning_rate, b->learning_rate) &&
+           near(a->seconds, b->seconds) && a->start_ms == b->start_ms && a->end_ms == b->end_ms;
+}
+
+/* A driver that is killed after it stored an epoch reads on from the offset it stored with it. */
+static void check_cuts(const char *name, const char *text)
+{
+    struct folded whole, rest;
+    fold_text(&whole, text, 0, "accuracy");
+    for (size_t i = 0; i < whole.n; i++) {
+        assert_true(whole.safe[i] <= strlen(text) && (i == 0 || whole.safe[i] >= whole.safe[i - 1]));
+        fold_text(&rest, text, whole.safe[i], "accuracy");
+        if (rest.n != whole.n - i - 1)
+            fail_msg("%s: cut behind epoch %zu: got %zu epochs, want %zu", name, i, rest.n, whole.n - i - 1);
+        for (size_t k = 0; k < rest.n; k++)
+            if (!same_epoch(&rest.epochs[k], &whole.epochs[i + 1 + k]))
+                fail_msg("%s: cut behind epoch %zu: epoch %zu is another", name, i, k);
+    }
+}
+
+static void test_reading_on_from_a_safe_offset_gives_the_same_epochs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *text = write_log(cases[i].letters);
+        check_cuts(cases[i].name, text);
+    }
+}
+
+static void test_any_order_of_lines_can_be_cut(void **state)
+{
+    (void)state;
+    static const char letters[] = "ssssseealcrxnLB123";
+    unsigned long long x = 88172645463325252ULL;
+    for (int n = 0; n < 3000; n++) {
+        char some[61];
+        for (size_t i = 0; i < 60; i++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            some[i] = letters[x % (sizeof letters - 1)];
+        }
+        some[60] = '\0';
+        AUTO_FREE char *text = write_log(some);
+        check_cuts(some, text);
+    }
+}
+
+static void test_the_figures_of_an_epoch(void **state)
+{
+    (void)state;
+    AUTO_FREE char *text = write_log("1ssealc2sseal");
+    struct folded f;
+    fold_text(&f, text, 0, "loss");
+    const struct fold_epoch *e = &f.epochs[0];
+    assert_int_equal(f.n, 2);
+    assert_int_equal(e->iterations, 2);
+    assert_int_equal(e->last_iteration, 2);
+    assert_true(near(e->records, 20) && near(e->train_loss, 0.12) && near(e->learning_rate, 0.05));
+    assert_true(near(e->accuracy, 0.1) && near(e->loss, 0.8) && near(e->metric, 0.8));
+    assert_true(near(e->seconds, 0.6)); /* six stamped lines, and the first step took 0.1 s */
+    assert_int_equal(e->end_ms - e->start_ms, 600);
+    assert_int_equal(f.epochs[1].last_iteration, 4);
+    assert_true(near(f.fold.throughput, 100));
+}
+
+static void test_the_metric(void **state)
+{
+    (void)state;
+    AUTO_FREE char *text = write_log("1sseal");
+    static const struct {
+        const char *metric;
+        double want;
+    } metrics[] = {
+        { "accuracy", 0.1 }, { "Top1Accuracy", 0.1 }, { "top1accuracy", 0.1 }, { "Loss", 0.8 }, { "MAE", NAN }
+    };
+    for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
+        struct folded f;
+        fold_text(&f, text, 0, metrics[i].metric);
+        if (!near(f.epochs[0].metric, metrics[i].want))
+            fail_msg("%s: got %f, want %f", metrics[i].metric, f.epochs[0].metric, metrics[i].want);
+    }
+}
+
+static void test_a_cause_is_forgotten_when_training_went_on(void **state)
+{
+    (void)state;
+    AUTO_FREE char *bad_end = write_log("1sseal2sx");
+    AUTO_FREE char *went_on = write_log("1sx2sseal2sseal");
+    struct folded f;
+    fold_text(&f, bad_end, 0, "accuracy");
+    assert_int_equal(f.fold.cause, CAUSE_OUT_OF_MEMORY);
+    assert_non_null(strstr(f.fold.cause_text, "Java heap space"));
+    fold_text(&f, went_on, 0, "accuracy");
+    assert_int_equal(f.fold.cause, CAUSE_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_reading_on_from_a_safe_offset_gives_the_same_epochs),
+        cmocka_unit_test(test_any_order_of_lines_can_be_cut),
+        cmocka_unit_test(test_the_figures_of_an_epoch),
+        cmocka_unit_test(test_the_metric),
+        cmocka_unit_test(test_a_cause_is_forgotten_when_training_went_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
