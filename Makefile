@@ -8,6 +8,12 @@ prefix ?= /usr/local
 # Debian's HDF5 goes by two names.
 HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
 PKGS := libuv jansson sqlite3 libcurl $(HDF5)
+MISSING := $(foreach p,$(PKGS),$(if $(shell pkg-config --exists $(p) && echo yes),,$(p)))
+ifneq ($(strip $(MISSING)),)
+ifeq ($(filter clean help,$(MAKECMDGOALS)),)
+$(error missing libraries: $(MISSING); install their -dev packages, or run ./run-pipetune.sh setup)
+endif
+endif
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 # gcc warns of every bounded snprintf; those here cut on purpose.
 ifeq ($(findstring clang,$(CC)),)
@@ -53,6 +59,10 @@ $(B)/pipetune-node: $(NODE_OBJ)
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# What `version` and a study's provenance name; empty outside of a checkout.
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+$(B)/src/live/provenance.o $(B)/src/cmd/version.o: CPPFLAGS += -DPIPETUNE_COMMIT='"$(COMMIT)"'
 
 # --- tests ---------------------------------------------------------------------------------------------------------
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
