@@ -62,6 +62,7 @@ $(B)/%.o: %.c
 
 # What `version` and a study's provenance name; empty outside of a checkout.
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+$(B)/src/live/provenance.o $(B)/src/cmd/version.o: $(wildcard .git/logs/HEAD)
 $(B)/src/live/provenance.o $(B)/src/cmd/version.o: CPPFLAGS += -DPIPETUNE_COMMIT='"$(COMMIT)"'
 
 # --- tests ---------------------------------------------------------------------------------------------------------
@@ -72,7 +73,7 @@ TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildca
 WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
 
-$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/libpipetune.a
+$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/bench/gen_timeline.o $(B)/libpipetune.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/libpipetune.a
@@ -120,11 +121,13 @@ fuzz: $(FUZZ)
 	@for f in $(FUZZ); do tests/fuzz/run $$f $(FUZZ_SECONDS) || exit 1; done
 
 # --- benches: lines `name value unit [goal]`, and build/bench/NAME.json --------------------------------------------------
-$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libpipetune.a
+# Programs; what they share lies beside them.
+BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/gen_timeline.o $(B)/libpipetune.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 bench-%: all $(TEST_TOOLS)
-	@$(MAKE) --no-print-directory $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
+	@$(MAKE) --no-print-directory $(BENCH)
 	@mkdir -p build/bench
 	@tests/bench/$* $(B)
 

@@ -939,8 +939,8 @@ static int prepare(struct launcher *l, struct err *e)
     return rc < 0 ? rc : write_pid(l, e);
 }
 
-/* A driver that died meanwhile is seen at the next read. */
-static void __attribute__((format(printf, 2, 3))) say(const struct launcher *l, const char *fmt, ...)
+/* 0 or -errno. */
+static int __attribute__((format(printf, 2, 3))) say(const struct launcher *l, const char *fmt, ...)
 {
     char line[1200];
     va_list ap;
@@ -951,7 +951,7 @@ static void __attribute__((format(printf, 2, 3))) say(const struct launcher *l, 
         n = (int)sizeof line - 1;
         line[n - 1] = '\n';
     }
-    (void)io_write_all(l->control_fd, line, (size_t)n);
+    return io_write_all(l->control_fd, line, (size_t)n);
 }
 
 static bool told_to_go(struct launcher *l)
@@ -1027,17 +1027,17 @@ static int launch(struct launcher *l)
     struct err e = { 0 };
     int rc = prepare(l, &e);
     if (rc == -EBUSY) {
-        say(l, "busy\n");
+        (void)say(l, "busy\n"); /* the exit code says it too */
         return EXIT_BUSY;
     }
     if (rc < 0) {
         remove_pid(l); /* it may be there although syncing it failed */
-        say(l, "error %s\n", e.text);
+        (void)say(l, "error %s\n", e.text);
         return EXIT_FAILURE;
     }
-    say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "\n", l->boot_id, (long)l->self, l->start_ticks, log_size(&l->log));
+    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "\n", l->boot_id, (long)l->self, l->start_ticks, log_size(&l->log));
     failpoint("node-ready");
-    if (!told_to_go(l)) {
+    if (rc < 0 || !told_to_go(l)) { /* who has not heard of us will not answer */
         remove_pid(l);
         return EXIT_SUCCESS;
     }
