@@ -4,6 +4,8 @@ CC ?= gcc
 VARIANT ?= release
 B := build/$(VARIANT)
 prefix ?= /usr/local
+# make V=1 shows the commands.
+Q := $(if $(V),,@)
 
 # Debian's HDF5 goes by two names.
 HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
@@ -51,14 +53,17 @@ $(B)/libpipetune.a: $(LIB_OBJ)
 	@ar rcs $@ $^
 
 $(B)/pipetune: $(B)/src/cmd/main.o $(B)/libpipetune.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/pipetune-node: $(NODE_OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	@$(if $(V),,echo "CC $<")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # What `version` and a study's provenance name; empty outside of a checkout.
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
@@ -74,13 +79,16 @@ WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
 
 $(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/bench/gen_timeline.o $(B)/libpipetune.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/libpipetune.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(B)/tests/integration/fake-%: $(B)/tests/integration/fake-%.o
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
 # Preloaded into whole processes: never sanitised itself, so that it may come first.
 $(B)/tests/faults.so: tests/faults_preload.c
@@ -124,7 +132,8 @@ fuzz: $(FUZZ)
 # Programs; what they share lies beside them.
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/gen_timeline.o $(B)/libpipetune.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 bench-%: all $(TEST_TOOLS)
 	@$(MAKE) --no-print-directory $(BENCH)

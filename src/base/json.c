@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The text of so many digits that reads back as x, if there is one. */
 static bool print_in(double x, int digits, char out[NUM_TEXT_MAX])
@@ -20,6 +21,26 @@ static bool print_in(double x, int digits, char out[NUM_TEXT_MAX])
         return false;
     (void)snprintf(out, NUM_TEXT_MAX, "%.*Lg", digits, (long double)x * (1 + 0x1p-55L));
     return strtod(out, NULL) == x;
+}
+
+static int no_memory_exit;
+
+static void *must_malloc(size_t n)
+{
+    static const char line[] =
+        "pipetune: out of memory: what runs goes on and can be found again by the same command\n";
+    void *p = malloc(n);
+    if (!p) {
+        (void)!write(STDERR_FILENO, line, sizeof line - 1); /* stdio would ask for memory */
+        _exit(no_memory_exit);
+    }
+    return p;
+}
+
+void json_must_have_memory(int exit_code)
+{
+    no_memory_exit = exit_code;
+    json_set_alloc_funcs(must_malloc, free);
 }
 
 const char *num_print(double x, char out[NUM_TEXT_MAX])

@@ -15,6 +15,10 @@ static inline void json_auto_done(json_t **j)
     json_decref(*j);
 }
 
+/* To be called once, before any JSON: jansson 2.14 drops bytes, or fails an assertion of its own, when memory runs out, so from
+ * then on that ends the program with one line and `exit_code`. Nothing is lost by it: what was committed is committed. */
+void json_must_have_memory(int exit_code);
+
 enum { NUM_TEXT_MAX = 32 };
 
 /* The shortest text that strtod reads back to the same double, in the C locale; "null" for what JSON cannot say

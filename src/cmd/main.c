@@ -58,6 +58,7 @@ static void keep_standard_numbers(void)
 
 int main(int argc, char **argv)
 {
+    json_must_have_memory(CMD_ENVIRONMENT);
     /* A closed stdout is an error of that write and not the end of the program: a driver has trials to look after. */
     (void)signal(SIGPIPE, SIG_IGN);
     keep_standard_numbers();

@@ -109,10 +109,14 @@ static int dry_run(const struct plan *p, struct err *e)
 
 /* --- the real thing --- */
 
-static const char *end_line(const struct driver_result *r, const struct study *s, char *text, size_t size)
+static const char *end_line(const struct driver_result *r, const struct study *s, int done, char *text, size_t size)
 {
     switch (r->end) {
-    case DRIVER_DONE: return NULL;
+    case DRIVER_DONE:
+        if (done > 0)
+            return NULL;
+        (void)snprintf(text, size, "no trial of study '%s' finished: its table says why", s->name);
+        break;
     case DRIVER_INTERRUPTED:
         (void)snprintf(text, size, "interrupted; the same command goes on with study '%s'", s->name);
         break;
@@ -184,7 +188,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     if (rc < 0)
         return rc;
     char text[1024];
-    const char *end = end_line(&r, s, text, sizeof text);
+    const char *end = end_line(&r, s, done, text, sizeof text);
     if (end)
         fprintf(stderr, "pipetune: %s\n", end);
     return exit_code(&r, &d, done);

@@ -18,6 +18,7 @@ enum {
     TICK_MS = 100,       /* how often logs are looked at: an effect is seen well within a second */
     BUSY_RETRY_MS = 500, /* between two tries for a folder that is still held */
     BUSY_TRIES = 60,
+    READY_MS = 60000,   /* a launcher may take to say that it is ready */
     START_TRIES = 3,    /* of a launcher that cannot be forked */
     ABANDON_MS = 10000, /* after KILL, what still does not end is left */
     EXIT_NO_LOOP = 3,   /* the program's exit code for a lacking environment */
@@ -26,7 +27,9 @@ enum {
 struct slot {
     struct attempt a;
     int busy_tries;
-    int64_t retry_ms; /* monotonic: when to try again to start it; 0: it is starting or runs */
+    bool silent;        /* its launcher never said that it is ready */
+    int64_t started_ms; /* monotonic: when its launcher was */
+    int64_t retry_ms;   /* monotonic: when to try again to start it; 0: it is starting or runs */
 };
 
 struct driver {
@@ -208,6 +211,7 @@ static int start_launcher(struct driver *d, struct slot *s, struct study_trial *
 {
     AUTO_STRV struct strv argv = STRV_INIT;
     int rc = attempt_prepare(&s->a, d->study, t, &argv, d->e);
+    s->started_ms = now_ms();
     s->a.id = ++d->next_id;
     s->a.on_epoch = on_epoch;
     s->a.ctx = d;
@@ -314,6 +318,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
 {
     if (s->retry_ms && now >= s->retry_ms)
         retry_start(d, s);
+    if (!s->a.running && s->a.launcher && now - s->started_ms > READY_MS)
+        s->silent = true;
     if (!s->a.running || d->rc < 0)
         return d->rc == 0;
     int rc = attempt_read(&s->a, now, d->e);
@@ -333,6 +339,14 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
     return d->rc == 0;
 }
 
+/* After the walk over the slots, since refusing one drops it. */
+static void refuse_silent(struct driver *d)
+{
+    for (size_t i = d->n; i-- > 0;)
+        if (i < d->n && d->slots[i]->silent)
+            on_refused(d, d->slots[i]->a.id, false, "its launcher does not answer");
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct driver *d = timer->data;
@@ -341,6 +355,7 @@ static void on_tick(uv_timer_t *timer)
         if (!tend(d, d->slots[i], now))
             return;
     tell(d, (struct driver_news){ .kind = NEWS_TICK });
+    refuse_silent(d);
     if (d->o->detach && !starting(d)) {
         d->leaving = true;
         uv_stop(&d->loop);
