@@ -1,0 +1,119 @@
+#include "bigdl/log_runs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+struct reader {
+    struct log_runs out;
+    struct fold fold;
+    int recoveries; /* of the fold, when the newest epoch was added */
+    double rate;    /* of the first iteration since; NAN: none yet */
+};
+
+static struct log_run *add_run(struct log_runs *r)
+{
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? 2 * r->cap : 4;
+        struct log_run *more = realloc(r->runs, cap * sizeof *more);
+        if (!more)
+            return NULL;
+        r->runs = more;
+        r->cap = cap;
+    }
+    struct log_run *run = &r->runs[r->n++];
+    *run = (struct log_run){ .batch = NAN, .learning_rate = NAN };
+    return run;
+}
+
+/* The run that the epoch belongs to: the newest, cut back to where a recovery went, or a new one. NULL: memory. */
+static struct log_run *run_of(struct reader *z, const struct fold_epoch *epoch)
+{
+    struct log_run *run = &z->out.runs[z->out.n - 1];
+    int recovered = z->fold.recoveries - z->recoveries;
+    z->recoveries = z->fold.recoveries;
+    if (run->n_epochs == 0 || epoch->epoch > run->epochs[run->n_epochs - 1].epoch || recovered) {
+        while (run->n_epochs && run->epochs[run->n_epochs - 1].epoch >= epoch->epoch)
+            run->n_epochs--;
+        run->recoveries += recovered;
+        return run;
+    }
+    return add_run(&z->out);
+}
+
+static int add_epoch(struct reader *z, const struct fold_epoch *epoch)
+{
+    struct log_run *run = run_of(z, epoch);
+    if (!run)
+        return -ENOMEM;
+    if (run->n_epochs == run->cap) {
+        size_t cap = run->cap ? 2 * run->cap : 8;
+        struct fold_epoch *more = realloc(run->epochs, cap * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        run->epochs = more;
+        run->cap = cap;
+    }
+    run->epochs[run->n_epochs++] = *epoch;
+    if (isnan(run->learning_rate))
+        run->learning_rate = z->rate; /* that of the epoch is its last, decayed one */
+    z->rate = NAN;
+    if (isnan(run->batch) && epoch->iterations > 0)
+        run->batch = epoch->records / (double)epoch->iterations;
+    return 0;
+}
+
+static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
+{
+    struct reader *z = ctx;
+    struct fold_epoch epoch;
+    int rc = fold_event(&z->fold, ev, end, &epoch) ? add_epoch(z, &epoch) : 0;
+    if (ev->kind == LOG_ITERATION && isnan(z->rate))
+        z->rate = ev->learning_rate;
+    return rc;
+}
+
+/* Only the last run can have ended otherwise: the log goes on behind the others. */
+static int end_last(struct reader *z)
+{
+    struct fold_epoch epoch;
+    int rc = fold_end(&z->fold, &epoch) ? add_epoch(z, &epoch) : 0;
+    struct log_run *run = &z->out.runs[z->out.n - 1];
+    run->cause = z->fold.cause;
+    if (run->n_epochs == 0)
+        run->end = run->cause ? LOG_RUN_FAILED : LOG_RUN_RUNNING;
+    else if (z->fold.open)
+        run->end = run->cause ? LOG_RUN_CUT : LOG_RUN_RUNNING;
+    return rc;
+}
+
+int log_runs_parse(struct log_runs *out, const char *text, size_t len)
+{
+    struct reader z = { .rate = NAN };
+    struct log_stream stream;
+    fold_init(&z.fold, "accuracy", 0);
+    log_stream_init(&stream, 0);
+    int rc = add_run(&z.out) ? 0 : -ENOMEM;
+    if (rc == 0 && len > 0)
+        rc = log_stream_feed(&stream, text, len, on_event, &z);
+    if (rc == 0)
+        rc = log_stream_end(&stream, on_event, &z);
+    if (rc == 0)
+        rc = end_last(&z);
+    log_stream_done(&stream);
+    if (rc < 0)
+        log_runs_done(&z.out);
+    else
+        *out = z.out;
+    return rc;
+}
+
+void log_runs_done(struct log_runs *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        free(r->runs[i].epochs);
+    free(r->runs);
+    *r = (struct log_runs){ 0 };
+}

@@ -1,0 +1,504 @@
+/* `trace import | info | export`: recorded runs in, and out again. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "base/suggest.h"
+#include "cmd/cmd.h"
+#include "cmd/look.h"
+#include "cmd/table.h"
+#include "store/import.h"
+#include "store/trace.h"
+#include "store/trace_h5.h"
+
+#define TEXT_MAX ((size_t)1 << 28) /* of a file to import */
+#define AUTO_TRACE __attribute__((cleanup(trace_done)))
+
+enum { FORMATS_MAX = 16 };
+
+struct options {
+    char *format, *out;
+    bool lenient, json;
+};
+
+static const struct opt_row trace_rows[] = {
+    { NULL, "format", OPT_TEXT, offsetof(struct options, format), NULL, 0, 0, NULL, "F",
+      "import: timeline, tune-offline, tune-online, perf-stat or bigdl-log; export: csv (the default) or json" },
+    { NULL, "out", OPT_TEXT, offsetof(struct options, out), NULL, 0, 0, NULL, "FILE",
+      "import, export: what to write, also -o FILE; an old file is replaced" },
+    { NULL, "lenient", OPT_FLAG, offsetof(struct options, lenient), NULL, 0, 0, NULL, NULL,
+      "import: leave broken rows out, and say which" },
+    { NULL, "json", OPT_FLAG, offsetof(struct options, json), NULL, 0, 0, NULL, NULL, "info: print JSON" },
+};
+
+static struct opt_set trace_opts(struct options *o)
+{
+    return (struct opt_set){ .rows = trace_rows, .n = ARRAY_LEN(trace_rows), .target = o };
+}
+
+void cmd_trace_options(struct buf *b)
+{
+    struct opt_set set = trace_opts(NULL);
+    opt_help(b, &set);
+}
+
+/* --- import --- */
+
+static int find_format(const struct import_format **out, const char *name, struct err *e)
+{
+    const char *names[FORMATS_MAX];
+    size_t n = 0;
+    AUTO_BUF struct buf all = BUF_INIT;
+    for (const struct import_format *f = import_formats; f->name && n < FORMATS_MAX; f++) {
+        buf_printf(&all, "%s%s", n ? ", " : "", f->name);
+        names[n++] = f->name;
+    }
+    if (!name)
+        return err_set(e, -EINVAL, "import needs --format: one of %s", buf_text(&all));
+    *out = import_find(name);
+    if (*out)
+        return 0;
+    const char *near = suggest_nearest(name, names, n);
+    if (near)
+        return err_set(e, -EINVAL, "unknown format '%s': did you mean '%s'?", name, near);
+    return err_set(e, -EINVAL, "unknown format '%s': it is one of %s", name, buf_text(&all));
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static void print_notes(const struct buf *notes)
+{
+    for (const char *line = buf_text(notes), *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        fprintf(stderr, "pipetune: %.*s\n", (int)(end - line), line);
+    }
+}
+
+static int import_file(struct trace *t, const struct import_format *format, const char *in, bool lenient, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT, notes = BUF_INIT;
+    int rc = io_read_file(&text, in, TEXT_MAX, e);
+    if (rc < 0)
+        return rc;
+    rc = format->run(t, &(struct import_text){ in, buf_text(&text), text.len, lenient }, &notes, e);
+    if (rc >= 0 && t->features.n == 0 && trace_default_features(t) < 0)
+        rc = err_sys(e, -ENOMEM, "cannot import '%s'", in);
+    print_notes(&notes);
+    return rc < 0 ? rc : 0;
+}
+
+static int say_imported(const struct trace *t, const char *out)
+{
+    size_t count[RUN_RUNNING + 1] = { 0 }, epochs = 0, intervals = 0;
+    AUTO_BUF struct buf b = BUF_INIT;
+    for (size_t i = 0; i < t->n; i++) {
+        count[t->runs[i].status]++;
+        epochs += t->runs[i].n_epochs;
+        intervals += t->runs[i].samples.n;
+    }
+    buf_printf(&b, "%s: %zu run%s (%zu complete, %zu partial, %zu failed, %zu running), %zu epochs, %zu intervals\n",
+               out, t->n, t->n == 1 ? "" : "s", count[RUN_COMPLETE], count[RUN_PARTIAL], count[RUN_FAILED],
+               count[RUN_RUNNING], epochs, intervals);
+    return cmd_print(&b);
+}
+
+static int trace_import(const struct options *o, const char *in, struct err *e)
+{
+    AUTO_TRACE struct trace t = { 0 };
+    const struct import_format *format = NULL;
+    int rc = find_format(&format, o->format, e);
+    if (rc == 0 && !o->out)
+        rc = err_set(e, -EINVAL, "import needs -o OUT.h5: where the trace goes");
+    if (rc == 0 && is_same_file(in, o->out))
+        rc = err_set(e, -EINVAL, "'%s' would be replaced by its own trace: choose another -o", in);
+    if (rc == 0)
+        rc = import_file(&t, format, in, o->lenient, e);
+    if (rc == 0)
+        rc = trace_write(&t, o->out, e);
+    return rc < 0 ? cmd_fail(e) : say_imported(&t, o->out);
+}
+
+/* --- info --- */
+
+static int read_trace(struct trace *t, const char *path, struct err *e)
+{
+    int rc = trace_read(t, path, e);
+    if (rc == -EPROTO) /* a file that is no trace is the user's to change, not the machine's */
+        e->code = rc = -EINVAL;
+    return rc;
+}
+
+static double column_of(const struct trace_epoch *e, size_t c)
+{
+    double x;
+    memcpy(&x, (const char *)e + trace_columns[c].offset, sizeof x);
+    return x;
+}
+
+static void put_columns(json_t *to, const struct trace_epoch *e)
+{
+    for (size_t c = 0; c < TRACE_COLUMNS; c++)
+        (void)json_object_set_new(to, trace_columns[c].name,
+                                  look_number(column_of(e, c))); /* one missing is seen in the test */
+}
+
+static json_t *epochs_json(const struct trace_run *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < r->n_epochs; i++) {
+        json_t *one = json_object();
+        if (one)
+            put_columns(one, &r->epochs[i]);
+        if (json_array_append_new(list, one) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *object_json(const char *text)
+{
+    return json_loads(text ? text : "{}", 0, NULL);
+}
+
+static json_t *run_json(const struct trace_run *r)
+{
+    return json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "model", r->model, "dataset", r->dataset, "system",
+                     object_json(r->system), "hyper", object_json(r->hyper), "status", timeline_status_name(r->status),
+                     "startup_s", look_number(r->startup_s), "epochs", epochs_json(r));
+}
+
+struct sample_counts {
+    size_t intervals, events, not_counted, not_supported;
+};
+
+static int count_samples(struct sample_counts *out, const struct trace *t)
+{
+    AUTO_FREE bool *seen = calloc(t->features.n + 1, sizeof *seen);
+    if (!seen)
+        return -ENOMEM;
+    *out = (struct sample_counts){ 0 };
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_samples *s = &t->runs[i].samples;
+        out->intervals += s->n;
+        for (size_t c = 0; c < s->n * t->features.n; c++) {
+            seen[c % t->features.n] |= s->state[c] != TRACE_ABSENT;
+            out->not_counted += s->state[c] == TRACE_NOT_COUNTED;
+            out->not_supported += s->state[c] == TRACE_UNSUPPORTED;
+        }
+    }
+    for (size_t f = 0; f < t->features.n; f++)
+        out->events += seen[f];
+    return 0;
+}
+
+static json_t *info_json(const struct trace *t, const struct sample_counts *n)
+{
+    json_t *runs = json_array();
+    for (size_t i = 0; runs && i < t->n; i++) {
+        if (json_array_append_new(runs, run_json(&t->runs[i])) < 0) {
+            json_decref(runs);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o, s:{s:I, s:I, s:I, s:I}}", "runs", runs, "samples", "intervals", (json_int_t)n->intervals,
+                     "events", (json_int_t)n->events, "not_counted", (json_int_t)n->not_counted, "not_supported",
+                     (json_int_t)n->not_supported);
+}
+
+static double mean_seconds(const struct trace_run *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < r->n_epochs; i++)
+        sum += r->epochs[i].duration_s;
+    return r->n_epochs ? sum / (double)r->n_epochs : (double)NAN;
+}
+
+static int print_info(const struct trace *t, const struct sample_counts *n)
+{
+    static const char *const heads[] = { ">run",   "model",    "dataset", "system",     "hyper",
+                                         "status", ">startup", ">epochs", ">one epoch", NULL };
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct table table;
+    table_init(&table, heads);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_run *r = &t->runs[i];
+        table_cellf(&table, "%zu", i);
+        table_cell(&table, *r->model ? r->model : "-");
+        table_cell(&table, *r->dataset ? r->dataset : "-");
+        table_cell(&table, r->system);
+        table_cell(&table, r->hyper);
+        table_cell(&table, timeline_status_name(r->status));
+        table_seconds(&table, r->startup_s);
+        table_cellf(&table, "%zu", r->n_epochs);
+        table_seconds(&table, mean_seconds(r));
+    }
+    table_put(&table, &b, 0);
+    table_done(&table);
+    if (n->intervals)
+        buf_printf(&b, "\nsamples: %zu intervals, %zu events; %zu cells not counted, %zu not supported\n", n->intervals,
+                   n->events, n->not_counted, n->not_supported);
+    return cmd_print(&b);
+}
+
+static int trace_info(const struct options *o, const char *path, struct err *e)
+{
+    AUTO_TRACE struct trace t = { 0 };
+    struct sample_counts n = { 0 };
+    int rc = read_trace(&t, path, e);
+    if (rc == 0 && count_samples(&n, &t) < 0)
+        rc = err_sys(e, -ENOMEM, "cannot show '%s'", path);
+    if (rc < 0)
+        return cmd_fail(e);
+    return o->json ? cmd_print_json(info_json(&t, &n)) : print_info(&t, &n);
+}
+
+/* --- export --- */
+
+static void put_quoted(struct buf *b, const char *text)
+{
+    buf_putc(b, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            buf_putc(b, '"');
+        buf_putc(b, *text);
+    }
+    buf_putc(b, '"');
+}
+
+/* An absent number is an empty field. */
+static void put_field(struct buf *b, double x)
+{
+    char number[NUM_TEXT_MAX];
+    buf_printf(b, ",%s", isfinite(x) ? num_print(x, number) : "");
+}
+
+static void put_csv_head(struct buf *b, size_t run, const struct trace_run *r)
+{
+    buf_printf(b, "%zu,", run);
+    const char *texts[] = { r->model, r->dataset, r->system, r->hyper };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        put_quoted(b, texts[i]);
+        buf_putc(b, ',');
+    }
+    buf_puts(b, timeline_status_name(r->status));
+    put_field(b, r->startup_s);
+}
+
+/* One row for each epoch; a run without any has one row with empty columns, so that it is not lost. */
+static void put_csv(struct buf *b, const struct trace *t)
+{
+    buf_puts(b, "run,model,dataset,system,hyper,status,startup_s,epoch");
+    for (size_t c = 0; c < TRACE_COLUMNS; c++)
+        buf_printf(b, ",%s", trace_columns[c].name);
+    buf_putc(b, '\n');
+    struct trace_epoch none = trace_no_epoch();
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_run *r = &t->runs[i];
+        for (size_t k = 0; k < r->n_epochs || k == 0; k++) {
+            put_csv_head(b, i, r);
+            put_field(b, r->n_epochs ? (double)(k + 1) : (double)NAN);
+            for (size_t c = 0; c < TRACE_COLUMNS; c++)
+                put_field(b, column_of(r->n_epochs ? &r->epochs[k] : &none, c));
+            buf_putc(b, '\n');
+        }
+    }
+}
+
+static json_t *windows_json(const struct trace_run *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < r->n_windows; i++) {
+        const char *text = r->windows[i].setting;
+        json_t *setting = json_loads(text, 0, NULL);
+        json_t *one = json_pack("{s:i, s:o}", "epoch", r->windows[i].epoch, "setting",
+                                setting ? setting : json_string(text)); /* not JSON: as it stands */
+        if (one)
+            put_columns(one, &r->windows[i].at);
+        if (json_array_append_new(list, one) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static void put_state(struct buf *b, const struct trace_samples *s, size_t cell)
+{
+    static const char *const names[] = {
+        [TRACE_OK] = "\"ok\"",
+        [TRACE_MULTIPLEXED] = "\"multiplexed\"",
+        [TRACE_NOT_COUNTED] = "\"not_counted\"",
+        [TRACE_UNSUPPORTED] = "\"unsupported\"",
+        [TRACE_DENIED] = "\"denied\"",
+        [TRACE_NO_FD] = "\"no_fd\"",
+    };
+    buf_puts(b, s->state[cell] < ARRAY_LEN(names) ? names[s->state[cell]] : "null");
+}
+
+static void put_value(struct buf *b, const struct trace_samples *s, size_t cell)
+{
+    char number[NUM_TEXT_MAX];
+    buf_puts(b, num_print(s->value[cell], number));
+}
+
+static void put_ratio(struct buf *b, const struct trace_samples *s, size_t cell)
+{
+    char number[NUM_TEXT_MAX];
+    buf_puts(b, num_print((double)s->ratio[cell], number));
+}
+
+static void put_matrix(struct buf *b, const char *key, const struct trace_samples *s, size_t features,
+                       void (*put)(struct buf *, const struct trace_samples *, size_t cell))
+{
+    buf_printf(b, ",\"%s\":[", key);
+    for (size_t i = 0; i < s->n; i++) {
+        buf_puts(b, i ? ",[" : "[");
+        for (size_t f = 0; f < features; f++) {
+            if (f)
+                buf_putc(b, ',');
+            put(b, s, i * features + f);
+        }
+        buf_putc(b, ']');
+    }
+    buf_putc(b, ']');
+}
+
+/* By hand: a week of samples as a tree of JSON values would take gigabytes. */
+static void put_samples(struct buf *b, const struct trace_samples *s, size_t features)
+{
+    buf_puts(b, "{\"t_ns\":[");
+    for (size_t i = 0; i < s->n; i++)
+        buf_printf(b, "%s%lld", i ? "," : "", (long long)s->t_ns[i]);
+    buf_puts(b, "],\"node\":[");
+    for (size_t i = 0; i < s->n; i++)
+        buf_printf(b, "%s%d", i ? "," : "", (int)s->node[i]);
+    buf_putc(b, ']');
+    put_matrix(b, "value", s, features, put_value);
+    put_matrix(b, "state", s, features, put_state);
+    put_matrix(b, "ratio", s, features, put_ratio);
+    buf_putc(b, '}');
+}
+
+static void put_run(struct buf *b, const struct trace *t, const struct trace_run *r)
+{
+    AUTO_JSON json_t *run = run_json(r);
+    if (!run || json_object_set_new(run, "results", object_json(r->results)) < 0 ||
+        json_object_set_new(run, "windows", windows_json(r)) < 0) {
+        b->failed = true;
+        return;
+    }
+    json_put(b, run, JSON_STYLE_COMPACT);
+    if (r->samples.n == 0 || b->failed)
+        return;
+    b->len--; /* the closing brace: one member more */
+    buf_puts(b, ",\"samples\":");
+    put_samples(b, &r->samples, t->features.n);
+    buf_putc(b, '}');
+}
+
+static void put_json(struct buf *b, const struct trace *t)
+{
+    buf_puts(b, "{\"features\":[");
+    for (size_t i = 0; i < t->features.n; i++) {
+        if (i)
+            buf_putc(b, ',');
+        json_put_string(b, t->features.v[i]);
+    }
+    buf_puts(b, "],\"runs\":[");
+    for (size_t i = 0; i < t->n; i++) {
+        buf_puts(b, i ? ",\n" : "\n");
+        put_run(b, t, &t->runs[i]);
+    }
+    buf_puts(b, "]}\n");
+}
+
+static int write_text(const struct buf *b, const char *path, struct err *e)
+{
+    if (b->failed)
+        return err_sys(e, -ENOMEM, "cannot export the trace");
+    return io_write_atomic(path, buf_text(b), b->len, 0666, e);
+}
+
+static int trace_export(const struct options *o, const char *path, struct err *e)
+{
+    AUTO_TRACE struct trace t = { 0 };
+    AUTO_BUF struct buf b = BUF_INIT;
+    bool json = o->format && strcmp(o->format, "json") == 0;
+    int rc = 0;
+    if (o->format && !json && strcmp(o->format, "csv") != 0)
+        rc = err_set(e, -EINVAL, "unknown format '%s': export knows csv and json", o->format);
+    if (rc == 0 && o->out && is_same_file(path, o->out))
+        rc = err_set(e, -EINVAL, "'%s' would be replaced by its own export: choose another -o", path);
+    if (rc == 0)
+        rc = read_trace(&t, path, e);
+    if (rc < 0)
+        return cmd_fail(e);
+    (json ? put_json : put_csv)(&b, &t);
+    if (!o->out)
+        return cmd_print(&b);
+    return write_text(&b, o->out, e) < 0 ? cmd_fail(e) : CMD_OK;
+}
+
+/* --- */
+
+static const struct verb {
+    const char *name;
+    int (*run)(const struct options *o, const char *file, struct err *e); /* returns the exit code */
+    const char *usage;
+} verbs[] = {
+    { "import", trace_import, "--format F IN -o OUT.h5 [--lenient]" },
+    { "info", trace_info, "FILE [--json]" },
+    { "export", trace_export, "FILE [--format csv|json] [-o OUT]" },
+};
+
+static int run_verb(const struct options *o, const struct strv *words, struct err *e)
+{
+    const char *word = words->n > 0 ? words->v[0] : "";
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        if (strcmp(word, verbs[i].name) != 0)
+            continue;
+        if (words->n == 2)
+            return verbs[i].run(o, words->v[1], e);
+        (void)err_set(e, -EINVAL, "no file given: pipetune trace %s %s", word, verbs[i].usage);
+        return cmd_fail(e);
+    }
+    (void)err_set(e, -EINVAL, "no verb '%s': say 'trace import', 'trace info' or 'trace export'", word);
+    return cmd_fail(e);
+}
+
+/* The option parser knows long names alone; -o is everybody's habit. */
+static void lengthen_out(int argc, char **argv)
+{
+    static char out[] = "--out";
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "-o") == 0)
+            argv[i] = out;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+    struct options o = { 0 };
+    struct opt_set opts = trace_opts(&o);
+    AUTO_STRV struct strv words = STRV_INIT;
+    struct err e = { 0 };
+    int code;
+    lengthen_out(argc, argv);
+    if (opt_presets(&opts, &e) < 0)
+        code = cmd_fail(&e);
+    else if (!cmd_options("trace", argc, argv, &opts, 1, &words, 2, &code))
+        code = run_verb(&o, &words, &e);
+    opt_done(&opts);
+    return code;
+}

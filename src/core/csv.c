@@ -1,0 +1,184 @@
+#include "core/csv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+int csv_init(struct csv *c, const char *text, size_t len)
+{
+    char *copy = malloc(len + 1);
+    if (!copy)
+        return -ENOMEM;
+    if (len)
+        memcpy(copy, text, len);
+    copy[len] = '\0';
+    *c = (struct csv){ .text = copy, .next = copy, .end = copy + len };
+    if (len >= 3 && memcmp(copy, "\xEF\xBB\xBF", 3) == 0)
+        c->next += 3;
+    return 0;
+}
+
+void csv_done(struct csv *c)
+{
+    if (!c)
+        return;
+    free(c->text);
+    *c = (struct csv){ 0 };
+}
+
+static char *skip_blanks(char *p)
+{
+    return p + strspn(p, " \t");
+}
+
+/* Takes the quotes off in place. Returns what follows the closing one; NULL: there is none. */
+static char *unquote(char *p, char **out)
+{
+    char *to = *out = p + 1;
+    for (char *from = p + 1; *from; from++) {
+        if (*from == '"' && from[1] != '"') {
+            from++;
+            *to = '\0';
+            return from;
+        }
+        from += *from == '"';
+        *to++ = *from;
+    }
+    return NULL;
+}
+
+/* Takes one field off *rest, which is NULL after the last one. */
+static bool take_field(char **rest, char **out)
+{
+    char *p = skip_blanks(*rest), *behind = p;
+    *out = p;
+    bool quoted = *p == '"';
+    if (quoted) {
+        behind = unquote(p, out);
+        if (!behind)
+            return false;
+    }
+    char *comma = strchr(behind, ',');
+    char *stop = comma ? comma : behind + strlen(behind);
+    *rest = comma ? comma + 1 : NULL;
+    if (quoted)
+        return skip_blanks(behind) == stop;
+    while (stop > p && (stop[-1] == ' ' || stop[-1] == '\t'))
+        stop--;
+    *stop = '\0';
+    return true;
+}
+
+static void split(struct csv *c, char *row)
+{
+    for (c->n = 0; row; c->n++) {
+        if (c->n == CSV_FIELDS_MAX || !take_field(&row, &c->field[c->n])) {
+            c->n = 0;
+            return;
+        }
+    }
+}
+
+bool csv_next(struct csv *c)
+{
+    while (c->next < c->end) {
+        char *row = c->next;
+        char *newline = memchr(row, '\n', (size_t)(c->end - row));
+        char *stop = newline ? newline : c->end;
+        c->next = newline ? newline + 1 : c->end;
+        c->line++;
+        bool whole = memchr(row, '\0', (size_t)(stop - row)) == NULL;
+        if (stop > row && stop[-1] == '\r')
+            stop--;
+        *stop = '\0';
+        if (whole && *skip_blanks(row) == '\0')
+            continue;
+        c->n = 0;
+        if (whole)
+            split(c, row);
+        return true;
+    }
+    return false;
+}
+
+bool csv_real(const char *field, double min, double max, double *out)
+{
+    char *end;
+    if (field[strspn(field, "0123456789+-.eE")] != '\0') /* strtod also knows hex, inf and nan */
+        return false;
+    double x = strtod(field, &end);
+    if (end == field || *end != '\0' || !isfinite(x) || x < min || x > max)
+        return false;
+    *out = x;
+    return true;
+}
+
+bool csv_int(const char *field, int min, int max, int *out)
+{
+    double x;
+    if (!csv_real(field, min, max, &x) || x != floor(x))
+        return false;
+    *out = (int)x;
+    return true;
+}
+
+bool csv_is_name(const char *field)
+{
+    const unsigned char *p = (const unsigned char *)field, *end = p + strlen(field);
+    for (size_t n; p < end; p += n) {
+        n = *p < 0x20 || *p == 0x7F ? 0 : utf8_len(p, end);
+        if (n == 0)
+            return false;
+    }
+    return true;
+}
+
+/* --- faults --- */
+
+void csv_faults_done(struct csv_faults *f)
+{
+    if (!f)
+        return;
+    free(f->faults);
+    *f = (struct csv_faults){ 0 };
+}
+
+void csv_fault_add(struct csv_faults *f, size_t line, const char *column, const char *what)
+{
+    if (f->n == f->cap) {
+        size_t cap = f->cap ? 2 * f->cap : 16;
+        struct csv_fault *more = realloc(f->faults, cap * sizeof *more);
+        if (!more) {
+            f->failed = true;
+            return;
+        }
+        f->faults = more;
+        f->cap = cap;
+    }
+    f->faults[f->n++] = (struct csv_fault){ line, column, what };
+}
+
+static int by_line(const void *x, const void *y)
+{
+    const struct csv_fault *a = x, *b = y;
+    return (a->line > b->line) - (a->line < b->line);
+}
+
+void csv_faults_sort(struct csv_faults *f)
+{
+    if (f->n)
+        qsort(f->faults, f->n, sizeof *f->faults, by_line);
+}
+
+void csv_faults_put(const struct csv_faults *f, const char *prefix, const char *name, struct buf *b)
+{
+    size_t shown = f->n < CSV_FAULTS_SHOWN ? f->n : CSV_FAULTS_SHOWN;
+    for (size_t i = 0; i < shown; i++)
+        buf_printf(b, "%s'%s' line %zu: %s %s\n", prefix, name, f->faults[i].line, f->faults[i].column,
+                   f->faults[i].what);
+    if (f->n > shown)
+        buf_printf(b, "%s'%s': and %zu more like these\n", prefix, name, f->n - shown);
+}

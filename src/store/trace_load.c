@@ -1,0 +1,612 @@
+/* What is in the HDF5 file, checked on the way in. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "core/csv.h"
+#include "store/trace.h"
+#include "store/trace_h5.h"
+
+enum { NAME_MAX_BYTES = 32, TRANSFER_BYTES = 1 << 16 };
+
+struct reader {
+    const char *path;
+    char at[48]; /* "run 3", for errors */
+    size_t rows_left, cells_left;
+    hid_t transfer; /* how data are moved */
+    struct err *e;
+};
+
+static int refuse(struct reader *r, const char *what, const char *name)
+{
+    return err_set(r->e, -EPROTO, "'%s' is no trace that can be read: %s: '%s' %s", r->path, r->at, name, what);
+}
+
+static int refuse_h5(struct reader *r, const char *what, const char *name)
+{
+    return trace_h5_error(r->e, -EPROTO, "'%s' is no trace that can be read: %s: '%s' %s", r->path, r->at, name, what);
+}
+
+static int no_memory(struct reader *r)
+{
+    return err_sys(r->e, -ENOMEM, "cannot read '%s'", r->path);
+}
+
+/* --- objects: a file from elsewhere may point outside itself, by links, external storage and virtual datasets; ours never
+ * does, so none of these is followed --- */
+
+static bool is_hard_link(hid_t at, const char *name)
+{
+    H5L_info_t info;
+    return H5Lget_info(at, name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
+}
+
+static bool has(hid_t at, const char *name)
+{
+    return H5Lexists(at, name, H5P_DEFAULT) > 0;
+}
+
+static int open_group(struct reader *r, hid_t at, const char *name, hid_t *out)
+{
+    if (!has(at, name))
+        return refuse(r, "is missing", name);
+    if (!is_hard_link(at, name))
+        return refuse(r, "is a link that leads elsewhere", name);
+    *out = H5Gopen2(at, name, H5P_DEFAULT);
+    return *out < 0 ? refuse_h5(r, "is no group", name) : 0;
+}
+
+static bool stays_inside(hid_t set)
+{
+    AUTO_H5 hid_t properties = H5Dget_create_plist(set);
+    return properties >= 0 && H5Pget_layout(properties) != H5D_VIRTUAL && H5Pget_external_count(properties) == 0;
+}
+
+/* Opens a dataset of this rank; its extent goes to dims. */
+static int open_set(struct reader *r, hid_t at, const char *name, int rank, hid_t *out, hsize_t dims[2])
+{
+    if (!has(at, name))
+        return refuse(r, "is missing", name);
+    if (!is_hard_link(at, name))
+        return refuse(r, "is a link that leads elsewhere", name);
+    AUTO_H5 hid_t set = H5Dopen2(at, name, H5P_DEFAULT);
+    if (set < 0)
+        return refuse_h5(r, "is no dataset", name);
+    if (!stays_inside(set))
+        return refuse(r, "keeps its data outside of the file", name);
+    AUTO_H5 hid_t space = H5Dget_space(set);
+    if (space < 0 || H5Sget_simple_extent_ndims(space) != rank || H5Sget_simple_extent_dims(space, dims, NULL) < 0)
+        return refuse(r, rank == 1 ? "has not one dimension" : "has not two dimensions", name);
+    *out = set;
+    set = -1;
+    return 0;
+}
+
+/* --- strings: of variable or of fixed length, in ASCII or UTF-8, as a dataset, a column of one, or an attribute --- */
+
+struct text_source {
+    hid_t id; /* of the dataset or attribute */
+    bool attribute;
+    const char *column; /* NULL: the strings are all of it */
+    size_t n;
+};
+
+static herr_t read_raw(const struct reader *r, const struct text_source *s, hid_t type, void *to)
+{
+    if (s->attribute)
+        return H5Aread(s->id, type, to);
+    return H5Dread(s->id, type, H5S_ALL, H5S_ALL, r->transfer, to);
+}
+
+/* The type in memory for a file's string type; strings of fixed length gain a NUL. */
+static hid_t memory_text_type(hid_t in_file, size_t *out_size)
+{
+    bool variable = H5Tis_variable_str(in_file) > 0;
+    size_t size = variable ? H5T_VARIABLE : H5Tget_size(in_file) + 1;
+    *out_size = variable ? sizeof(char *) : size;
+    hid_t type = H5Tcopy(H5T_C_S1);
+    if (type >= 0 && (H5Tset_size(type, size) < 0 || H5Tset_cset(type, H5Tget_cset(in_file)) < 0)) {
+        trace_h5_close(&type);
+        type = -1;
+    }
+    return type;
+}
+
+static hid_t in_column(hid_t type, const char *column, size_t size)
+{
+    if (!column)
+        return H5Tcopy(type);
+    hid_t row = H5Tcreate(H5T_COMPOUND, size);
+    if (row >= 0 && H5Tinsert(row, column, 0, type) < 0) {
+        trace_h5_close(&row);
+        row = -1;
+    }
+    return row;
+}
+
+static int copy_text(struct reader *r, const char *name, const char *text, char **out)
+{
+    if (!text)
+        text = ""; /* HDF5's way to keep an empty one */
+    if (strnlen(text, TRACE_TEXT_MAX + 1) > TRACE_TEXT_MAX)
+        return refuse(r, "is too long a text", name);
+    *out = strdup(text);
+    return *out ? 0 : no_memory(r);
+}
+
+/* Fills out[0…n): each to be freed, whatever is returned. */
+static int read_texts(struct reader *r, const struct text_source *s, hid_t in_file, const char *name, char **out)
+{
+    size_t size;
+    bool variable = H5Tis_variable_str(in_file) > 0;
+    if (s->n == 0)
+        return 0;
+    if (!variable && H5Tget_size(in_file) > TRACE_TEXT_MAX)
+        return refuse(r, "is too long a text", name);
+    AUTO_H5 hid_t text = memory_text_type(in_file, &size);
+    AUTO_H5 hid_t type = in_column(text, s->column, size);
+    AUTO_H5 hid_t space = H5Screate_simple(1, (const hsize_t[]){ s->n }, NULL);
+    AUTO_FREE char *raw = calloc(s->n, size);
+    if (!raw)
+        return no_memory(r);
+    if (type < 0 || space < 0 || read_raw(r, s, type, raw) < 0)
+        return refuse_h5(r, "cannot be read", name);
+    int rc = 0;
+    for (size_t i = 0; i < s->n && rc == 0; i++)
+        rc = copy_text(r, name, variable ? ((char **)(void *)raw)[i] : raw + i * size, &out[i]);
+    if (variable)
+        (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, raw);
+    return rc;
+}
+
+/* The attribute's type, when it is one value. */
+static int open_attribute(struct reader *r, hid_t at, const char *name, hid_t *out, hid_t *out_type)
+{
+    AUTO_H5 hid_t attr = H5Aopen(at, name, H5P_DEFAULT);
+    if (attr < 0)
+        return refuse_h5(r, "cannot be opened", name);
+    AUTO_H5 hid_t space = H5Aget_space(attr);
+    if (H5Sget_simple_extent_npoints(space) != 1)
+        return refuse(r, "is not one value", name);
+    *out_type = H5Aget_type(attr);
+    *out = attr;
+    attr = -1;
+    return 0;
+}
+
+static int read_text_attribute(struct reader *r, hid_t at, const char *name, char **out)
+{
+    if (H5Aexists(at, name) <= 0)
+        return refuse(r, "is missing", name);
+    AUTO_H5 hid_t attr = -1, type = -1;
+    int rc = open_attribute(r, at, name, &attr, &type);
+    if (rc < 0)
+        return rc;
+    if (H5Tget_class(type) != H5T_STRING)
+        return refuse(r, "is no text", name);
+    return read_texts(r, &(struct text_source){ attr, true, NULL, 1 }, type, name, out);
+}
+
+static bool is_number_type(hid_t type)
+{
+    H5T_class_t class = H5Tget_class(type);
+    return class == H5T_FLOAT || class == H5T_INTEGER;
+}
+
+/* Absent is fine: *out stays. */
+static int read_number_attribute(struct reader *r, hid_t at, const char *name, double *out)
+{
+    if (H5Aexists(at, name) <= 0)
+        return 0;
+    AUTO_H5 hid_t attr = -1, type = -1;
+    int rc = open_attribute(r, at, name, &attr, &type);
+    if (rc < 0)
+        return rc;
+    if (!is_number_type(type) || H5Aread(attr, H5T_NATIVE_DOUBLE, out) < 0)
+        return refuse(r, "is no number", name);
+    return 0;
+}
+
+/* --- /meta --- */
+
+static int read_version(struct reader *r, hid_t meta)
+{
+    double version = TRACE_VERSION; /* a file of other hands need not say it */
+    int rc = read_number_attribute(r, meta, "version", &version);
+    if (rc == 0 && !(version >= 1 && version <= TRACE_VERSION))
+        return refuse(r, "is of a newer pipetune", "version");
+    return rc;
+}
+
+static int read_features(struct reader *r, hid_t meta, struct strv *out)
+{
+    hsize_t dims[2];
+    AUTO_H5 hid_t set = -1;
+    int rc = open_set(r, meta, "features", 1, &set, dims);
+    if (rc < 0)
+        return rc;
+    AUTO_H5 hid_t type = H5Dget_type(set);
+    if (H5Tget_class(type) != H5T_STRING || dims[0] > TRACE_FEATURES_MAX)
+        return refuse(r, "is no list of at most 4096 names", "features");
+    AUTO_FREE char **names = calloc((size_t)dims[0] + 1, sizeof *names);
+    if (!names)
+        return no_memory(r);
+    rc = read_texts(r, &(struct text_source){ set, false, NULL, (size_t)dims[0] }, type, "features", names);
+    for (size_t i = 0; i < dims[0]; i++) {
+        if (rc == 0 && (!csv_is_name(names[i]) || !*names[i]))
+            rc = refuse(r, "holds what is no name", "features");
+        if (rc == 0)
+            strv_take(out, MOVE_PTR(names[i]));
+        free(names[i]);
+    }
+    return rc == 0 && out->failed ? no_memory(r) : rc;
+}
+
+static int read_meta(struct reader *r, hid_t file, struct trace *t)
+{
+    AUTO_H5 hid_t meta = -1;
+    int rc = open_group(r, file, "meta", &meta);
+    if (rc == 0)
+        rc = read_version(r, meta);
+    return rc < 0 ? rc : read_features(r, meta, &t->features);
+}
+
+/* --- tables --- */
+
+static int open_table(struct reader *r, hid_t at, const char *name, hid_t *out, hid_t *out_type, size_t *out_n)
+{
+    hsize_t dims[2];
+    AUTO_H5 hid_t set = -1;
+    int rc = open_set(r, at, name, 1, &set, dims);
+    if (rc < 0)
+        return rc;
+    *out_type = H5Dget_type(set);
+    if (H5Tget_class(*out_type) != H5T_COMPOUND)
+        return refuse(r, "is no table", name);
+    if (dims[0] > r->rows_left)
+        return refuse(r, "has too many rows", name);
+    r->rows_left -= (size_t)dims[0];
+    *out_n = (size_t)dims[0];
+    *out = set;
+    set = -1;
+    return 0;
+}
+
+/* The member's number in the file's type when it is of numbers (or, `text`, of strings), else -1. */
+static int column_index(hid_t in_file, const char *name, bool text)
+{
+    int index = H5Tget_member_index(in_file, name);
+    if (index < 0)
+        return -1;
+    AUTO_H5 hid_t type = H5Tget_member_type(in_file, (unsigned)index);
+    return (text ? H5Tget_class(type) == H5T_STRING : is_number_type(type)) ? index : -1;
+}
+
+/* The table's columns that we know, packed in this order. Returns how many; *out is their type in memory. */
+static size_t known_columns(hid_t in_file, size_t which[TRACE_COLUMNS], hid_t *out)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < TRACE_COLUMNS; c++)
+        if (column_index(in_file, trace_columns[c].name, false) >= 0)
+            which[n++] = c;
+    *out = n ? H5Tcreate(H5T_COMPOUND, n * sizeof(double)) : -1;
+    for (size_t i = 0; i < n && *out >= 0; i++)
+        (void)H5Tinsert(*out, trace_columns[which[i]].name, i * sizeof(double),
+                        H5T_NATIVE_DOUBLE); /* names differ: it fits */
+    return n;
+}
+
+/* at: the first row's columns; rows lie `stride` bytes apart. What the table lacks stays as it is: hence the detour, since HDF5
+ * does not promise to leave alone what lies between the members that it fills. */
+static int read_columns(struct reader *r, hid_t set, hid_t in_file, const char *table, struct trace_epoch *at,
+                        size_t stride, size_t n)
+{
+    size_t which[TRACE_COLUMNS];
+    AUTO_H5 hid_t type = -1;
+    size_t columns = known_columns(in_file, which, &type);
+    if (columns == 0 || n == 0)
+        return 0;
+    AUTO_FREE double *values = calloc(n * columns, sizeof *values);
+    if (!values)
+        return no_memory(r);
+    if (type < 0 || H5Dread(set, type, H5S_ALL, H5S_ALL, r->transfer, values) < 0)
+        return refuse_h5(r, "cannot be read", table);
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < columns; c++)
+            memcpy((char *)at + i * stride + trace_columns[which[c]].offset, &values[i * columns + c], sizeof *values);
+    return 0;
+}
+
+static int read_epochs(struct reader *r, hid_t at, struct trace_run *run)
+{
+    AUTO_H5 hid_t set = -1, type = -1;
+    size_t n = 0;
+    int rc = open_table(r, at, "epochs", &set, &type, &n);
+    if (rc < 0)
+        return rc;
+    if (column_index(type, "duration_s", false) < 0)
+        return refuse(r, "has no column 'duration_s'", "epochs");
+    run->epochs = calloc(n + 1, sizeof *run->epochs);
+    if (!run->epochs)
+        return no_memory(r);
+    run->n_epochs = n;
+    for (size_t i = 0; i < n; i++)
+        run->epochs[i] = trace_no_epoch();
+    return read_columns(r, set, type, "epochs", run->epochs, sizeof *run->epochs, n);
+}
+
+/* Windows have two columns more. */
+static int read_window_heads(struct reader *r, hid_t set, hid_t in_file, struct trace_window *windows, size_t n)
+{
+    int setting = column_index(in_file, "setting", true);
+    if (setting < 0 || column_index(in_file, "epoch", false) < 0)
+        return refuse(r, "has no columns 'epoch' and 'setting'", "windows");
+    AUTO_FREE int *epochs = calloc(n + 1, sizeof *epochs);
+    AUTO_FREE char **texts = calloc(n + 1, sizeof *texts);
+    if (!epochs || !texts)
+        return no_memory(r);
+    AUTO_H5 hid_t epoch = in_column(H5T_NATIVE_INT, "epoch", sizeof *epochs);
+    if (n > 0 && (epoch < 0 || H5Dread(set, epoch, H5S_ALL, H5S_ALL, r->transfer, epochs) < 0))
+        return refuse_h5(r, "cannot be read", "windows");
+    AUTO_H5 hid_t type = H5Tget_member_type(in_file, (unsigned)setting);
+    int rc = read_texts(r, &(struct text_source){ set, false, "setting", n }, type, "windows", texts);
+    for (size_t i = 0; i < n; i++) {
+        windows[i].epoch = epochs[i];
+        windows[i].setting = texts[i];
+    }
+    return rc;
+}
+
+static int read_windows(struct reader *r, hid_t at, struct trace_run *run)
+{
+    if (!has(at, "windows"))
+        return 0;
+    AUTO_H5 hid_t set = -1, type = -1;
+    size_t n = 0;
+    int rc = open_table(r, at, "windows", &set, &type, &n);
+    if (rc < 0)
+        return rc;
+    run->windows = calloc(n + 1, sizeof *run->windows);
+    if (!run->windows)
+        return no_memory(r);
+    run->n_windows = n;
+    for (size_t i = 0; i < n; i++)
+        run->windows[i].at = trace_no_epoch();
+    rc = read_window_heads(r, set, type, run->windows, n);
+    return rc < 0 ? rc : read_columns(r, set, type, "windows", &run->windows[0].at, sizeof *run->windows, n);
+}
+
+/* --- samples --- */
+
+static int read_array(struct reader *r, hid_t at, const char *name, int rank, const size_t want[2], hid_t type,
+                      void *to)
+{
+    hsize_t dims[2] = { 0, 0 };
+    AUTO_H5 hid_t set = -1;
+    int rc = open_set(r, at, name, rank, &set, dims);
+    if (rc < 0)
+        return rc;
+    if (dims[0] != want[0] || (rank > 1 && dims[1] != want[1]))
+        return refuse(r, "has another size than its neighbours", name);
+    AUTO_H5 hid_t in_file = H5Dget_type(set);
+    if (!is_number_type(in_file) || (want[0] > 0 && H5Dread(set, type, H5S_ALL, H5S_ALL, r->transfer, to) < 0))
+        return refuse_h5(r, "cannot be read", name);
+    return 0;
+}
+
+static int count_samples(struct reader *r, hid_t at, size_t features, size_t *out)
+{
+    hsize_t dims[2];
+    AUTO_H5 hid_t set = -1;
+    int rc = open_set(r, at, "t_ns", 1, &set, dims);
+    if (rc < 0)
+        return rc;
+    size_t width = features ? features : 1;
+    if (dims[0] > r->cells_left / width)
+        return refuse(r, "has too many rows", "t_ns");
+    *out = (size_t)dims[0];
+    r->cells_left -= *out * width;
+    return 0;
+}
+
+static int check_states(struct reader *r, const struct trace_samples *s, size_t cells)
+{
+    for (size_t i = 0; i < cells; i++)
+        if (s->state[i] > TRACE_NO_FD && s->state[i] != TRACE_ABSENT)
+            return refuse(r, "holds a number that is no state", "state");
+    return 0;
+}
+
+static int read_samples(struct reader *r, hid_t run, size_t features, struct trace_samples *s)
+{
+    if (!has(run, "samples"))
+        return 0;
+    AUTO_H5 hid_t at = -1;
+    size_t n = 0;
+    int rc = open_group(r, run, "samples", &at);
+    if (rc == 0)
+        rc = count_samples(r, at, features, &n);
+    if (rc < 0)
+        return rc;
+    if (trace_samples_init(s, n, features) < 0)
+        return no_memory(r);
+    const size_t want[2] = { n, features };
+    rc = read_array(r, at, "t_ns", 1, want, H5T_NATIVE_INT64, s->t_ns);
+    if (rc == 0)
+        rc = read_array(r, at, "node", 1, want, H5T_NATIVE_UINT16, s->node);
+    if (rc == 0)
+        rc = read_array(r, at, "value", 2, want, H5T_NATIVE_DOUBLE, s->value);
+    if (rc == 0)
+        rc = read_array(r, at, "state", 2, want, H5T_NATIVE_UINT8, s->state);
+    if (rc == 0)
+        rc = read_array(r, at, "ratio", 2, want, H5T_NATIVE_FLOAT, s->ratio);
+    return rc < 0 ? rc : check_states(r, s, n * features);
+}
+
+/* --- runs --- */
+
+static int check_object(struct reader *r, const char *name, const char *text)
+{
+    AUTO_JSON json_t *j = json_loads(text, 0, NULL);
+    return json_is_object(j) ? 0 : refuse(r, "is no JSON object", name);
+}
+
+static int read_status(struct reader *r, hid_t at, struct trace_run *run)
+{
+    AUTO_FREE char *text = NULL;
+    int rc = read_text_attribute(r, at, "status", &text);
+    int status = rc < 0 ? rc : timeline_status_parse(text);
+    if (rc < 0 || status < 0)
+        return rc < 0 ? rc : refuse(r, "is none of complete, partial, failed, running", "status");
+    run->status = (enum timeline_status)status;
+    return 0;
+}
+
+static int read_attributes(struct reader *r, hid_t at, struct trace_run *run)
+{
+    const struct {
+        const char *name;
+        char **to;
+        bool object, optional;
+    } rows[] = {
+        { "model", &run->model, false, false },   { "dataset", &run->dataset, false, false },
+        { "system", &run->system, true, false },  { "hyper", &run->hyper, true, false },
+        { "results", &run->results, true, true },
+    };
+    int rc = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows) && rc == 0; i++) {
+        if (rows[i].optional && H5Aexists(at, rows[i].name) <= 0)
+            continue;
+        rc = read_text_attribute(r, at, rows[i].name, rows[i].to);
+        if (rc == 0 && rows[i].object)
+            rc = check_object(r, rows[i].name, *rows[i].to);
+        else if (rc == 0 && !csv_is_name(*rows[i].to))
+            rc = refuse(r, "is no name in UTF-8", rows[i].name);
+    }
+    if (rc == 0)
+        rc = read_status(r, at, run);
+    return rc < 0 ? rc : read_number_attribute(r, at, "startup_s", &run->startup_s);
+}
+
+static int read_run(struct reader *r, hid_t runs, uint64_t number, struct trace *t)
+{
+    char name[NAME_MAX_BYTES];
+    (void)snprintf(name, sizeof name, "%" PRIu64, number);
+    (void)snprintf(r->at, sizeof r->at, "run %s", name);
+    struct trace_run *run = trace_add(t);
+    if (!run)
+        return no_memory(r);
+    AUTO_H5 hid_t at = -1;
+    int rc = open_group(r, runs, name, &at);
+    if (rc == 0)
+        rc = read_attributes(r, at, run);
+    if (rc == 0)
+        rc = read_epochs(r, at, run);
+    if (rc == 0)
+        rc = read_windows(r, at, run);
+    return rc < 0 ? rc : read_samples(r, at, t->features.n, &run->samples);
+}
+
+static int by_number(const void *x, const void *y)
+{
+    uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* The canonical form of a number alone; others are refused: something else than a run stands there. */
+static int parse_run_name(struct reader *r, const char *name, uint64_t *out)
+{
+    char back[NAME_MAX_BYTES];
+    *out = strtoull(name, NULL, 10);
+    (void)snprintf(back, sizeof back, "%" PRIu64, *out);
+    return strcmp(name, back) == 0 ? 0 : refuse(r, "is not the number of a run", name);
+}
+
+/* Links come in the order of their names, in which 10 is before 2. */
+static int list_runs(struct reader *r, hid_t runs, uint64_t **out, size_t *out_n)
+{
+    H5G_info_t info;
+    if (H5Gget_info(runs, &info) < 0)
+        return refuse_h5(r, "cannot be listed", "runs");
+    if (info.nlinks > TRACE_RUNS_MAX)
+        return refuse(r, "holds too many runs", "runs");
+    AUTO_FREE uint64_t *numbers = calloc((size_t)info.nlinks + 1, sizeof *numbers);
+    if (!numbers)
+        return no_memory(r);
+    for (hsize_t i = 0; i < info.nlinks; i++) {
+        char name[NAME_MAX_BYTES];
+        if (H5Lget_name_by_idx(runs, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0)
+            return refuse_h5(r, "cannot be listed", "runs");
+        int rc = parse_run_name(r, name, &numbers[i]);
+        if (rc < 0)
+            return rc;
+    }
+    *out_n = (size_t)info.nlinks;
+    qsort(numbers, *out_n, sizeof *numbers, by_number);
+    *out = MOVE_PTR(numbers);
+    return 0;
+}
+
+static int read_runs(struct reader *r, hid_t file, struct trace *t)
+{
+    AUTO_H5 hid_t runs = -1;
+    AUTO_FREE uint64_t *numbers = NULL;
+    size_t n = 0;
+    int rc = open_group(r, file, "runs", &runs);
+    if (rc == 0)
+        rc = list_runs(r, runs, &numbers, &n);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = read_run(r, runs, numbers[i], t);
+    return rc;
+}
+
+/* --- files --- */
+
+/* Without locks: they fail on some network file systems, and whoever writes traces replaces them whole. */
+static hid_t open_file(const char *path)
+{
+    AUTO_H5 hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access < 0 || H5Pset_file_locking(access, false, true) < 0)
+        return -1;
+    return H5Fopen(path, H5F_ACC_RDONLY, access);
+}
+
+/* HDF5 clears a megabyte for each small table, unless it is told that less will do. */
+static hid_t transfer_properties(void)
+{
+    hid_t p = H5Pcreate(H5P_DATASET_XFER);
+    if (p >= 0)
+        (void)H5Pset_buffer(p, TRANSFER_BYTES, NULL, NULL); /* else it is slow */
+    return p;
+}
+
+int trace_read_here(struct trace *out, const char *path, struct err *e)
+{
+    struct reader r = {
+        .path = path, .at = "the file", .rows_left = TRACE_ROWS_MAX, .cells_left = TRACE_CELLS_MAX, .e = e
+    };
+    trace_h5_init();
+    AUTO_H5 hid_t transfer = transfer_properties();
+    AUTO_H5 hid_t file = open_file(path);
+    r.transfer = transfer;
+    if (transfer < 0)
+        return no_memory(&r);
+    if (file < 0)
+        return trace_h5_error(e, -EPROTO, "'%s' is no HDF5 file that can be read", path);
+    struct trace t = { 0 };
+    int rc = read_meta(&r, file, &t);
+    if (rc == 0)
+        rc = read_runs(&r, file, &t);
+    if (rc < 0)
+        trace_done(&t);
+    else
+        *out = t;
+    return rc;
+}

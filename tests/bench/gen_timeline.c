@@ -1,0 +1,218 @@
+#include "tests/bench/gen_timeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/rng.h"
+#include "core/timeline_csv.h"
+
+enum { CORES_MAX = 5, MEMORY_MAX = 4, BATCHES_MAX = 4, MODELS = 8, DATASETS = 6 };
+
+/* How a setting's speed depends on its cores. */
+enum shape { SCALES, HURTS, VALLEY, ALIKE, ANY, SHAPES };
+
+struct workload {
+    const char *model, *dataset;
+    int cores[CORES_MAX], memory[MEMORY_MAX], batches[BATCHES_MAX];
+    int n_cores, n_memory, n_batches, epochs;
+    enum shape shape;
+    double spread;         /* the worst core number over the best */
+    double valley;         /* where the best one lies, 0…1 */
+    double any[CORES_MAX]; /* exponents of ANY */
+    bool small_hurts;      /* more cores are slower for small batches */
+    double memory_effect;  /* the least memory over the most; 1: none; below 1: more is slower */
+    double epoch_s, startup_s, cold, noise;
+    int fits_from; /* memory sizes below this one are too small for the largest batch */
+    double missing, broken;
+};
+
+struct gen {
+    struct rng rng;
+    struct buf *out;
+    double now_s;
+};
+
+struct place { /* of a setting in its workload */
+    int core, memory, batch;
+};
+
+/* --- drawing --- */
+
+static double between(struct gen *g, double low, double high)
+{
+    return low + (high - low) * rng_unit(&g->rng);
+}
+
+static double log_between(struct gen *g, double low, double high)
+{
+    return exp(between(g, log(low), log(high)));
+}
+
+static int whole(struct gen *g, int low, int high)
+{
+    return low + (int)rng_below(&g->rng, (uint64_t)(high - low + 1));
+}
+
+static bool chance(struct gen *g, double p)
+{
+    return rng_unit(&g->rng) < p;
+}
+
+static double normal(struct gen *g)
+{
+    double u = 1 - rng_unit(&g->rng), v = rng_unit(&g->rng);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+/* n powers of two, ascending, out of the first `room` from `least` on. */
+static void ladder(struct gen *g, int *out, int n, int least, int room)
+{
+    for (int step = 0, left = n; left > 0; step++)
+        if (chance(g, (double)left / (room - step)))
+            out[n - left--] = least << step;
+}
+
+static struct workload draw(struct gen *g, int index)
+{
+    static const char *const models[MODELS] = { "lenet",    "vgg",       "resnet",      "lstm",
+                                                "cnn-text", "inception", "autoencoder", "mlp" };
+    static const char *const datasets[DATASETS] = { "mnist", "fashion", "cifar10", "news20", "imdb", "wiki" };
+    struct workload w = {
+        .model = models[index % MODELS],
+        .dataset = datasets[whole(g, 0, DATASETS - 1)],
+        .n_cores = whole(g, 2, CORES_MAX),
+        .n_memory = whole(g, 1, MEMORY_MAX),
+        .n_batches = whole(g, 1, BATCHES_MAX),
+        .epochs = whole(g, 2, 30),
+        .shape = (enum shape)whole(g, 0, SHAPES - 1),
+        .spread = log_between(g, 1.05, 15),
+        .valley = between(g, 0.2, 0.8),
+        .small_hurts = chance(g, 0.4),
+        .memory_effect = chance(g, 0.4) ? 1 : log_between(g, 0.9, 3),
+        .epoch_s = log_between(g, 5, 2000),
+        .startup_s = log_between(g, 45, 800),
+        .cold = between(g, 1, 3),
+        .noise = log_between(g, 0.005, 0.08),
+        .missing = chance(g, 0.5) ? between(g, 0, 0.2) : 0,
+        .broken = chance(g, 0.5) ? between(g, 0, 0.1) : 0,
+    };
+    ladder(g, w.cores, w.n_cores, 1, 6);
+    ladder(g, w.memory, w.n_memory, 2, 6);
+    ladder(g, w.batches, w.n_batches, 16, 8);
+    for (int i = 0; i < w.n_cores; i++)
+        w.any[i] = i && chance(g, 0.3) ? w.any[i - 1] : between(g, 0, 1); /* some tie */
+    w.fits_from = chance(g, 0.5) ? whole(g, 0, w.n_memory - 1) : 0;
+    return w;
+}
+
+/* --- how long an epoch takes --- */
+
+static double position(int i, int n)
+{
+    return n > 1 ? (double)i / (n - 1) : 1;
+}
+
+/* 0: the best core number, 1: the worst. */
+static double core_exponent(const struct workload *w, struct place p)
+{
+    double x = position(p.core, w->n_cores), b = position(p.batch, w->n_batches);
+    switch (w->shape) {
+    case SCALES: return w->small_hurts ? b * (1 - x) + (1 - b) * x : 1 - x;
+    case HURTS: return x;
+    case VALLEY: return fabs(x - w->valley) / fmax(w->valley, 1 - w->valley);
+    case ANY: return w->any[p.core];
+    default: return 0;
+    }
+}
+
+/* Over the best setting of the batch; 15 at most. */
+static double slowness(const struct workload *w, struct place p)
+{
+    double y = position(p.memory, w->n_memory);
+    double factor = pow(w->spread, core_exponent(w, p)) * pow(w->memory_effect, 1 - y);
+    return fmin(factor, 15);
+}
+
+/* A larger batch is somewhat quicker, and needs more memory. */
+static double steady_s(const struct workload *w, struct place p)
+{
+    return w->epoch_s * slowness(w, p) * pow(0.85, p.batch);
+}
+
+static bool fits(const struct workload *w, struct place p)
+{
+    return p.memory >= w->fits_from * (p.batch + 1) / w->n_batches;
+}
+
+/* --- rows --- */
+
+static void put_row(struct gen *g, const struct workload *w, struct place p, int attempt, const char *epoch)
+{
+    int cores = w->cores[p.core], memory = w->memory[p.memory], batch = w->batches[p.batch];
+    buf_printf(g->out, "%s,%s,%d,%d,%d,%s-%d-%d-%d-%d.log,%s,%.3f\n", w->model, w->dataset, cores, memory, batch,
+               w->model, cores, memory, batch, attempt, epoch, g->now_s);
+}
+
+/* `epochs` begin; the last one is cut when the run is not whole. */
+static void put_run(struct gen *g, const struct workload *w, struct place p, int attempt, int epochs)
+{
+    char name[16];
+    double cold = fmin(3, 1 + (w->cold - 1) * between(g, 0.7, 1.3));
+    put_row(g, w, p, attempt, "0");
+    if (epochs > 0)
+        g->now_s += w->startup_s * between(g, 0.9, 1.1);
+    for (int k = 1; k <= epochs; k++) {
+        (void)snprintf(name, sizeof name, "%d", k);
+        put_row(g, w, p, attempt, name);
+        double s = steady_s(w, p) * (k == 1 ? cold : 1) * exp(w->noise * normal(g));
+        g->now_s += k == epochs && epochs < w->epochs ? s * rng_unit(&g->rng) : s;
+    }
+    if (!chance(g, w->broken / 10)) /* else it was never seen to end */
+        put_row(g, w, p, attempt, "end");
+    g->now_s += 5;
+}
+
+static void put_setting(struct gen *g, const struct workload *w, struct place p)
+{
+    if (chance(g, w->missing))
+        return;
+    bool broken = !fits(w, p) || chance(g, w->broken);
+    int epochs = !broken ? w->epochs : chance(g, 0.5) ? 0 : whole(g, 1, w->epochs - 1);
+    put_run(g, w, p, 1, epochs);
+    if (chance(g, w->broken / 2)) /* somebody tried again */
+        put_run(g, w, p, 2, fits(w, p) ? w->epochs : 0);
+}
+
+static void put_workload(struct gen *g, const struct workload *w)
+{
+    for (struct place p = { 0 }; p.batch < w->n_batches; p.batch++)
+        for (p.core = 0; p.core < w->n_cores; p.core++)
+            for (p.memory = 0; p.memory < w->n_memory; p.memory++)
+                put_setting(g, w, p);
+}
+
+void gen_timeline_csv(struct buf *b, uint64_t seed)
+{
+    struct gen g = { .rng = rng_seeded(seed), .out = b, .now_s = 1584380000 };
+    int n = whole(&g, 2, 5);
+    for (int i = 0; i < n; i++) {
+        struct workload w = draw(&g, i);
+        put_workload(&g, &w);
+    }
+}
+
+int gen_timeline(struct timeline *out, uint64_t seed)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct csv_faults faults = { 0 };
+    gen_timeline_csv(&b, seed);
+    int rc = b.failed ? -ENOMEM : timeline_csv_parse(out, buf_text(&b), b.len, &faults);
+    if (rc == 0 && faults.n) {
+        timeline_done(out);
+        rc = -EINVAL; /* a fault of ours */
+    }
+    csv_faults_done(&faults);
+    return rc;
+}

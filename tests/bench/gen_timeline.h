@@ -1,0 +1,22 @@
+/* Synthetic timelines: several workloads over cores × memory × batches, varied as widely as one can think of. Pure; the same seed
+ * gives the same bytes.
+ *
+ * Of each workload are drawn: 2 to 5 core numbers, 1 to 4 memory sizes, 1 to 4 batches; 2 to 30 epochs of 5 to 2000 s (in the
+ * best setting); start-ups of 45 to 800 s; how much slower the first epoch is (1 to 3 ×); noise of 0.5 to 8 %; which setting is
+ * best (the first, the last, one in the middle, any, all alike) and how much worse the worst is (up to 15 ×); whether more
+ * cores hurt small batches; whether memory matters; what does not fit into memory; what is missing. */
+#ifndef TESTS_BENCH_GEN_TIMELINE_H
+#define TESTS_BENCH_GEN_TIMELINE_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "core/timeline.h"
+
+/* Appends the CSV of core/timeline_csv.h. */
+void gen_timeline_csv(struct buf *b, uint64_t seed);
+
+/* The same, read: to be freed by timeline_done(). -ENOMEM. */
+int gen_timeline(struct timeline *out, uint64_t seed);
+
+#endif
