@@ -13,8 +13,10 @@ const struct command cmd_table[] = {
     { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
     { "help", cmd_help, NULL, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
     { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
+    { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY [TRIAL] [OPTION…]", "a study, its trials, or one of them" },
+    { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },
     { "version", cmd_version, cmd_version_options, "[--json]", "the version of this program and of its libraries" },
     { NULL, NULL, NULL, NULL, NULL },
 };

@@ -28,13 +28,17 @@ extern const struct command cmd_table[]; /* sorted by name, ends with a NULL nam
 int cmd_doctor(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 void cmd_doctor_options(struct buf *b);
 void cmd_ls_options(struct buf *b);
+void cmd_replay_options(struct buf *b);
 void cmd_run_options(struct buf *b);
 void cmd_show_options(struct buf *b);
+void cmd_trace_options(struct buf *b);
 void cmd_version_options(struct buf *b);
 
 /* Prints "pipetune: …" on stderr and returns the exit code that the error stands for: usage for -EINVAL, -EEXIST and

@@ -1,0 +1,34 @@
+#include "core/window.h"
+
+#include <math.h>
+
+#include "core/stats.h"
+
+void window_begin(struct window *w, double now_s, bool changed)
+{
+    *w = (struct window){ .from_t_s = changed ? now_s + WINDOW_SETTLE_S : now_s };
+}
+
+void window_break(struct window *w)
+{
+    w->seconds = w->records = 0;
+    w->n = 0;
+}
+
+bool window_add(struct window *w, double end_s, double seconds, double records, double window_s)
+{
+    double slack = 1e-9 * (1.0 + fabs(end_s)); /* the begin is a difference of sums */
+    if (!(seconds > 0) || !(records > 0) || end_s - seconds < w->from_t_s - slack)
+        return false;
+    w->per_record[w->n % WINDOW_KEPT] = seconds / records;
+    w->n++;
+    w->seconds += seconds;
+    w->records += records;
+    return w->n >= 2 && w->seconds >= window_s - slack;
+}
+
+double window_value(const struct window *w)
+{
+    size_t n = w->n < WINDOW_KEPT ? w->n : WINDOW_KEPT;
+    return n ? stats_median(w->per_record, n) : NAN;
+}

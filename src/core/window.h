@@ -1,0 +1,32 @@
+/* A measuring window: consecutive iterations under one setting, and what they say. Pure. */
+#ifndef CORE_WINDOW_H
+#define CORE_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { WINDOW_KEPT = 64 }; /* iterations whose values are kept for the median; of a longer window, the last ones */
+
+#define WINDOW_SETTLE_S 1.0 /* after a change, what happens this soon is no measurement */
+
+struct window {
+    double from_t_s; /* iterations that begin before it don't count */
+    double seconds, records;
+    size_t n;
+    double per_record[WINDOW_KEPT];
+};
+
+/* Begins at `now_s`; after a change of the setting the first second, and the iteration under way, are left out. */
+void window_begin(struct window *w, double now_s, bool changed);
+
+/* An epoch has ended: what was gathered is dropped, since validation and checkpoint lie there. */
+void window_break(struct window *w);
+
+/* An iteration that ended at `end_s` and took `seconds` for `records`. True when it completes the window: at least
+ * `window_s` seconds and two whole iterations. */
+bool window_add(struct window *w, double end_s, double seconds, double records, double window_s);
+
+/* The median of seconds per record; NAN while there is none. */
+double window_value(const struct window *w);
+
+#endif
