@@ -619,7 +619,9 @@ static void test_a_store_on_a_network_file_system_is_refused(void **state)
 static bool mount_small(const struct world *w, const char *name, const char *options)
 {
     static bool own;
-    if (!own && (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
+    /* In a chroot "/" is no mount point (EINVAL), and what is mounted below it stays there. */
+    if (!own &&
+        (unshare(CLONE_NEWNS) < 0 || (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 && errno != EINVAL))) {
         skipped = "mounts are not allowed here (run as root, or with CAP_SYS_ADMIN)";
         return false;
     }
