@@ -1,6 +1,5 @@
-/* Policies over recorded traces. What is computed is core/replay's and core/online's; here files become rows, and results
- * become JSON or tables. */
-#include <dirent.h>
+/* Policies over recorded traces. What is computed is core/replay's; here files become jobs, and results become JSON or tables.
+ * Folders of CSV are replay_online.c's. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,42 +12,34 @@
 #include "base/suggest.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
+#include "cmd/replay_parts.h"
 #include "cmd/table.h"
-#include "core/online.h"
 #include "core/replay.h"
 #include "core/timeline_csv.h"
 #include "store/trace.h"
 
-enum { JOB_COLUMNS = 4, POLICIES_MAX = TABLE_MAX_COLUMNS - JOB_COLUMNS, NAME_SIZE = 256 };
-
-#define TEXT_MAX ((size_t)1 << 28)
-
-struct options {
-    char *policy, *start, *probe;
-    int64_t epochs, repeat;
-    bool lenient, json;
-};
+enum { JOB_COLUMNS = 4, POLICIES_MAX = TABLE_MAX_COLUMNS - JOB_COLUMNS };
 
 static const char *const start_choices[] = { "first", "last", NULL };
 static const char *const probe_choices[] = { "mean", "recorded", NULL };
 
 static const struct opt_row replay_rows[] = {
-    { NULL, "policy", OPT_TEXT, offsetof(struct options, policy), NULL, 0, 0, NULL, "P,…",
+    { NULL, "policy", OPT_TEXT, offsetof(struct replay_args, policy), NULL, 0, 0, NULL, "P,…",
       "offline: which policies (default: all)" },
-    { NULL, "epochs", OPT_INT, offsetof(struct options, epochs), "10", 1, 100000, NULL, "N",
+    { NULL, "epochs", OPT_INT, offsetof(struct replay_args, epochs), "10", 1, 100000, NULL, "N",
       "offline: epochs of each trial" },
-    { NULL, "repeat", OPT_INT, offsetof(struct options, repeat), "1", 1, 100000, NULL, "N",
+    { NULL, "repeat", OPT_INT, offsetof(struct replay_args, repeat), "1", 1, 100000, NULL, "N",
       "offline: trials of each workload and batch" },
-    { NULL, "default", OPT_CHOICE, offsetof(struct options, start), "first", 0, 0, start_choices, "WHICH",
+    { NULL, "default", OPT_CHOICE, offsetof(struct replay_args, start), "first", 0, 0, start_choices, "WHICH",
       "offline: the feasible setting that a job starts from" },
-    { NULL, "probe", OPT_CHOICE, offsetof(struct options, probe), "mean", 0, 0, probe_choices, "WHICH",
+    { NULL, "probe", OPT_CHOICE, offsetof(struct replay_args, probe), "mean", 0, 0, probe_choices, "WHICH",
       "offline: what an epoch that probes takes" },
-    { NULL, "lenient", OPT_FLAG, offsetof(struct options, lenient), NULL, 0, 0, NULL, NULL,
+    { NULL, "lenient", OPT_FLAG, offsetof(struct replay_args, lenient), NULL, 0, 0, NULL, NULL,
       "leave broken rows out, and say which" },
-    { NULL, "json", OPT_FLAG, offsetof(struct options, json), NULL, 0, 0, NULL, NULL, "print JSON" },
+    { NULL, "json", OPT_FLAG, offsetof(struct replay_args, json), NULL, 0, 0, NULL, NULL, "print JSON" },
 };
 
-static struct opt_set replay_opts(struct options *o)
+static struct opt_set replay_opts(struct replay_args *o)
 {
     return (struct opt_set){ .rows = replay_rows, .n = ARRAY_LEN(replay_rows), .target = o };
 }
@@ -61,14 +52,13 @@ void cmd_replay_options(struct buf *b)
 
 /* --- reading --- */
 
-static bool ends_with(const char *text, const char *end)
+bool replay_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Reports each broken row; that is an error unless the rest was asked for. */
-static int judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e)
+int replay_judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e)
 {
     AUTO_BUF struct buf lines = BUF_INIT;
     if (f->n == 0)
@@ -84,11 +74,11 @@ static int read_timeline_csv(struct timeline *out, const char *path, bool lenien
 {
     AUTO_BUF struct buf text = BUF_INIT;
     struct csv_faults faults = { 0 };
-    int rc = io_read_file(&text, path, TEXT_MAX, e);
+    int rc = io_read_file(&text, path, REPLAY_TEXT_MAX, e);
     if (rc < 0)
         return rc;
     rc = timeline_csv_parse(out, buf_text(&text), text.len, &faults);
-    rc = rc < 0 ? err_sys(e, rc, "cannot read '%s'", path) : judge(&faults, path, lenient, e);
+    rc = rc < 0 ? err_sys(e, rc, "cannot read '%s'", path) : replay_judge(&faults, path, lenient, e);
     csv_faults_done(&faults);
     return rc;
 }
@@ -111,7 +101,7 @@ static bool is_hdf5(const char *path)
     char head[4] = "";
     AUTO_FCLOSE FILE *f = fopen(path, "re");
     bool signature = f && fread(head, 1, sizeof head, f) == sizeof head && memcmp(head, "\x89HDF", 4) == 0;
-    return signature || ends_with(path, ".h5") || ends_with(path, ".hdf5");
+    return signature || replay_ends_with(path, ".h5") || replay_ends_with(path, ".hdf5");
 }
 
 static int read_timeline(struct timeline *out, const char *path, bool lenient, struct err *e)
@@ -124,61 +114,14 @@ static int read_timeline(struct timeline *out, const char *path, bool lenient, s
     return 0;
 }
 
-typedef int parse_fn(void *rows, const char *text, size_t len, struct csv_faults *faults);
-
-static int parse_offline(void *rows, const char *text, size_t len, struct csv_faults *faults)
-{
-    return tune_offline_parse(rows, text, len, faults);
-}
-
-static int parse_online(void *rows, const char *text, size_t len, struct csv_faults *faults)
-{
-    return tune_online_parse(rows, text, len, faults);
-}
-
-static int read_rows(void *rows, parse_fn *parse, const char *dir, const char *name, bool lenient, struct err *e)
-{
-    AUTO_FREE char *path = io_join(dir, name);
-    AUTO_BUF struct buf text = BUF_INIT;
-    struct csv_faults faults = { 0 };
-    int rc = path ? io_read_file(&text, path, TEXT_MAX, e) : err_sys(e, -ENOMEM, "cannot read '%s'", name);
-    if (rc < 0)
-        return rc;
-    rc = parse(rows, buf_text(&text), text.len, &faults);
-    rc = rc < 0 ? err_sys(e, rc, "cannot read '%s'", path) : judge(&faults, path, lenient, e);
-    csv_faults_done(&faults);
-    return rc;
-}
-
-/* Names become keys of JSON, and cells of tables. */
-static int is_csv(const struct dirent *d)
-{
-    return d->d_name[0] != '.' && ends_with(d->d_name, ".csv") && csv_is_name(d->d_name);
-}
-
-static void free_names(struct dirent **names, int n)
-{
-    for (int i = 0; i < n; i++)
-        free(names[i]);
-    free(names);
-}
-
-/* The *.csv of a folder, by name. Returns how many. */
-static int list_csv(struct dirent ***out, const char *dir, struct err *e)
-{
-    int n = scandir(dir, out, is_csv, alphasort);
-    return n < 0 ? err_sys(e, -errno, "cannot read folder '%s'", dir) : n;
-}
-
 /* --- printing --- */
 
-/* json_object_set_new() that tells failure once: -ENOMEM when the value or the key was refused. */
-static int set(json_t *object, const char *key, json_t *value)
+int replay_set(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
 }
 
-static int print_json(json_t *j, int rc, struct err *e)
+int replay_print_json(json_t *j, int rc, struct err *e)
 {
     if (rc == 0 && j)
         return cmd_print_json(j);
@@ -297,7 +240,7 @@ static json_t *totals_json(const struct offline *r, const struct timeline_job *o
 {
     json_t *j = json_object();
     for (size_t p = 0; j && p < r->n; p++)
-        if (set(j, r->policies[p]->name, look_number(total_s(r, p, of))) < 0) {
+        if (replay_set(j, r->policies[p]->name, look_number(total_s(r, p, of))) < 0) {
             json_decref(j);
             return NULL;
         }
@@ -306,14 +249,14 @@ static json_t *totals_json(const struct offline *r, const struct timeline_job *o
 
 static int put_totals(const struct offline *r, json_t *totals)
 {
-    int rc = set(totals, "ALL", totals_json(r, NULL));
+    int rc = replay_set(totals, "ALL", totals_json(r, NULL));
     for (size_t i = 0; rc == 0 && i < r->jobs.n; i++) {
         const struct timeline_job *job = &r->jobs.jobs[i];
         if (i > 0 && same_workload(job, job - 1))
             continue;
         AUTO_BUF struct buf key = BUF_INIT;
         buf_printf(&key, "%s/%s", job->model, job->dataset);
-        rc = key.failed ? -ENOMEM : set(totals, buf_text(&key), totals_json(r, job));
+        rc = key.failed ? -ENOMEM : replay_set(totals, buf_text(&key), totals_json(r, job));
     }
     return rc;
 }
@@ -344,7 +287,8 @@ static json_t *job_json(const struct offline *r, size_t job)
     for (size_t p = 0; p < r->n; p++) {
         const struct replay_outcome *o = &outcomes_of(r, p)[job];
         const char *name = r->policies[p]->name;
-        if (set(time, name, look_number(o->time_s)) < 0 || set(choice, name, setting_json(o->cores, o->memory_gb)) < 0)
+        if (replay_set(time, name, look_number(o->time_s)) < 0 ||
+            replay_set(choice, name, setting_json(o->cores, o->memory_gb)) < 0)
             return NULL;
     }
     return json_pack("{s:O, s:O, s:o}", "time", time, "choice", choice, "infeasible",
@@ -359,7 +303,7 @@ static int put_jobs(const struct offline *r, json_t *jobs)
         AUTO_BUF struct buf key = BUF_INIT;
         char batch[NUM_TEXT_MAX];
         buf_printf(&key, "%s/%s/%s", job->model, job->dataset, num_print(job->batch, batch));
-        rc = key.failed ? -ENOMEM : set(jobs, buf_text(&key), job_json(r, i));
+        rc = key.failed ? -ENOMEM : replay_set(jobs, buf_text(&key), job_json(r, i));
     }
     return rc;
 }
@@ -370,7 +314,7 @@ static int print_offline_json(const struct offline *r, struct err *e)
     int rc = put_totals(r, totals);
     if (rc == 0)
         rc = put_jobs(r, jobs);
-    return print_json(json_pack("{s:o, s:o}", "total", totals, "per_batch", jobs), rc, e);
+    return replay_print_json(json_pack("{s:o, s:o}", "total", totals, "per_batch", jobs), rc, e);
 }
 
 static void put_policy_table(const struct offline *r, struct buf *b)
@@ -451,7 +395,7 @@ static int print_offline(const struct offline *r)
     return cmd_print(&b);
 }
 
-static int replay_timeline(const struct options *o, const char *path, struct err *e)
+static int replay_timeline(const struct replay_args *o, const char *path, struct err *e)
 {
     struct offline r = {
         .o = { .epochs = (int)o->epochs,
@@ -473,305 +417,14 @@ static int replay_timeline(const struct options *o, const char *path, struct err
     return code;
 }
 
-/* --- replay offline, of a folder of tuning runs --- */
-
-struct tuning { /* one job, cores and version: maybe several files */
-    struct tune_name name;
-    struct tune_offline rows;
-    struct tune_sum sum;
-};
-
-struct tunings {
-    struct tuning *v; /* sorted by name */
-    size_t n;
-};
-
-static int by_tune_name(const void *a, const void *b)
-{
-    return tune_name_compare(&((const struct tuning *)a)->name, &((const struct tuning *)b)->name);
-}
-
-static struct tuning *tuning_of(struct tunings *t, const char *file)
-{
-    struct tune_name name;
-    tune_name_parse(&name, file);
-    for (size_t i = 0; i < t->n; i++)
-        if (tune_name_compare(&t->v[i].name, &name) == 0)
-            return &t->v[i];
-    t->v[t->n].name = name;
-    return &t->v[t->n++];
-}
-
-static int read_tunings(struct tunings *t, const char *dir, bool lenient, struct err *e)
-{
-    struct dirent **names = NULL;
-    int n = list_csv(&names, dir, e);
-    if (n < 0)
-        return n;
-    t->v = calloc((size_t)n + 1, sizeof *t->v);
-    int rc = t->v ? 0 : err_sys(e, -ENOMEM, "cannot read '%s'", dir);
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = read_rows(&tuning_of(t, names[i]->d_name)->rows, parse_offline, dir, names[i]->d_name, lenient, e);
-    free_names(names, n);
-    if (rc == 0 && t->n == 0)
-        rc = err_set(e, -EINVAL, "'%s' holds no .csv of tuning runs", dir);
-    for (size_t i = 0; rc == 0 && i < t->n; i++)
-        tune_sum_of(&t->v[i].sum, &t->v[i].rows);
-    if (rc == 0)
-        qsort(t->v, t->n, sizeof *t->v, by_tune_name);
-    return rc;
-}
-
-static void tunings_done(struct tunings *t)
-{
-    for (size_t i = 0; i < t->n; i++)
-        tune_offline_done(&t->v[i].rows);
-    free(t->v);
-}
-
-static json_t *tune_row_json(const struct tune_offline_row *r)
-{
-    if (!r)
-        return json_null();
-    return json_pack("{s:f, s:i, s:f, s:o, s:o, s:o, s:o}", "lr", r->lr, "epochs", r->epochs, "batch", r->batch,
-                     "error", look_number(r->error), "error_resp", look_number(r->error_resp), "training_s",
-                     look_number(r->training_s), "energy_j", look_number(r->energy_j));
-}
-
-static json_t *tuning_json(const struct tuning *t)
-{
-    return json_pack("{s:I, s:o, s:o, s:{s:o, s:o}}", "trials", (json_int_t)t->sum.trials, "time_s",
-                     look_number(t->sum.time_s), "energy_j", look_number(t->sum.energy_j), "best", "error",
-                     tune_row_json(t->sum.best_error), "error_resp", tune_row_json(t->sum.best_error_resp));
-}
-
-/* The member, made when it is not there; borrowed. NULL: memory. */
-static json_t *member(json_t *object, const char *key)
-{
-    json_t *at = json_object_get(object, key);
-    if (!at && json_object_set_new(object, key, json_object()) == 0)
-        at = json_object_get(object, key);
-    return at;
-}
-
-static int print_tunings_json(const struct tunings *t, struct err *e)
-{
-    json_t *all = json_object();
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < t->n; i++) {
-        const struct tune_name *n = &t->v[i].name;
-        rc = set(member(member(all, n->job), n->cores), n->version, tuning_json(&t->v[i]));
-    }
-    return print_json(all, rc, e);
-}
-
-static void best_cell(struct table *t, const struct tune_offline_row *r, double figure)
-{
-    if (r)
-        table_cellf(t, "%g (lr %g, batch %g, %d epochs)", figure, r->lr, r->batch, r->epochs);
-    else
-        table_cell(t, "-");
-}
-
-static int print_tunings(const struct tunings *t)
-{
-    static const char *const heads[] = { "job",       ">cores",      "version",          ">trials", ">time",
-                                         ">energy J", "least error", "least error_resp", NULL };
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct table table;
-    table_init(&table, heads);
-    for (size_t i = 0; i < t->n; i++) {
-        const struct tuning *one = &t->v[i];
-        const struct tune_sum *s = &one->sum;
-        table_cell(&table, one->name.job);
-        table_cell(&table, one->name.cores);
-        table_cell(&table, one->name.version);
-        table_cellf(&table, "%zu", s->trials);
-        table_seconds(&table, s->time_s);
-        table_number(&table, s->energy_j, 1);
-        best_cell(&table, s->best_error, s->best_error ? s->best_error->error : 0);
-        best_cell(&table, s->best_error_resp, s->best_error_resp ? s->best_error_resp->error_resp : 0);
-    }
-    table_put(&table, &b, 0);
-    table_done(&table);
-    return cmd_print(&b);
-}
-
-static int replay_tunings(const struct options *o, const char *dir, struct err *e)
-{
-    struct tunings t = { 0 };
-    int rc = read_tunings(&t, dir, o->lenient, e);
-    int code = rc < 0 ? cmd_fail(e) : o->json ? print_tunings_json(&t, e) : print_tunings(&t);
-    tunings_done(&t);
-    return code;
-}
-
-static int replay_offline(const struct options *o, const char *path, struct err *e)
+static int replay_offline(const struct replay_args *o, const char *path, struct err *e)
 {
     return io_is_dir(path) ? replay_tunings(o, path, e) : replay_timeline(o, path, e);
 }
 
-/* --- replay online --- */
-
-struct queue { /* one load and core number */
-    char load[NAME_SIZE], cores[NAME_SIZE];
-    struct tune_online v1, v2;
-    struct online_result result;
-};
-
-struct queues {
-    struct queue *v;
-    size_t n;
-};
-
-/* "TuneV1Load_<load>_<cores>.csv"; the load may hold a '_'. Returns 1 or 2, 0: it is none of these. */
-static int parse_queue_name(struct queue *out, const char *file)
-{
-    int version = strncmp(file, "TuneV1Load_", 11) == 0 ? 1 : strncmp(file, "TuneV2Load_", 11) == 0 ? 2 : 0;
-    if (version == 0 || !ends_with(file, ".csv"))
-        return 0;
-    const char *load = file + 11, *line = strrchr(file, '_');
-    if (line <= load)
-        return 0;
-    size_t cores_len = strlen(line + 1) - 4;
-    if (cores_len == 0 || strspn(line + 1, "0123456789") != cores_len)
-        return 0;
-    (void)snprintf(out->load, sizeof out->load, "%.*s", (int)(line - load), load);
-    (void)snprintf(out->cores, sizeof out->cores, "%.*s", (int)cores_len, line + 1);
-    return version;
-}
-
-/* Numbers by size, then as text. */
-static int compare_numbers(const char *a, const char *b)
-{
-    double x = strtod(a, NULL), y = strtod(b, NULL);
-    return x < y ? -1 : x > y ? 1 : strcmp(a, b);
-}
-
-static int by_load_and_cores(const void *x, const void *y)
-{
-    const struct queue *a = x, *b = y;
-    int order = compare_numbers(a->load, b->load);
-    return order != 0 ? order : compare_numbers(a->cores, b->cores);
-}
-
-static struct queue *queue_of(struct queues *q, const struct queue *name)
-{
-    for (size_t i = 0; i < q->n; i++)
-        if (by_load_and_cores(&q->v[i], name) == 0)
-            return &q->v[i];
-    q->v[q->n] = *name;
-    return &q->v[q->n++];
-}
-
-static int read_queue(struct queues *q, const char *dir, const char *file, bool lenient, struct err *e)
-{
-    struct queue name = { 0 };
-    int version = parse_queue_name(&name, file);
-    if (version == 0)
-        return 0;
-    struct queue *at = queue_of(q, &name);
-    return read_rows(version == 1 ? &at->v1 : &at->v2, parse_online, dir, file, lenient, e);
-}
-
-static int read_queues(struct queues *q, const char *dir, bool lenient, struct err *e)
-{
-    struct dirent **names = NULL;
-    int n = list_csv(&names, dir, e);
-    if (n < 0)
-        return n;
-    q->v = calloc((size_t)n + 1, sizeof *q->v);
-    int rc = q->v ? 0 : err_sys(e, -ENOMEM, "cannot read '%s'", dir);
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = read_queue(q, dir, names[i]->d_name, lenient, e);
-    free_names(names, n);
-    if (rc == 0 && q->n == 0)
-        rc = err_set(e, -EINVAL, "'%s' holds no TuneV1Load_LOAD_CORES.csv or TuneV2Load_LOAD_CORES.csv", dir);
-    if (rc == 0)
-        qsort(q->v, q->n, sizeof *q->v, by_load_and_cores);
-    for (size_t i = 0; rc == 0 && i < q->n; i++)
-        rc = online_replay(&q->v[i].result, &q->v[i].v1, &q->v[i].v2, e);
-    return rc;
-}
-
-static void queues_done(struct queues *q)
-{
-    for (size_t i = 0; i < q->n; i++) {
-        tune_online_done(&q->v[i].v1);
-        tune_online_done(&q->v[i].v2);
-        online_result_done(&q->v[i].result);
-    }
-    free(q->v);
-}
-
-static json_t *figures_json(const struct online_figures *f)
-{
-    return json_pack("{s:o, s:o, s:o, s:o}", "response_s", look_number(f->response_s), "tuning_s",
-                     look_number(f->tuning_s), "training_s", look_number(f->training_s), "energy_j",
-                     look_number(f->energy_j));
-}
-
-static json_t *online_job_json(const struct online_job *j)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:{s:o, s:o}}", "v1", figures_json(&j->v1), "v2", figures_json(&j->v2),
-                     "pipetune", figures_json(&j->pipetune), "pipetune_on_v2", figures_json(&j->pipetune_on_v2), "fcfs",
-                     "v1", look_number(j->fcfs_v1_s), "v2", look_number(j->fcfs_v2_s));
-}
-
-static int print_queues_json(const struct queues *q, struct err *e)
-{
-    json_t *all = json_object();
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < q->n; i++) {
-        json_t *at = member(member(all, q->v[i].load), q->v[i].cores);
-        const struct online_result *r = &q->v[i].result;
-        for (size_t k = 0; rc == 0 && k < r->n; k++)
-            rc = set(at, r->jobs[k].name, online_job_json(&r->jobs[k]));
-    }
-    return print_json(all, rc, e);
-}
-
-static void put_online_row(struct table *t, const struct queue *q, const struct online_job *j)
-{
-    table_cell(t, q->load);
-    table_cell(t, q->cores);
-    table_cell(t, j->name);
-    table_seconds(t, j->v1.response_s);
-    table_seconds(t, j->v2.response_s);
-    table_seconds(t, j->pipetune.response_s);
-    table_seconds(t, j->pipetune_on_v2.response_s);
-    table_seconds(t, j->fcfs_v1_s);
-    table_seconds(t, j->fcfs_v2_s);
-}
-
-static int print_queues(const struct queues *q)
-{
-    static const char *const heads[] = { ">load",     ">cores",       "job",          ">v1",          ">v2",
-                                         ">pipetune", ">same, on v2", ">queue of v1", ">queue of v2", NULL };
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct table t;
-    table_init(&t, heads);
-    for (size_t i = 0; i < q->n; i++)
-        for (size_t k = 0; k < q->v[i].result.n; k++)
-            put_online_row(&t, &q->v[i], &q->v[i].result.jobs[k]);
-    buf_puts(&b, "mean response\n\n");
-    table_put(&t, &b, 0);
-    table_done(&t);
-    return cmd_print(&b);
-}
-
-static int replay_online(const struct options *o, const char *dir, struct err *e)
-{
-    struct queues q = { 0 };
-    int rc = read_queues(&q, dir, o->lenient, e);
-    int code = rc < 0 ? cmd_fail(e) : o->json ? print_queues_json(&q, e) : print_queues(&q);
-    queues_done(&q);
-    return code;
-}
-
 /* --- */
 
-static int replay_decisions(const struct options *o, const char *what, struct err *e)
+static int replay_decisions(const struct replay_args *o, const char *what, struct err *e)
 {
     (void)o;
     (void)err_set(e, -EINVAL, "cannot replay the decisions of '%s': not in this version, which does not tune live yet",
@@ -781,7 +434,7 @@ static int replay_decisions(const struct options *o, const char *what, struct er
 
 static const struct mode {
     const char *name;
-    int (*run)(const struct options *o, const char *what, struct err *e); /* returns the exit code */
+    int (*run)(const struct replay_args *o, const char *what, struct err *e); /* returns the exit code */
     const char *what;
 } modes[] = {
     { "offline", replay_offline, "a trace (.h5), a timeline (.csv), or a folder of tuning runs" },
@@ -789,7 +442,7 @@ static const struct mode {
     { "decisions", replay_decisions, "a study or a trace" },
 };
 
-static int run_mode(const struct options *o, const struct strv *words, struct err *e)
+static int run_mode(const struct replay_args *o, const struct strv *words, struct err *e)
 {
     const char *word = words->n > 0 ? words->v[0] : "";
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
@@ -806,7 +459,7 @@ static int run_mode(const struct options *o, const struct strv *words, struct er
 
 int cmd_replay(int argc, char **argv)
 {
-    struct options o = { 0 };
+    struct replay_args o = { 0 };
     struct opt_set opts = replay_opts(&o);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e = { 0 };

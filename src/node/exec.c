@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "base/proc.h"
+#include "node/args.h"
+#include "node/log.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -36,429 +36,29 @@ enum {
     CODE_NOT_FOUND = 127, /* as a shell has it */
     CODE_TERMINATED = 128 + SIGTERM,
 
-    CHUNK = 64 << 10, /* what a pipe holds */
-    LONGEST_LINE = 64 << 10,
     TICK_MS = 50,       /* between looks at leftovers, which need not be our children */
     RETRY_MS = 1000,    /* a full disk is tried again this often */
     LEFTOVER_MS = 2000, /* between TERM and KILL for what a step left behind */
     GIVE_UP_MS = 5000,  /* after KILL: what stays is stuck in the kernel or not ours to kill */
-    FD_FIRST = 3,
     FD_LOCK_IN_CHILD = 3,
     FD_FAIL_IN_CHILD = 4,
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
-    TAG_MAX = 64,
 };
-
-/* --- the command line ------------------------------------------------------------------------------------------- */
 
 const char exec_usage[] =
     "  exec --dir DIR --attempt N --launch TAG --control FD [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]\n"
     "       -- ARGC ARG… [ARGC ARG…]";
 
-struct step {
-    char **argv; /* NULL-terminated copy of pointers; owned */
-};
-
-struct options {
-    const char *dir, *launch;
-    uint64_t attempt, control, log_cap, grace_s;
-    const char **keep; /* owned, the texts are argv's */
-    size_t n_keep;
-    struct step *steps; /* owned */
-    size_t n_steps;
-};
-
-enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_KEEP };
-
-static const struct option_row {
-    const char *name;
-    enum option_kind kind;
-    bool required;
-    size_t field; /* offset in struct options; unused by OPTION_KEEP */
-    uint64_t min, max;
-} option_rows[] = {
-    { "--attempt", OPTION_NUMBER, true, offsetof(struct options, attempt), 1, INT32_MAX },
-    { "--control", OPTION_NUMBER, true, offsetof(struct options, control), FD_FIRST, 1 << 20 },
-    { "--dir", OPTION_TEXT, true, offsetof(struct options, dir), 0, 0 },
-    { "--grace", OPTION_NUMBER, false, offsetof(struct options, grace_s), 0, 86400 },
-    { "--keep", OPTION_KEEP, false, 0, 0, 0 },
-    { "--launch", OPTION_TEXT, true, offsetof(struct options, launch), 0, 0 },
-    { "--log-cap", OPTION_NUMBER, false, offsetof(struct options, log_cap), 0, INT64_MAX / 4 },
-};
-
-static void options_done(struct options *o)
-{
-    for (size_t i = 0; i < o->n_steps; i++)
-        free(o->steps[i].argv);
-    free(o->steps);
-    free(o->keep);
-}
-
-/* Digits only: strtoull alone would take signs, blanks and "0x". */
-static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
-{
-    size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || digits > 19 || text[digits] != '\0')
-        return false;
-    uint64_t value = strtoull(text, NULL, 10);
-    if (value < min || value > max)
-        return false;
-    *out = value;
-    return true;
-}
-
-static int set_option(struct options *o, const struct option_row *row, const char *value, struct err *e)
-{
-    char *field = (char *)o + row->field;
-    switch (row->kind) {
-    case OPTION_TEXT: memcpy(field, &value, sizeof value); return 0;
-    case OPTION_KEEP: o->keep[o->n_keep++] = value; return 0;
-    case OPTION_NUMBER: break;
-    }
-    uint64_t number = 0;
-    if (!parse_number(value, row->min, row->max, &number))
-        return err_set(e, -EINVAL, "'%s %s': not a number from %" PRIu64 " to %" PRIu64, row->name, value, row->min,
-                       row->max);
-    memcpy(field, &number, sizeof number);
-    return 0;
-}
-
-static const struct option_row *find_option(const char *name, size_t *index)
-{
-    for (size_t i = 0; i < ARRAY_LEN(option_rows); i++) {
-        *index = i;
-        if (strcmp(name, option_rows[i].name) == 0)
-            return &option_rows[i];
-    }
-    return NULL;
-}
-
-/* Reads up to the "--"; its index, or -EINVAL. */
-static int parse_options(struct options *o, int argc, char **argv, struct err *e)
-{
-    bool seen[ARRAY_LEN(option_rows)] = { false };
-    int i = 1;
-    for (; i < argc && strcmp(argv[i], "--") != 0; i += 2) {
-        size_t index = 0;
-        const struct option_row *row = find_option(argv[i], &index);
-        if (!row)
-            return err_set(e, -EINVAL, "unknown option '%s'", argv[i]);
-        if (i + 1 == argc)
-            return err_set(e, -EINVAL, "'%s' needs a value", argv[i]);
-        int rc = set_option(o, row, argv[i + 1], e);
-        if (rc < 0)
-            return rc;
-        seen[index] = true;
-    }
-    for (size_t k = 0; k < ARRAY_LEN(option_rows); k++)
-        if (option_rows[k].required && !seen[k])
-            return err_set(e, -EINVAL, "'%s' is missing", option_rows[k].name);
-    return i < argc ? i : err_set(e, -EINVAL, "'--' and the steps are missing");
-}
-
-/* One counted list at argv[0…argc). How many words it takes, or an error. */
-static int parse_step(struct options *o, int argc, char **argv, struct err *e)
-{
-    uint64_t count = 0;
-    size_t number = o->n_steps + 1;
-    if (!parse_number(argv[0], 1, INT32_MAX, &count))
-        return err_set(e, -EINVAL, "step %zu: '%s' is not a count of arguments", number, argv[0]);
-    if (count > (uint64_t)argc - 1)
-        return err_set(e, -EINVAL, "step %zu: %" PRIu64 " arguments announced, %d there", number, count, argc - 1);
-    if (argv[1][0] == '\0')
-        return err_set(e, -EINVAL, "step %zu: the program's name is empty", number);
-    char **copy = calloc(count + 1, sizeof *copy);
-    if (!copy)
-        return err_sys(e, -ENOMEM, "step %zu", number);
-    memcpy(copy, argv + 1, count * sizeof *copy);
-    o->steps[o->n_steps++] = (struct step){ .argv = copy };
-    return (int)count + 1;
-}
-
-static int parse_steps(struct options *o, int argc, char **argv, struct err *e)
-{
-    int rc = 0;
-    for (int i = 0; i < argc; i += rc) {
-        rc = parse_step(o, argc - i, argv + i, e);
-        if (rc < 0)
-            return rc;
-    }
-    return o->n_steps ? 0 : err_set(e, -EINVAL, "no step after '--'");
-}
-
-static int check_options(const struct options *o, struct err *e)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    size_t len = strspn(o->launch, allowed);
-    if (len == 0 || len > TAG_MAX || o->launch[len] != '\0')
-        return err_set(e, -EINVAL, "'--launch %s': not 1 to %d of A-Z a-z 0-9 _ -", o->launch, TAG_MAX);
-    if (fcntl((int)o->control, F_GETFD) < 0)
-        return err_sys(e, -errno, "'--control %" PRIu64 "'", o->control);
-    return 0;
-}
-
-static int parse(struct options *o, int argc, char **argv, struct err *e)
-{
-    *o = (struct options){ .log_cap = 256 << 20, .grace_s = 10 };
-    o->keep = calloc((size_t)argc + 1, sizeof *o->keep);
-    o->steps = calloc((size_t)argc + 1, sizeof *o->steps);
-    if (!o->keep || !o->steps)
-        return err_sys(e, -ENOMEM, "cannot read the command line");
-    int rc = parse_options(o, argc, argv, e);
-    if (rc >= 0)
-        rc = parse_steps(o, argc - rc - 1, argv + rc + 1, e);
-    return rc < 0 ? rc : check_options(o, e);
-}
-
-/* --- the log ---------------------------------------------------------------------------------------------------- */
-
-enum log_mode {
-    LOG_ALL,      /* below the cap: bytes as they come */
-    LOG_LINE_END, /* the cap was reached inside a line, which may still end */
-    LOG_KEPT,     /* whole lines with one of the texts, up to twice the cap */
-    LOG_FULL,     /* nothing of the application any more */
-};
-
-struct out_log {
-    int fd;
-    const struct options *o;
-    enum log_mode mode;
-    uint64_t taken;     /* bytes of the application that this attempt put into the log */
-    size_t overrun;     /* LOG_LINE_END: bytes beyond the cap */
-    bool inside_line;   /* what was put last did not end in a newline */
-    bool skipping;      /* LOG_KEPT: in a line too long to be kept */
-    struct buf line;    /* LOG_KEPT: the line as far as it has come */
-    struct buf pending; /* decided on, not in the file yet; while there are any, the pipe is not read: the next
-                            application line waits in the application, not here */
-    uint64_t lost;      /* bytes that could not be written, for a reason that waiting does not cure */
-    int lost_why;
-};
-
-static void log_done(struct out_log *g)
-{
-    if (g->fd >= 0)
-        (void)close(g->fd);
-    buf_done(&g->line);
-    buf_done(&g->pending);
-}
-
-static void log_put(struct out_log *g, const char *bytes, size_t len)
-{
-    if (len == 0)
-        return;
-    buf_put(&g->pending, bytes, len);
-    g->inside_line = bytes[len - 1] != '\n';
-}
-
-/* A line of our own, never inside one of the application's. */
-static void __attribute__((format(printf, 2, 3))) log_note(struct out_log *g, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a cut note is still a note */
-    va_end(ap);
-    if (g->inside_line)
-        log_put(g, "\n", 1);
-    buf_printf(&g->pending, "pipetune: %s\n", text);
-}
-
-static void log_start_keeping(struct out_log *g)
-{
-    AUTO_BUF struct buf texts = BUF_INIT;
-    for (size_t i = 0; i < g->o->n_keep; i++)
-        buf_printf(&texts, "%s'%s'", i ? ", " : "", g->o->keep[i]);
-    log_note(g, "log capped at %" PRIu64 " bytes: from here on only lines with %s are kept", g->o->log_cap,
-             g->o->n_keep ? buf_text(&texts) : "nothing");
-    g->mode = LOG_KEPT;
-}
-
-static bool log_wants(const struct out_log *g)
-{
-    for (size_t i = 0; i < g->o->n_keep; i++)
-        if (memmem(g->line.data, g->line.len, g->o->keep[i], strlen(g->o->keep[i])))
-            return true;
-    return false;
-}
-
-/* The line is whole: into the log or away with it. */
-static void log_end_line(struct out_log *g)
-{
-    if (!g->skipping && g->line.len && log_wants(g)) {
-        if (g->taken + g->line.len > 2 * g->o->log_cap) {
-            log_note(g, "log full at %" PRIu64 " bytes: nothing more is kept", g->taken);
-            g->mode = LOG_FULL;
-        } else {
-            g->taken += g->line.len;
-            log_put(g, g->line.data, g->line.len);
-        }
-    }
-    buf_clear(&g->line);
-    g->skipping = false;
-}
-
-static size_t upto_newline(const char *p, size_t len)
-{
-    const char *end = memchr(p, '\n', len);
-    return end ? (size_t)(end - p) + 1 : len;
-}
-
-static size_t log_take_all(struct out_log *g, const char *p, size_t len)
-{
-    uint64_t room = g->o->log_cap - g->taken;
-    size_t n = len < room ? len : (size_t)room;
-    log_put(g, p, n);
-    g->taken += n;
-    if (n < len && g->inside_line)
-        g->mode = LOG_LINE_END;
-    else if (n < len)
-        log_start_keeping(g);
-    return n;
-}
-
-static size_t log_take_line_end(struct out_log *g, const char *p, size_t len)
-{
-    size_t n = upto_newline(p, len);
-    if (g->overrun + n > LONGEST_LINE) {
-        log_start_keeping(g);
-        g->skipping = true; /* its rest is no whole line */
-        return 0;
-    }
-    log_put(g, p, n);
-    g->overrun += n;
-    if (p[n - 1] == '\n')
-        log_start_keeping(g);
-    return n;
-}
-
-static size_t log_take_kept(struct out_log *g, const char *p, size_t len)
-{
-    size_t n = upto_newline(p, len);
-    if (g->line.len + n > LONGEST_LINE)
-        g->skipping = true;
-    if (!g->skipping)
-        buf_put(&g->line, p, n);
-    if (p[n - 1] == '\n')
-        log_end_line(g);
-    return n;
-}
-
-/* Decides what becomes of these bytes of the application. */
-static void log_take(struct out_log *g, const char *p, size_t len)
-{
-    while (len > 0 && g->mode != LOG_FULL) {
-        size_t n = 0;
-        switch (g->mode) {
-        case LOG_ALL: n = log_take_all(g, p, len); break;
-        case LOG_LINE_END: n = log_take_line_end(g, p, len); break;
-        case LOG_KEPT: n = log_take_kept(g, p, len); break;
-        case LOG_FULL: break;
-        }
-        p += n;
-        len -= n;
-    }
-}
-
-/* No more output comes from this step: its last line may lack the newline. */
-static void log_take_end(struct out_log *g)
-{
-    if (g->mode == LOG_KEPT && g->line.len) {
-        if (!g->skipping)
-            buf_putc(&g->line, '\n');
-        log_end_line(g);
-    }
-    if (g->inside_line)
-        log_put(g, "\n", 1);
-    if (g->mode == LOG_LINE_END)
-        log_start_keeping(g);
-}
-
-static bool disk_may_recover(int rc)
-{
-    return rc == -ENOSPC || rc == -EDQUOT || rc == -EIO;
-}
-
-static void log_lose_pending(struct out_log *g, int why)
-{
-    g->lost += g->pending.len;
-    g->lost_why = why;
-    buf_clear(&g->pending);
-    g->inside_line = true; /* for all we know; the next note begins a line */
-}
-
-/* Writes what is pending; some of it stays so while the disk is full. */
-static void log_flush(struct out_log *g)
-{
-    size_t at = 0;
-    int rc = 0;
-    while (at < g->pending.len && rc == 0) {
-        ssize_t n = write(g->fd, g->pending.data + at, g->pending.len - at);
-        if (n >= 0)
-            at += (size_t)n; /* in part: the next call says why */
-        else if (errno != EINTR)
-            rc = -errno;
-    }
-    buf_shift(&g->pending, at);
-    if (g->pending.len == 0)
-        buf_clear(&g->pending); /* forgets that an append found no memory, if one did */
-    if (rc < 0 && !disk_may_recover(rc))
-        log_lose_pending(g, rc);
-}
-
-/* A log that ends inside a line would glue our attempt's first line to it. */
-static int log_end_last_line(int fd, off_t size)
-{
-    char last = '\n';
-    if (size > 0 && pread(fd, &last, 1, size - 1) < 0)
-        return -errno;
-    return last == '\n' ? 0 : io_write_all(fd, "\n", 1);
-}
-
-static int log_open(struct out_log *g, const struct options *o, struct err *e)
-{
-    AUTO_FREE char *path = io_join(o->dir, "log");
-    if (!path)
-        return err_sys(e, -ENOMEM, "cannot open the log in '%s'", o->dir);
-    AUTO_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, -errno, "cannot open '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, -EINVAL, "cannot open '%s': not a plain file", path);
-    int rc = log_end_last_line(fd, st.st_size);
-    if (rc < 0)
-        return err_sys(e, rc, "cannot append to '%s'", path);
-    /* Room for the most that is ever held, now that failing is still cheap: a chunk, a kept line, our own notes. */
-    static const char zeros[4096];
-    for (size_t i = 0; i <= CHUNK + LONGEST_LINE; i += sizeof zeros)
-        buf_put(&g->pending, zeros, sizeof zeros);
-    for (size_t i = 0; i <= LONGEST_LINE; i += sizeof zeros)
-        buf_put(&g->line, zeros, sizeof zeros);
-    if (g->pending.failed || g->line.failed)
-        return err_sys(e, -ENOMEM, "cannot open '%s'", path);
-    buf_clear(&g->pending);
-    buf_clear(&g->line);
-    g->o = o;
-    g->fd = MOVE_FD(fd);
-    return 0;
-}
-
-static uint64_t log_size(const struct out_log *g)
-{
-    struct stat st;
-    return fstat(g->fd, &st) == 0 ? (uint64_t)st.st_size : 0; /* it cannot fail on an open plain file */
-}
-
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
 struct launcher {
-    const struct options *o;
+    const struct args *o;
     pid_t self;
     char boot_id[PROC_BOOT_ID_SIZE];
     uint64_t start_ticks;
     char *pid_path;
     int lock_fd, signal_fd, control_fd;
-    struct out_log log;
+    struct log log;
 
     pid_t step;    /* 0: none runs */
     int step_wait; /* as wait4 gave it, once step is 0 */
@@ -576,7 +176,7 @@ static void take_signals(struct launcher *l)
 /* One chunk from pipe to log. How many bytes, 0 at the end or when there are none now. */
 static size_t copy_chunk(struct launcher *l)
 {
-    static char chunk[CHUNK];
+    static char chunk[LOG_CHUNK];
     ssize_t n = read(l->pipe_fd, chunk, sizeof chunk);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -1000,7 +600,7 @@ static int write_exit(struct launcher *l)
     }
     for (;;) {
         int rc = io_write_atomic(path, text, strlen(text), 0666, NULL);
-        if (!disk_may_recover(rc) || grace_is_over(l))
+        if (!log_disk_may_recover(rc) || grace_is_over(l))
             return rc;
         uint64_t until = now_ms() + RETRY_MS;
         while (ms_left(until) > 0 && !grace_is_over(l))
@@ -1050,11 +650,11 @@ static int launch(struct launcher *l)
 /* Nothing of our parent's but the control descriptor; and 0, 1, 2 are there, so that no file of ours becomes one of them. */
 static void own_descriptors(int control)
 {
-    if (control > FD_FIRST)
-        (void)close_range(FD_FIRST, (unsigned)control - 1, 0);
+    if (control > ARGS_FD_FIRST)
+        (void)close_range(ARGS_FD_FIRST, (unsigned)control - 1, 0);
     (void)close_range((unsigned)control + 1, ~0U, 0);
     int fd = 0;
-    while (fd >= 0 && fd < FD_FIRST)
+    while (fd >= 0 && fd < ARGS_FD_FIRST)
         fd = open("/dev/null", O_RDWR);
     if (fd >= 0)
         (void)close(fd);
@@ -1062,10 +662,10 @@ static void own_descriptors(int control)
 
 int exec_run(int argc, char **argv)
 {
-    struct options o;
+    struct args o;
     struct err e = { 0 };
     int code = EXIT_USAGE;
-    if (parse(&o, argc, argv, &e) < 0) {
+    if (args_parse(&o, argc, argv, &e) < 0) {
         fprintf(stderr, "pipetune-node exec: %s: see 'pipetune-node help'\n", e.text);
     } else {
         own_descriptors((int)o.control);
@@ -1082,6 +682,6 @@ int exec_run(int argc, char **argv)
         log_done(&l.log);
         free(l.pid_path);
     }
-    options_done(&o);
+    args_done(&o);
     return code;
 }

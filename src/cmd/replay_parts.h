@@ -1,0 +1,37 @@
+/* One replay: what the command line said, and what replay.c and replay_online.c both need. */
+#ifndef CMD_REPLAY_PARTS_H
+#define CMD_REPLAY_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "core/csv.h"
+
+#define REPLAY_TEXT_MAX ((size_t)1 << 28) /* bytes of a CSV file */
+
+struct replay_args {
+    char *policy, *start, *probe;
+    int64_t epochs, repeat;
+    bool lenient, json;
+};
+
+/* replay.c */
+bool replay_ends_with(const char *text, const char *end);
+
+/* Reports each broken row; that is an error unless the rest was asked for. */
+int replay_judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e);
+
+/* json_object_set_new() that tells failure once: -ENOMEM when the value or the key was refused. */
+int replay_set(json_t *object, const char *key, json_t *value);
+
+/* Takes `j`; NULL or rc < 0: there was no memory for it. Returns the exit code. */
+int replay_print_json(json_t *j, int rc, struct err *e);
+
+/* replay_online.c: a folder of tuning runs, and one of queues. They return the exit code. */
+int replay_tunings(const struct replay_args *o, const char *dir, struct err *e);
+int replay_online(const struct replay_args *o, const char *dir, struct err *e);
+
+#endif

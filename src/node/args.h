@@ -1,0 +1,30 @@
+/* The command line of `pipetune-node exec` (exec.h draws it): its options, and the counted lists of the steps. */
+#ifndef NODE_ARGS_H
+#define NODE_ARGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { ARGS_FD_FIRST = 3 }; /* the lowest --control: below it are stdin, stdout and stderr */
+
+struct args_step {
+    char **argv; /* NULL-terminated copy of pointers; owned */
+};
+
+struct args {
+    const char *dir, *launch;
+    uint64_t attempt, control, log_cap, grace_s;
+    const char **keep; /* owned, the texts are argv's */
+    size_t n_keep;
+    struct args_step *steps; /* owned */
+    size_t n_steps;
+};
+
+/* argv[0] is "exec". All texts are argv's, which must outlive `out`; args_done() is due on failure too. -EINVAL: what is wrong
+ * with the command line; -EBADF: --control is not open; -ENOMEM. */
+int args_parse(struct args *out, int argc, char **argv, struct err *e);
+void args_done(struct args *o);
+
+#endif
