@@ -520,16 +520,30 @@ static int by_number(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* The canonical form of a number alone; others are refused: something else than a run stands there. */
-static int parse_run_name(struct reader *r, const char *name, uint64_t *out)
+struct run_list {
+    struct reader *r;
+    uint64_t *numbers;
+    size_t n, room;
+};
+
+/* The canonical form of a number alone; others are refused: something else than a run stands there. 0 goes on, 1 stops. */
+static herr_t add_run_name(hid_t runs, const char *name, const H5L_info_t *info, void *ctx)
 {
+    (void)runs;
+    (void)info; /* whatever kind of link it is, opening it will tell */
+    struct run_list *list = ctx;
     char back[NAME_MAX_BYTES];
-    *out = strtoull(name, NULL, 10);
-    (void)snprintf(back, sizeof back, "%" PRIu64, *out);
-    return strcmp(name, back) == 0 ? 0 : refuse(r, "is not the number of a run", name);
+    uint64_t number = strtoull(name, NULL, 10);
+    (void)snprintf(back, sizeof back, "%" PRIu64, number);
+    if (strcmp(name, back) != 0)
+        return (void)refuse(list->r, "is not the number of a run", name), 1;
+    if (list->n == list->room) /* more than the group said that it has */
+        return (void)refuse(list->r, "holds too many runs", "runs"), 1;
+    list->numbers[list->n++] = number;
+    return 0;
 }
 
-/* Links come in the order of their names, in which 10 is before 2. */
+/* Links come in some order; by their names 10 would be before 2. */
 static int list_runs(struct reader *r, hid_t runs, uint64_t **out, size_t *out_n)
 {
     H5G_info_t info;
@@ -540,17 +554,13 @@ static int list_runs(struct reader *r, hid_t runs, uint64_t **out, size_t *out_n
     AUTO_FREE uint64_t *numbers = calloc((size_t)info.nlinks + 1, sizeof *numbers);
     if (!numbers)
         return no_memory(r);
-    for (hsize_t i = 0; i < info.nlinks; i++) {
-        char name[NAME_MAX_BYTES];
-        if (H5Lget_name_by_idx(runs, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT) < 0)
-            return refuse_h5(r, "cannot be listed", "runs");
-        int rc = parse_run_name(r, name, &numbers[i]);
-        if (rc < 0)
-            return rc;
-    }
-    *out_n = (size_t)info.nlinks;
-    qsort(numbers, *out_n, sizeof *numbers, by_number);
+    struct run_list list = { r, numbers, 0, (size_t)info.nlinks };
+    herr_t stopped = H5Literate(runs, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, add_run_name, &list);
+    if (stopped != 0)
+        return stopped < 0 ? refuse_h5(r, "cannot be listed", "runs") : -EPROTO;
+    qsort(numbers, list.n, sizeof *numbers, by_number);
     *out = MOVE_PTR(numbers);
+    *out_n = list.n;
     return 0;
 }
 

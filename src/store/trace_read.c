@@ -15,10 +15,11 @@
 #include "store/trace.h"
 #include "store/trace_wire.h"
 
-enum { GUARD_CPU_S = 60, GUARD_MIB = 4096, NO_ROOM = 3 /* the child's exit code */ };
+/* Seconds of CPU: some, and one more for each so many bytes of the file. HDF5 can run in circles. */
+enum { GUARD_CPU_S = 5, GUARD_BYTES_PER_S = 1 << 20, GUARD_MIB = 4096, NO_ROOM = 3 /* the child's exit code */ };
 
 /* What HDF5 would say of these is less clear, and a FIFO would hold us for ever. */
-static int check_file(const char *path, struct err *e)
+static int check_file(const char *path, off_t *out_size, struct err *e)
 {
     struct stat st;
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -30,11 +31,12 @@ static int check_file(const char *path, struct err *e)
         return err_set(e, -EPROTO, "'%s' is no HDF5 file: it is no regular file", path);
     if (st.st_size > TRACE_FILE_MAX)
         return err_set(e, -EPROTO, "'%s' is too large for a trace: %jd bytes", path, (intmax_t)st.st_size);
+    *out_size = st.st_size;
     return 0;
 }
 
 /* The child's limits: what it has now and GUARD_MIB more. Sanitizers have terabytes to begin with. */
-static void limit_child(void)
+static void limit_child(off_t size)
 {
     char text[64] = "";
     AUTO_CLOSE int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -43,7 +45,8 @@ static void limit_child(void)
     rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)GUARD_MIB * 1024 * 1024;
     /* Limits that cannot be set are those of somebody stricter. */
     (void)setrlimit(RLIMIT_AS, &(struct rlimit){ bytes, bytes });
-    (void)setrlimit(RLIMIT_CPU, &(struct rlimit){ GUARD_CPU_S, GUARD_CPU_S });
+    rlim_t cpu_s = GUARD_CPU_S + (rlim_t)(size / GUARD_BYTES_PER_S);
+    (void)setrlimit(RLIMIT_CPU, &(struct rlimit){ cpu_s, cpu_s });
     (void)setrlimit(RLIMIT_FSIZE, &(struct rlimit){ bytes, bytes }); /* of its result */
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 }
@@ -64,9 +67,9 @@ static void reset_signals(void)
         (void)signal(deadly[i], SIG_DFL);
 }
 
-static _Noreturn void read_in_child(int fd, const char *path)
+static _Noreturn void read_in_child(int fd, const char *path, off_t size)
 {
-    limit_child();
+    limit_child(size);
     reset_signals();
     silence_stderr();
     struct trace t = { 0 };
@@ -76,13 +79,13 @@ static _Noreturn void read_in_child(int fd, const char *path)
 }
 
 /* 0: the child came to an end, and what it found lies in fd. */
-static int run_child(int fd, const char *path, struct err *e)
+static int run_child(int fd, const char *path, off_t size, struct err *e)
 {
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(e, -errno, "cannot start the process that reads '%s'", path);
     if (pid == 0)
-        read_in_child(fd, path);
+        read_in_child(fd, path, size);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
@@ -113,12 +116,13 @@ static int take_result(struct trace *out, int fd, const char *path, struct err *
 
 int trace_read(struct trace *out, const char *path, struct err *e)
 {
-    int rc = check_file(path, e);
+    off_t size = 0;
+    int rc = check_file(path, &size, e);
     if (rc < 0)
         return rc;
     AUTO_CLOSE int fd = memfd_create("trace", MFD_CLOEXEC);
     if (fd < 0)
         return err_sys(e, -errno, "cannot read '%s'", path);
-    rc = run_child(fd, path, e);
+    rc = run_child(fd, path, size, e);
     return rc < 0 ? rc : take_result(out, fd, path, e);
 }
