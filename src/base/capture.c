@@ -7,21 +7,14 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 
 extern char **environ;
 
 enum { CAPTURE_MAX = 65536 };
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static int spawn_into(pid_t *pid, char *const argv[], int out_fd)
 {
@@ -44,7 +37,7 @@ static int drain(struct buf *out, int fd, int64_t deadline)
 {
     char chunk[4096];
     for (;;) {
-        int64_t left = deadline - now_ms();
+        int64_t left = deadline - clock_ms();
         struct pollfd p = { .fd = fd, .events = POLLIN };
         int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
         if (ready < 0 && errno == EINTR)
@@ -61,7 +54,7 @@ static int drain(struct buf *out, int fd, int64_t deadline)
 
 int capture(struct buf *out, char *const argv[], int timeout_ms, struct err *e)
 {
-    int64_t deadline = now_ms() + timeout_ms;
+    int64_t deadline = clock_ms() + timeout_ms;
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_sys(e, -errno, "cannot run '%s'", argv[0]);

@@ -231,7 +231,6 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 static int run_with(struct command_line *cl, const char *config, struct err *e)
 {
     struct plan p;
-    struct opt_set own = run_opts(&cl->o);
     char *setting = cl->o.setting;
     cl->o.setting = NULL; /* read again below */
     int rc = plan_load(&p, config, setting, apply_options, cl, e);
@@ -240,7 +239,6 @@ static int run_with(struct command_line *cl, const char *config, struct err *e)
         return rc;
     rc = cl->o.dry_run ? dry_run(&p, e) : run_real(&p, &cl->o, e);
     plan_done(&p);
-    (void)own;
     return rc;
 }
 

@@ -177,28 +177,11 @@ static int last_epoch(void *ctx, const struct store_epoch *row)
     return 0;
 }
 
-static char *copy(const char *text, bool *failed)
-{
-    char *c = text ? strdup(text) : NULL;
-    *failed |= text && !c;
-    return c;
-}
-
 int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, const struct store_attempt *row,
                    struct err *e)
 {
     init(a, s, t);
-    bool failed = !a->dir;
-    a->row = *row;
-    a->row.state = copy(row->state, &failed);
-    a->row.outcome = copy(row->outcome, &failed);
-    a->row.launch = copy(row->launch, &failed);
-    a->row.boot_id = copy(row->boot_id, &failed);
-    a->row.argv = copy(row->argv, &failed);
-    a->row.app_id = copy(row->app_id, &failed);
-    a->row.cause = copy(row->cause, &failed);
-    a->row.resumed_from = copy(row->resumed_from, &failed);
-    if (failed)
+    if (!a->dir || store_attempt_copy(&a->row, row) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->adopted = true;
     a->epochs_done = row->first_epoch - 1;

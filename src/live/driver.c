@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/own.h"
 #include "live/attempt.h"
@@ -49,13 +49,6 @@ struct driver {
     struct err *e;
     struct launcher_ops ops;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void tell(struct driver *d, struct driver_news n)
 {
@@ -163,7 +156,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
                     .kind = NEWS_NOTE, .trial = &s->a.trial->row, .text = "its launcher died at the start" });
     }
     s->a.running = true;
-    s->a.born_ms = s->a.line_ms = now_ms();
+    s->a.born_ms = s->a.line_ms = clock_ms();
     if (!d->first_launch_ms)
         d->first_launch_ms = s->a.born_ms;
     tell(d, (struct driver_news){ .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = s->a.row.number });
@@ -182,7 +175,7 @@ static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
     struct slot *s = slot_of(d, id);
     launcher_free(MOVE_PTR(s->a.launcher));
     if (busy && ++s->busy_tries < BUSY_TRIES && d->interrupts == 0) {
-        s->retry_ms = now_ms() + BUSY_RETRY_MS;
+        s->retry_ms = clock_ms() + BUSY_RETRY_MS;
         return;
     }
     if (d->result->end == DRIVER_DONE) {
@@ -211,7 +204,7 @@ static int start_launcher(struct driver *d, struct slot *s, struct study_trial *
 {
     AUTO_STRV struct strv argv = STRV_INIT;
     int rc = attempt_prepare(&s->a, d->study, t, &argv, d->e);
-    s->started_ms = now_ms();
+    s->started_ms = clock_ms();
     s->a.id = ++d->next_id;
     s->a.on_epoch = on_epoch;
     s->a.ctx = d;
@@ -292,12 +285,11 @@ static void schedule(struct driver *d)
 
 /* --- the clock --- */
 
-static void end_attempt(struct driver *d, struct slot *s, enum attempt_stop why, bool hard)
+static void end_attempt(struct slot *s, enum attempt_stop why, bool hard)
 {
-    (void)d;
     s->a.stop = s->a.stop == STOP_NONE ? why : s->a.stop;
     if (s->a.kill_ms == 0)
-        s->a.kill_ms = now_ms() + ATTEMPT_KILL_AFTER_MS;
+        s->a.kill_ms = clock_ms() + ATTEMPT_KILL_AFTER_MS;
     attempt_signal(&s->a, hard);
 }
 
@@ -329,7 +321,7 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
     }
     enum attempt_stop why = attempt_overdue(&s->a, now);
     if (why != STOP_NONE && s->a.kill_ms == 0)
-        end_attempt(d, s, why, false);
+        end_attempt(s, why, false);
     else if (s->a.kill_ms && now >= s->a.kill_ms) {
         s->a.kill_ms = now + ABANDON_MS;
         attempt_signal(&s->a, true);
@@ -350,7 +342,7 @@ static void refuse_silent(struct driver *d)
 static void on_tick(uv_timer_t *timer)
 {
     struct driver *d = timer->data;
-    int64_t now = now_ms();
+    int64_t now = clock_ms();
     for (size_t i = 0; i < d->n; i++)
         if (!tend(d, d->slots[i], now))
             return;
@@ -367,7 +359,7 @@ static void on_tick(uv_timer_t *timer)
 static void interrupt_slot(struct driver *d, struct slot *s)
 {
     if (s->a.running)
-        end_attempt(d, s, STOP_USER, d->interrupts > 1);
+        end_attempt(s, STOP_USER, d->interrupts > 1);
 }
 
 /* Those that have no go yet are let go of: they end by themselves, and nothing was stored. */
@@ -439,7 +431,7 @@ static int take_up(struct driver *d, struct slot *s)
 {
     const struct store_attempt *row = &s->a.row;
     s->a.running = true;
-    s->a.born_ms = s->a.line_ms = now_ms();
+    s->a.born_ms = s->a.line_ms = clock_ms();
     int rc = launcher_adopt(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, (pid_t)row->pid, (uint64_t)row->start_ticks,
                             row->boot_id, d->e);
     if (rc == 0) {
@@ -581,7 +573,7 @@ static void conclude(struct driver *d)
     struct driver_result *r = d->result;
     if (d->o->detach && r->end == DRIVER_DONE && d->n > 0)
         r->end = DRIVER_LEFT;
-    r->launch_to_end_s = d->first_launch_ms ? (double)(now_ms() - d->first_launch_ms) / 1000.0 : NAN;
+    r->launch_to_end_s = d->first_launch_ms ? (double)(clock_ms() - d->first_launch_ms) / 1000.0 : NAN;
 }
 
 int driver_run(struct study *s, const struct driver_options *o, struct driver_result *out, struct err *e)

@@ -117,26 +117,16 @@ static int room_for_trial(struct study *s)
     return 0;
 }
 
-static int copy_text(char **to, const char *from)
-{
-    *to = from ? strdup(from) : NULL;
-    return from && !*to ? -ENOMEM : 0;
-}
-
 static int keep_open(struct study *s, const struct store_trial *row, const struct point *pt)
 {
     struct study_trial *t = room_for_trial(s) == 0 ? calloc(1, sizeof *t) : NULL;
     if (!t)
         return -ENOMEM;
-    t->row = *row;
-    t->row.state = t->row.hyper = t->row.requested = t->row.effective = t->row.reason = NULL;
-    t->point = *pt;
-    if (copy_text(&t->row.state, row->state) < 0 || copy_text(&t->row.hyper, row->hyper) < 0 ||
-        copy_text(&t->row.requested, row->requested) < 0 || copy_text(&t->row.effective, row->effective) < 0 ||
-        copy_text(&t->row.reason, row->reason) < 0) {
+    if (store_trial_copy(&t->row, row) < 0) {
         free_trial(t);
         return -ENOMEM;
     }
+    t->point = *pt;
     s->open_trials[s->n_open++] = t;
     return 0;
 }
