@@ -35,14 +35,17 @@ CPPFLAGS += -DPIPETUNE_FAILPOINTS
 endif
 
 # The node helper holds capabilities one day: it gets base and its own folder, and links only libc.
-NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/strv.c src/base/failpoint.c src/base/proc.c
+NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/strv.c src/base/failpoint.c src/base/proc.c \
+	src/base/utf8.c src/base/wire.c
+# Those of its parts that unit tests look at from within.
+NODE_PARTS := $(addprefix src/node/,affinity.c claim.c cpus.c limits.c members.c watch.c wish.c)
 LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
-	bigdl/*.c clustering/*.c monitoring/*.c))
+	bigdl/*.c clustering/*.c monitoring/*.c)) $(NODE_PARTS)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
 BIN := $(B)/pipetune $(B)/pipetune-node
 
-.PHONY: all check check-asan check-spark lint fuzz man install clean help tests bench
+.PHONY: all check check-asan check-spark check-net check-clang lint fuzz man install clean help tests bench
 all: pipetune pipetune-node
 
 pipetune pipetune-node: %: $(B)/%
@@ -73,7 +76,8 @@ $(B)/src/live/provenance.o $(B)/src/cmd/version.o: CPPFLAGS += -DPIPETUNE_COMMIT
 # --- tests ---------------------------------------------------------------------------------------------------------
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 INTEGRATION := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/test_*.c))
-TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/fake-*.c)) $(B)/tests/faults.so
+TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/fake-*.c)) \
+	$(B)/tests/net/nodes_client $(B)/tests/faults.so
 # Calls that fault_arm() (tests/fault.h) makes fail in turn, in our code alone.
 WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
@@ -95,6 +99,10 @@ $(B)/tests/faults.so: tests/faults_preload.c
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=c11 -O2 -g $(WARN) -shared -fPIC -o $@ $< -ldl
 
+$(B)/tests/net/%: $(B)/tests/net/%.o $(B)/libpipetune.a
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
 tests: $(BIN) $(UNIT) $(INTEGRATION) $(TEST_TOOLS)
 
 # The failpoints live in the `check` variant; it is the same code otherwise.
@@ -109,6 +117,11 @@ check-asan:
 check-spark: all
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check spark
+
+# Nodes over real ssh, in namespaces; needs root.
+check-net:
+	@$(MAKE) --no-print-directory VARIANT=check tests
+	@tests/run-tests build/check net
 
 check-clang:
 	@$(MAKE) --no-print-directory VARIANT=clang CC=clang tests
@@ -159,6 +172,7 @@ help:
 	@echo "make              ./pipetune and ./pipetune-node"
 	@echo "make check        unit and integration tests, fast and offline; check-asan: under ASan and UBSan"
 	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
+	@echo "make check-net    nodes over real ssh, in network namespaces (needs root)"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"

@@ -82,6 +82,15 @@ int proc_start_ticks(pid_t pid, uint64_t *out)
     return rc;
 }
 
+int proc_facts(pid_t pid, struct proc_facts *out)
+{
+    struct row r;
+    int rc = read_row(pid, &r);
+    if (rc == 0)
+        *out = (struct proc_facts){ .parent = r.parent, .start_ticks = r.start, .alive = alive(&r) };
+    return rc;
+}
+
 int proc_boot_id(char out[PROC_BOOT_ID_SIZE])
 {
     AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

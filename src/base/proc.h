@@ -12,6 +12,15 @@
 /* When it started, in clock ticks since boot. -ESRCH: no such process. A zombie still has one. */
 int proc_start_ticks(pid_t pid, uint64_t *out);
 
+struct proc_facts {
+    pid_t parent;
+    uint64_t start_ticks;
+    bool alive; /* a zombie is not */
+};
+
+/* -ESRCH: no such process; -errno. */
+int proc_facts(pid_t pid, struct proc_facts *out);
+
 /* The id of this boot. 0 or -errno. */
 int proc_boot_id(char out[PROC_BOOT_ID_SIZE]);
 

@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "node/exec.h"
+#include "node/serve.h"
 
 #ifndef PIPETUNE_VERSION
 #define PIPETUNE_VERSION "unknown"
@@ -25,6 +26,8 @@ static const struct verb {
 } verbs[] = {
     { "exec", exec_run, "runs the steps of one attempt of a trial (started by pipetune)" },
     { "help", print_help, "this list" },
+    { "serve", serve_run,
+      "narrows the CPUs of running launches: JSON lines on stdin and stdout (started by pipetune)" },
     { "version", print_version, "the version" },
 };
 

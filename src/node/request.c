@@ -1,0 +1,122 @@
+#include "node/request.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "node/members.h"
+
+static int take_whole(const struct wire_member *m, void *field);
+static int take_int(const struct wire_member *m, void *field);
+static int take_real(const struct wire_member *m, void *field);
+static int take_flag(const struct wire_member *m, void *field);
+static int take_verb(const struct wire_member *m, void *field);
+static int take_tag(const struct wire_member *m, void *field);
+static int take_cpus(const struct wire_member *m, void *field);
+
+static const struct row {
+    const char *key;
+    size_t field; /* in struct request */
+    int (*take)(const struct wire_member *m, void *field);
+    const char *must; /* "'key' must be …" */
+} rows[REQUEST_MEMBERS] = {
+    [REQUEST_ID] = { "id", offsetof(struct request, id), take_whole, "a whole number from 0 to 2^53" },
+    [REQUEST_VERB] = { "verb", offsetof(struct request, verb), take_verb, "a text" },
+    [REQUEST_PROTOCOL] = { "protocol", offsetof(struct request, protocol), take_whole, "a whole number" },
+    [REQUEST_TAG] = { "tag", offsetof(struct request, tag), take_tag, "1 to 64 of A-Z a-z 0-9 _ -" },
+    [REQUEST_CORES] = { "cores", offsetof(struct request, wish.cores), take_int, "a whole number from 1 to 1048576" },
+    [REQUEST_SLOTS] = { "slots", offsetof(struct request, wish.slots), take_int, "a whole number from 1 to 1048576" },
+    [REQUEST_LOCAL] = { "local", offsetof(struct request, wish.local), take_flag, "true or false" },
+    [REQUEST_CPUS] = { "cpus", offsetof(struct request, wish.given), take_cpus, "a list of at least one CPU" },
+    [REQUEST_FREQUENCY] = { "frequency_khz", offsetof(struct request, wish.limits[LIMIT_FREQUENCY]), take_real,
+                            "a number above 0" },
+    [REQUEST_POWER] = { "power_cap_w", offsetof(struct request, wish.limits[LIMIT_POWER]), take_real,
+                        "a number above 0" },
+};
+
+static int take_whole(const struct wire_member *m, void *field)
+{
+    const double most = 9007199254740992.0;
+    if (m->kind != WIRE_NUMBER || m->number < 0 || m->number > most || m->number != (double)(int64_t)m->number)
+        return -EINVAL;
+    *(int64_t *)field = (int64_t)m->number;
+    return 0;
+}
+
+static int take_int(const struct wire_member *m, void *field)
+{
+    if (m->kind != WIRE_NUMBER || m->number < 1 || m->number > WISH_CORES_MAX || m->number != (int)m->number)
+        return -EINVAL;
+    *(int *)field = (int)m->number;
+    return 0;
+}
+
+static int take_real(const struct wire_member *m, void *field)
+{
+    const double most = 1e9; /* a THz, a GW: what is beyond overflows the files */
+    if (m->kind != WIRE_NUMBER || !(m->number > 0) || m->number > most)
+        return -EINVAL;
+    *(double *)field = m->number;
+    return 0;
+}
+
+static int take_flag(const struct wire_member *m, void *field)
+{
+    *(bool *)field = m->truth;
+    return m->kind == WIRE_BOOL ? 0 : -EINVAL;
+}
+
+static int take_verb(const struct wire_member *m, void *field)
+{
+    *(const char **)field = m->text;
+    return m->kind == WIRE_STRING ? 0 : -EINVAL;
+}
+
+static int take_tag(const struct wire_member *m, void *field)
+{
+    *(const char **)field = m->text;
+    return m->kind == WIRE_STRING && members_tag_is_valid(m->text) ? 0 : -EINVAL;
+}
+
+static int take_cpus(const struct wire_member *m, void *field)
+{
+    struct cpus *to = field;
+    if (m->kind != WIRE_INTS || m->n_ints == 0 || m->n_ints > CPUS_MAX)
+        return -EINVAL;
+    memcpy(to->v, m->ints, m->n_ints * sizeof *to->v);
+    to->n = (int)m->n_ints;
+    return 0;
+}
+
+static void clear(struct request *r)
+{
+    r->has = 0;
+    r->id = r->protocol = 0;
+    r->verb = r->tag = NULL;
+    r->wish.cores = r->wish.slots = r->wish.given.n = 0; /* the list's 16 KB are not worth clearing */
+    r->wish.local = false;
+    memset(r->wish.limits, 0, sizeof r->wish.limits);
+}
+
+int request_read(struct request *out, const struct wire *w, struct err *e)
+{
+    clear(out);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct wire_member *m = wire_find(w, rows[i].key);
+        if (!m || m->kind == WIRE_NULL)
+            continue;
+        if (rows[i].take(m, (char *)out + rows[i].field) < 0)
+            return err_set(e, -EINVAL, "'%s' must be %s", rows[i].key, rows[i].must);
+        out->has |= REQUEST_BIT(i);
+    }
+    return request_needs(out, REQUEST_BIT(REQUEST_ID) | REQUEST_BIT(REQUEST_VERB), e);
+}
+
+int request_needs(const struct request *r, unsigned members, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if ((members & ~r->has) & REQUEST_BIT(i))
+            return err_set(e, -EINVAL, "'%s' is missing", rows[i].key);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* One request to `pipetune-node serve` (serve.h draws them), read from its line and checked member by member. */
+#ifndef NODE_REQUEST_H
+#define NODE_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/wire.h"
+#include "node/wish.h"
+
+enum request_member {
+    REQUEST_ID,
+    REQUEST_VERB,
+    REQUEST_PROTOCOL,
+    REQUEST_TAG,
+    REQUEST_CORES,
+    REQUEST_SLOTS,
+    REQUEST_LOCAL,
+    REQUEST_CPUS,
+    REQUEST_FREQUENCY,
+    REQUEST_POWER,
+    REQUEST_MEMBERS,
+};
+
+#define REQUEST_BIT(member) (1U << (member))
+
+struct request {
+    unsigned has; /* REQUEST_BITs of what is there and not null */
+    int64_t id, protocol;
+    const char *verb, *tag; /* of the line */
+    struct wish wish;
+};
+
+/* Unknown members are left alone. -EINVAL: one has the wrong type or is out of bounds, or id or verb is missing; `out` then still has
+ * the id when that could be read. */
+int request_read(struct request *out, const struct wire *w, struct err *e);
+
+/* -EINVAL: names the first of these (REQUEST_BITs) that is missing. */
+int request_needs(const struct request *r, unsigned members, struct err *e);
+
+#endif

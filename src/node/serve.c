@@ -1,0 +1,521 @@
+#include "node/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/own.h"
+#include "base/proc.h"
+#include "base/wire.h"
+#include "node/request.h"
+#include "node/wish.h"
+
+#ifndef PIPETUNE_VERSION
+#define PIPETUNE_VERSION "unknown"
+#endif
+
+enum {
+    PROTOCOL = 1,
+    LEASE_MS = 30000,
+    LOOK_MS = 500,
+    WRITE_MS = 5000,
+    BAD_LINES_MAX = 10,
+    READ_CHUNK = 16 << 10,
+    PACKAGES_MAX = 64,
+    EXIT_USAGE = 2,
+};
+
+struct serve {
+    struct wishes wishes;
+    struct wire wire;
+    struct request req;
+    struct buf in;
+    int signal_fd;
+    int64_t lease_ms, lease_until, look_at;
+    int bad_lines; /* in a row */
+    bool greeted, over;
+    int code;        /* to exit with */
+    struct err told; /* the last on stderr: the same is not told twice in a row */
+};
+
+static void tell(struct serve *s, const struct err *e)
+{
+    if (strcmp(s->told.text, e->text) == 0)
+        return;
+    s->told = *e;
+    fprintf(stderr, "pipetune-node serve: %s\n", e->text);
+}
+
+/* Everything is given back on the way out. */
+static void end(struct serve *s, int code)
+{
+    s->over = true;
+    s->code = code > s->code ? code : s->code;
+}
+
+static void __attribute__((format(printf, 2, 3))) end_with(struct serve *s, const char *fmt, ...)
+{
+    struct err e = { 0 };
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(e.text, sizeof e.text, fmt, ap); /* a cut message is still a message */
+    va_end(ap);
+    tell(s, &e);
+    end(s, EXIT_FAILURE);
+}
+
+/* --- saying ------------------------------------------------------------------------------------------------------- */
+
+static void take_signals(struct serve *s);
+
+/* Until stdout takes bytes, or we are told to end. */
+static void wait_for_reader(struct serve *s, int64_t until)
+{
+    struct pollfd fds[] = {
+        { .fd = STDOUT_FILENO, .events = POLLOUT },
+        { .fd = s->signal_fd, .events = POLLIN },
+    };
+    int64_t left = until - clock_ms();
+    if (left <= 0 || poll(fds, ARRAY_LEN(fds), (int)left) == 0)
+        end_with(s, "cannot answer: nobody reads it");
+    else if (fds[1].revents)
+        take_signals(s);
+}
+
+/* A line goes out whole, or it is the last: what was promised to be given back must not wait for a reader. */
+static void say(struct serve *s, struct buf *line)
+{
+    buf_putc(line, '\n');
+    if (line->failed) {
+        end_with(s, "cannot answer: out of memory");
+        return;
+    }
+    int64_t until = clock_ms() + WRITE_MS;
+    for (size_t at = 0; at < line->len && !s->over;) {
+        ssize_t n = write(STDOUT_FILENO, line->data + at, line->len - at);
+        if (n >= 0)
+            at += (size_t)n;
+        else if (errno == EAGAIN)
+            wait_for_reader(s, until);
+        else if (errno != EINTR)
+            end_with(s, "cannot answer: %s", strerror(errno));
+    }
+}
+
+static void begin_answer(const struct serve *s, struct buf *to, bool ok)
+{
+    if (s->req.has & REQUEST_BIT(REQUEST_ID))
+        buf_printf(to, "{\"id\":%" PRId64 ",\"ok\":%s", s->req.id, ok ? "true" : "false");
+    else
+        buf_printf(to, "{\"id\":null,\"ok\":%s", ok ? "true" : "false");
+}
+
+static void put_error(struct buf *to, const struct err *e)
+{
+    buf_puts(to, ",\"error\":");
+    wire_put_text(to, e->text);
+}
+
+static void refuse(struct serve *s, const struct err *e)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    begin_answer(s, &line, false);
+    put_error(&line, e);
+    buf_putc(&line, '}');
+    say(s, &line);
+}
+
+static void put_report(struct buf *to, const struct wish_report *r)
+{
+    struct cpus cpus;
+    mask_list(&r->cpus, &cpus);
+    buf_printf(to, ",\"processes\":%d,\"threads\":%d,\"slots\":%d,\"cpus\":", r->processes, r->threads, r->slots);
+    wire_put_ints(to, cpus.v, (size_t)cpus.n);
+    for (int row = 0; row < LIMIT_ROWS; row++) {
+        if (r->limits[row] <= 0)
+            continue;
+        buf_printf(to, ",\"%s\":", limits_name((enum limit_row)row));
+        wire_put_number(to, r->limits[row]);
+    }
+}
+
+/* --- the verbs ---------------------------------------------------------------------------------------------------- */
+
+/* Each appends to an answer that has id and ok already; 0, or -errno and the answer is the error. */
+
+static int64_t realtime_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void put_host(struct buf *to)
+{
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); /* without a name it is "" */
+    buf_puts(to, ",\"host\":");
+    wire_put_text(to, host);
+}
+
+/* What can be limited here; null where there is nothing. */
+static void put_ranges(const struct serve *s, struct buf *to)
+{
+    int khz[2];
+    double caps[PACKAGES_MAX];
+    buf_puts(to, ",\"frequency_khz\":");
+    if (limits_frequency_range(s->wishes.sysfs, &s->wishes.order, khz))
+        wire_put_ints(to, khz, ARRAY_LEN(khz));
+    else
+        buf_puts(to, "null");
+    int n = limits_power_caps(s->wishes.sysfs, caps, PACKAGES_MAX);
+    buf_puts(to, n > 0 ? ",\"power_cap_w\":[" : ",\"power_cap_w\":null");
+    for (int i = 0; i < n; i++) {
+        buf_puts(to, i ? "," : "");
+        wire_put_number(to, caps[i]);
+    }
+    buf_puts(to, n > 0 ? "]" : "");
+}
+
+/* Whose processes are found here: equal in two helpers of one machine, whatever it is called. */
+static void put_sees(struct buf *to)
+{
+    char boot[PROC_BOOT_ID_SIZE] = "", space[64] = "";
+    ssize_t n = proc_boot_id(boot) == 0 ? readlink("/proc/self/ns/pid", space, sizeof space - 1) : -1;
+    if (n <= 0)
+        return; /* it is not told, then */
+    space[n] = '\0';
+    buf_printf(to, ",\"sees\":\"%s/%s/%ld\"", boot, space, (long)geteuid());
+}
+
+static int greet(struct serve *s, struct buf *to, struct err *e)
+{
+    if (s->req.protocol != PROTOCOL) {
+        end(s, EXIT_FAILURE);
+        return err_set(e, -EPROTO, "protocol %" PRId64 " is spoken to protocol %d of pipetune-node %s", s->req.protocol,
+                       PROTOCOL, PIPETUNE_VERSION);
+    }
+    s->greeted = true;
+    buf_printf(to, ",\"protocol\":%d,\"version\":\"%s\",\"clock_ms\":%" PRId64 ",\"uid\":%ld", PROTOCOL,
+               PIPETUNE_VERSION, realtime_ms(), (long)geteuid());
+    put_host(to);
+    put_sees(to);
+    buf_puts(to, ",\"cpus\":");
+    wire_put_ints(to, s->wishes.order.v, (size_t)s->wishes.order.n);
+    put_ranges(s, to);
+    return 0;
+}
+
+static int lease(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)s, (void)to, (void)e; /* that it was asked is all */
+    return 0;
+}
+
+static int apply(struct serve *s, struct buf *to, struct err *e)
+{
+    struct wish_report report;
+    if (!wishes_any(&s->wishes))
+        s->look_at = clock_ms() + LOOK_MS;
+    int rc = wishes_set(&s->wishes, s->req.tag, &s->req.wish, clock_ms(), &report, e);
+    if (rc == 0)
+        put_report(to, &report);
+    return rc;
+}
+
+static int release(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return wishes_release(&s->wishes, s->req.tag, e);
+}
+
+static int stop(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    int rc = 0;
+    for (int i = 0; i < MEMBERS_TAGS_MAX; i++)
+        if (s->wishes.members.tags[i][0] && wishes_release(&s->wishes, s->wishes.members.tags[i], e) < 0)
+            rc = e->code;
+    end(s, rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+    return rc;
+}
+
+static const struct verb {
+    const char *name;
+    int (*run)(struct serve *s, struct buf *answer, struct err *e);
+    bool needs_greeting;
+    unsigned needs; /* members */
+} verbs[] = {
+    { "apply", apply, true,
+      REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_CORES) | REQUEST_BIT(REQUEST_SLOTS) | REQUEST_BIT(REQUEST_LOCAL) },
+    { "hello", greet, false, REQUEST_BIT(REQUEST_PROTOCOL) },
+    { "lease", lease, true, 0 },
+    { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
+    { "stop", stop, false, 0 },
+};
+
+/* --- hearing ------------------------------------------------------------------------------------------------------ */
+
+static const struct verb *find_verb(const struct serve *s, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (strcmp(s->req.verb, verbs[i].name) == 0)
+            return &verbs[i];
+    (void)err_set(e, -EINVAL, "unknown verb '%.40s'", s->req.verb);
+    return NULL;
+}
+
+/* NULL: it is no request, and e says why. */
+static const struct verb *understand(struct serve *s, char *line, size_t len, struct err *e)
+{
+    s->req.has = 0;
+    if (wire_parse(&s->wire, line, len, e) < 0 || request_read(&s->req, &s->wire, e) < 0)
+        return NULL;
+    const struct verb *v = find_verb(s, e);
+    if (v && request_needs(&s->req, v->needs, e) < 0)
+        return NULL;
+    return v;
+}
+
+static void take_request(struct serve *s, const struct verb *v)
+{
+    struct err e = { 0 };
+    AUTO_BUF struct buf line = BUF_INIT;
+    s->bad_lines = 0;
+    s->lease_until = clock_ms() + s->lease_ms;
+    begin_answer(s, &line, true);
+    bool over = s->over;
+    int rc = v->needs_greeting && !s->greeted ? err_set(&e, -EPROTO, "'hello' comes first") : v->run(s, &line, &e);
+    bool ends = s->over && !over;
+    s->over = over; /* the answer still goes out */
+    if (rc < 0) {
+        refuse(s, &e);
+    } else {
+        buf_putc(&line, '}');
+        say(s, &line);
+    }
+    s->over = s->over || ends;
+}
+
+static void take_line(struct serve *s, char *line, size_t len)
+{
+    struct err e = { 0 };
+    const struct verb *v = understand(s, line, len, &e);
+    if (v) {
+        take_request(s, v);
+        return;
+    }
+    refuse(s, &e);
+    if (++s->bad_lines == BAD_LINES_MAX)
+        end_with(s, "%d lines in a row are no requests: the last: %s", BAD_LINES_MAX, e.text);
+}
+
+static void take_lines(struct serve *s)
+{
+    size_t at = 0;
+    while (!s->over) {
+        char *line = s->in.data + at, *newline = memchr(line, '\n', s->in.len - at);
+        if (!newline)
+            break;
+        *newline = '\0';
+        take_line(s, line, (size_t)(newline - line));
+        at += (size_t)(newline - line) + 1;
+    }
+    buf_shift(&s->in, at);
+    if (s->in.len > WIRE_LINE_MAX)
+        end_with(s, "a line of more than %d bytes", WIRE_LINE_MAX);
+}
+
+/* Holds at most a line and a chunk. */
+static void hear(struct serve *s)
+{
+    char chunk[READ_CHUNK];
+    ssize_t n = read(STDIN_FILENO, chunk, sizeof chunk);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n < 0)
+        end_with(s, "cannot read requests: %s", strerror(errno));
+    if (n <= 0) {
+        end(s, EXIT_SUCCESS);
+        return;
+    }
+    buf_put(&s->in, chunk, (size_t)n);
+    if (s->in.failed)
+        end_with(s, "cannot read requests: out of memory");
+    else
+        take_lines(s);
+}
+
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
+
+/* Killed alone, the watchdog is replaced: without one nothing may stay changed. */
+static void reap(struct serve *s)
+{
+    struct err e = { 0 };
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        if (pid == s->wishes.watch.child && watch_again(&s->wishes.watch, &e) < 0) {
+            tell(s, &e);
+            end(s, EXIT_FAILURE);
+        }
+}
+
+static void take_signals(struct serve *s)
+{
+    struct signalfd_siginfo info;
+    while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            reap(s);
+        else
+            end(s, EXIT_SUCCESS);
+    }
+}
+
+static void say_changed(struct serve *s, int tag, const struct wish_report *r, const struct err *e)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_printf(&line, "{\"event\":\"changed\",\"tag\":\"%s\"", s->wishes.members.tags[tag]);
+    put_report(&line, r);
+    if (e->text[0])
+        put_error(&line, e);
+    buf_putc(&line, '}');
+    say(s, &line);
+}
+
+static void look(struct serve *s)
+{
+    struct err e = { 0 };
+    uint64_t changed = 0;
+    s->look_at = clock_ms() + LOOK_MS;
+    if (wishes_look(&s->wishes, clock_ms(), &changed, &e) < 0)
+        tell(s, &e); /* the next look may see again */
+    for (int tag = 0; tag < MEMBERS_TAGS_MAX && !s->over; tag++) {
+        struct wish_report report = { 0 };
+        struct err why = { 0 };
+        if (!(changed >> tag & 1))
+            continue;
+        (void)wishes_follow(&s->wishes, tag, clock_ms(), &report, &why);
+        say_changed(s, tag, &report, &why);
+    }
+}
+
+static int timeout_ms(const struct serve *s)
+{
+    int64_t until = s->lease_until, now = clock_ms();
+    if (wishes_any(&s->wishes) && s->look_at < until)
+        until = s->look_at;
+    return until > now ? (int)(until - now) : 0;
+}
+
+static void serve(struct serve *s)
+{
+    s->lease_until = clock_ms() + s->lease_ms;
+    while (!s->over) {
+        struct pollfd fds[] = {
+            { .fd = STDIN_FILENO, .events = POLLIN },
+            { .fd = s->signal_fd, .events = POLLIN },
+        };
+        (void)poll(fds, ARRAY_LEN(fds), timeout_ms(s)); /* EINTR cannot be: all we handle is blocked */
+        if (fds[1].revents)
+            take_signals(s);
+        if (fds[0].revents && !s->over)
+            hear(s);
+        if (!s->over && clock_ms() >= s->lease_until)
+            end_with(s, "no request for %" PRId64 " s: everything is given back", s->lease_ms / 1000);
+        if (!s->over && wishes_any(&s->wishes) && clock_ms() >= s->look_at)
+            look(s);
+    }
+}
+
+/* --- beginning and end -------------------------------------------------------------------------------------------- */
+
+/* 0, 1, 2 are there, and nothing else of our parent's. */
+static void own_descriptors(void)
+{
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    (void)close_range(STDERR_FILENO + 1, ~0U, 0);
+}
+
+static int open_signals(struct serve *s, struct err *e)
+{
+    static const int handled[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(handled); i++)
+        (void)sigaddset(&set, handled[i]);
+    (void)signal(SIGPIPE, SIG_IGN); /* write() says it */
+    (void)signal(SIGCHLD, SIG_DFL); /* ignored by our parent, it would never come */
+    if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+        return err_sys(e, -errno, "cannot block signals");
+    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd < 0 ? err_sys(e, -errno, "cannot receive signals") : 0;
+}
+
+static int64_t lease_of(const char *text)
+{
+    long ms = text ? strtol(text, NULL, 10) : 0;
+    return ms > 0 && ms <= INT32_MAX ? ms : LEASE_MS;
+}
+
+static int begin(struct serve *s, struct err *e)
+{
+    const char *sysfs = secure_getenv("PIPETUNE_SYSFS");
+    s->lease_ms = lease_of(secure_getenv("PIPETUNE_LEASE_MS"));
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags < 0 || fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_sys(e, -errno, "cannot use stdout");
+    int rc = open_signals(s, e);
+    return rc < 0 ? rc : wishes_open(&s->wishes, sysfs && *sysfs ? sysfs : "/sys", e);
+}
+
+static int run(struct serve *s)
+{
+    struct err e = { 0 };
+    own_descriptors();
+    int rc = begin(s, &e);
+    if (rc == 0)
+        serve(s);
+    else
+        tell(s, &e);
+    failpoint("node-serve-ending");
+    if (wishes_close(&s->wishes, &e) < 0) {
+        tell(s, &e);
+        rc = -EIO;
+    }
+    if (s->signal_fd >= 0)
+        (void)close(s->signal_fd);
+    return rc < 0 ? EXIT_FAILURE : s->code;
+}
+
+int serve_run(int argc, char **argv)
+{
+    if (argc != 1) {
+        fprintf(stderr, "pipetune-node serve: takes no arguments, not '%s': see 'pipetune-node help'\n", argv[1]);
+        return EXIT_USAGE;
+    }
+    struct serve *s = calloc(1, sizeof *s); /* pages that nothing needs are never there */
+    if (!s) {
+        fprintf(stderr, "pipetune-node serve: out of memory\n");
+        return EXIT_FAILURE;
+    }
+    s->signal_fd = s->wishes.watch.pipe = -1;
+    int code = run(s);
+    buf_done(&s->in);
+    free(s);
+    return code;
+}

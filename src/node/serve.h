@@ -1,0 +1,31 @@
+/* `pipetune-node serve`: narrows and widens the CPUs of running launches, on request. JSON lines (base/wire.h) on stdin and stdout, one
+ * answer to each request, in order. Requests have "id" (a whole number, repeated in the answer) and "verb":
+ *
+ *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R}
+ *       {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","cpus":[0,2,1,3],
+ *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null}
+ *       cpus: those that it gives out, physical cores first. Another protocol: ok false, both numbers, and the end. It comes first.
+ *   {"id":2,"verb":"lease"}                        {"id":2,"ok":true}      every request renews the lease, this one does no more
+ *   {"id":3,"verb":"apply","tag":"T","cores":1,"slots":2,"local":true,"cpus":[0,1],"frequency_khz":N,"power_cap_w":W}
+ *       {"id":3,"ok":true,"processes":2,"threads":363,"slots":2,"cpus":[0],"frequency_khz":N,"power_cap_w":W}
+ *       cpus and what follows are optional, and null is as good as absent; the limits are answered when they were asked for. The
+ *       answer is what was read back. No process here: processes 0. A driver but no executor: slots 0, cpus [].
+ *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known
+ *   {"id":5,"verb":"stop"}                         {"id":5,"ok":true}      once everything was given back; then it exits
+ *
+ *   {"id":3,"ok":false,"error":"one line"}         for each of them; id is null when none could be read. An apply that fails leaves the
+ *                                                  tag as if released.
+ *   {"event":"changed","tag":"T",…}                unasked, with what an answer to apply has: a process came or went and what was wanted
+ *                                                  was brought into force again; "error" is added when it could not be
+ *
+ * Everything is given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in
+ * tests), when stdout is not read for 5 s, after 10 lines in a row that are no requests, after a line over 64 KB; and by the watchdog
+ * (watch.h) when it is killed. It acts on processes of its own uid alone, and takes no path and no pid from whoever it talks to.
+ * PIPETUNE_SYSFS stands for /sys in tests. */
+#ifndef NODE_SERVE_H
+#define NODE_SERVE_H
+
+/* argv[0] is "serve". The exit code: 0 after stop, end of file or a signal; 1 with a line on stderr; 2 wrong usage. */
+int serve_run(int argc, char **argv);
+
+#endif
