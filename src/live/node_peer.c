@@ -1,0 +1,437 @@
+#include "live/node_peer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "live/node_link.h"
+
+enum {
+    LEASE_MS = 5000,
+    SILENT_MS = 15000,
+    HELLO_MS = 30000, /* connecting may take 10 s, and a login shell its own time */
+    AGAIN_MS = 10000,
+    AGAIN_MAX = 5,
+    OPEN_MAX = 64,          /* requests that wait for an answer */
+    PREFACE_MAX = 64 << 10, /* bytes that a login shell may print before the hello's answer */
+    PREFACE_LINE_MAX = 100,
+};
+
+struct request {
+    uint64_t id;
+    enum node_verb verb;
+    struct node_about about; /* NODE_APPLY */
+    int64_t sent_ms;
+};
+
+struct node_peer {
+    const struct node_peer_ops *ops;
+    void *ctx;
+    size_t number;
+    uv_loop_t *loop;
+    char *name;
+    bool local;
+    struct strv argv;
+    enum node_state state;
+    struct node_link *link; /* NULL in NODE_AGAIN and NODE_LOST */
+    int starts;
+    int64_t started_ms, heard_ms, leased_ms;
+    uint64_t last_id;
+    struct request open[OPEN_MAX];
+    size_t n_open;
+    size_t preface; /* bytes before the hello's answer */
+    char preface_line[PREFACE_LINE_MAX];
+    char complaint[256]; /* of the last event: the same is not told twice in a row */
+    struct node_hello hello;
+    int64_t answered_real_ms; /* our clock when the hello was answered */
+    int64_t round_ms;         /* the shortest time that a lease and its answer took; < 0: none yet */
+};
+
+/* Tests don't wait as long as people do. */
+static int64_t limit_ms(int64_t ms)
+{
+#ifdef PIPETUNE_FAILPOINTS
+    const char *speed = getenv("PIPETUNE_NODES_SPEED");
+    if (speed)
+        return ms / strtol(speed, NULL, 10);
+#endif
+    return ms;
+}
+
+static int64_t real_ms(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail with this clock */
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void __attribute__((format(printf, 2, 3))) note(struct node_peer *p, const char *fmt, ...)
+{
+    char what[900], text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(what, sizeof what, fmt, ap); /* a cut note is still a note */
+    va_end(ap);
+    (void)snprintf(text, sizeof text, "%s %s", p->name, what);
+    p->ops->note(p->ctx, text);
+}
+
+/* --- its end --------------------------------------------------------------------------------------------------------- */
+
+static void drop_link(struct node_peer *p)
+{
+    node_link_close(p->link);
+    p->link = NULL;
+    p->n_open = 0;
+}
+
+static void give_up(struct node_peer *p, const char *why)
+{
+    if (p->state == NODE_LOST)
+        return;
+    drop_link(p);
+    p->state = NODE_LOST;
+    note(p, "is left out from now on: %s", why);
+    p->ops->ended(p->ctx, p->number);
+}
+
+void node_peer_give_up(struct node_peer *p, const char *why)
+{
+    give_up(p, why);
+}
+
+/* It ended, or is silent: the one of this machine may have been killed by accident. */
+static void fail(struct node_peer *p, const char *why)
+{
+    if (!p->local || p->starts > AGAIN_MAX) {
+        give_up(p, why);
+        return;
+    }
+    drop_link(p);
+    p->state = NODE_AGAIN;
+    note(p, "is started again (%d of %d): %s", p->starts, AGAIN_MAX, why);
+    p->ops->ended(p->ctx, p->number);
+}
+
+static void on_lost(void *ctx, const char *why)
+{
+    struct node_peer *p = ctx;
+    char text[900];
+    bool greeted = p->state == NODE_READY;
+    if (greeted || p->preface == 0)
+        (void)snprintf(text, sizeof text, "%s", why);
+    else
+        (void)snprintf(text, sizeof text, "%s; before that came '%s'", why, p->preface_line);
+    fail(p, text);
+}
+
+/* --- to it ----------------------------------------------------------------------------------------------------------- */
+
+/* Notes the request down, and sends it when its text is whole. */
+static int ask(struct node_peer *p, struct buf *text, const struct request *r)
+{
+    if (p->n_open == OPEN_MAX)
+        return -ENOBUFS;
+    int rc = text->failed ? -ENOMEM : node_link_send(p->link, text->data, text->len);
+    if (rc < 0)
+        return rc;
+    p->open[p->n_open++] = *r;
+    return 0;
+}
+
+static struct request begin_request(struct node_peer *p, enum node_verb verb)
+{
+    return (struct request){ .id = ++p->last_id, .verb = verb, .sent_ms = clock_ms() };
+}
+
+static int ask_hello(struct node_peer *p)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct request r = begin_request(p, NODE_HELLO);
+    node_words_hello(&b, r.id, real_ms());
+    return ask(p, &b, &r);
+}
+
+static int ask_simple(struct node_peer *p, enum node_verb verb)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct request r = begin_request(p, verb);
+    node_words_simple(&b, r.id, verb);
+    return ask(p, &b, &r);
+}
+
+int node_peer_apply(struct node_peer *p, const struct nodes_want *want, struct node_about about)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct request r = begin_request(p, NODE_APPLY);
+    r.about = about;
+    node_words_apply(&b, r.id, want, p->local);
+    return ask(p, &b, &r);
+}
+
+void node_peer_release(struct node_peer *p, const char *tag)
+{
+    if (p->state != NODE_READY)
+        return;
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct request r = begin_request(p, NODE_RELEASE);
+    node_words_release(&b, r.id, tag);
+    (void)ask(p, &b, &r); /* what is not released here is when the helper ends */
+}
+
+/* --- from it --------------------------------------------------------------------------------------------------------- */
+
+static void greet(struct node_peer *p, const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct node_hello h;
+    int rc = node_hello_read(&h, w, &e);
+    if (rc < 0) {
+        give_up(p, e.text);
+        return;
+    }
+    if (h.protocol != NODE_PROTOCOL) {
+        (void)err_set(&e, -EPROTO, "its pipetune-node %s speaks protocol %d, this one (%s) speaks %d", h.version,
+                      h.protocol, PIPETUNE_VERSION, NODE_PROTOCOL);
+        give_up(p, e.text);
+        return;
+    }
+    node_hello_done(&p->hello);
+    p->hello = h;
+    p->answered_real_ms = real_ms();
+    p->leased_ms = clock_ms();
+    p->state = NODE_READY;
+    if (strcmp(h.version, PIPETUNE_VERSION) != 0 && p->starts == 1)
+        note(p, "has pipetune-node %s, this is %s: it is used, since it speaks the same protocol", h.version,
+             PIPETUNE_VERSION);
+    p->ops->ready(p->ctx, p->number);
+}
+
+static void on_apply_answer(struct node_peer *p, const struct request *r, const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct node_found found;
+    if (w->ok && node_found_read(&found, w, &e) < 0)
+        give_up(p, e.text);
+    else
+        p->ops->answered(p->ctx, p->number, r->about, w->ok ? &found : NULL, w->ok ? NULL : w->error);
+}
+
+static bool take_request(struct node_peer *p, uint64_t id, struct request *out)
+{
+    for (size_t i = 0; i < p->n_open; i++) {
+        if (p->open[i].id != id)
+            continue;
+        *out = p->open[i];
+        memmove(p->open + i, p->open + i + 1, (--p->n_open - i) * sizeof p->open[0]);
+        return true;
+    }
+    return false;
+}
+
+static void on_answer(struct node_peer *p, const struct node_words *w)
+{
+    struct request r;
+    if (!take_request(p, w->id, &r)) {
+        give_up(p, "it answers what it was not asked");
+        return;
+    }
+    int64_t took = clock_ms() - r.sent_ms;
+    switch (r.verb) {
+    case NODE_HELLO: greet(p, w); break;
+    case NODE_APPLY: on_apply_answer(p, &r, w); break;
+    case NODE_LEASE:
+        if (p->round_ms < 0 || took < p->round_ms)
+            p->round_ms = took;
+        break;
+    case NODE_RELEASE:
+    case NODE_STOP: break;
+    }
+}
+
+static void on_changed(struct node_peer *p, const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct node_found found;
+    if (node_found_read(&found, w, &e) < 0) {
+        give_up(p, e.text);
+        return;
+    }
+    if (w->error[0] && strcmp(w->error, p->complaint) != 0)
+        note(p, "could not bring into force again what was wanted: %s", w->error);
+    (void)snprintf(p->complaint, sizeof p->complaint, "%s", w->error);
+    p->ops->changed(p->ctx, p->number, w->tag, &found);
+}
+
+/* What a login shell prints comes first; some of it is shown when nothing else comes. */
+static void on_preface(struct node_peer *p, const char *line, size_t len)
+{
+    if (p->preface == 0)
+        (void)node_words_plain(p->preface_line, sizeof p->preface_line, line, len);
+    p->preface += len + 1;
+    if (p->preface <= PREFACE_MAX)
+        return;
+    char why[PREFACE_LINE_MAX + 160];
+    (void)snprintf(why, sizeof why, "it sent %d bytes and no answer; what came first is '%s'", PREFACE_MAX,
+                   p->preface_line);
+    give_up(p, why);
+}
+
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct node_peer *p = ctx;
+    struct node_words w;
+    struct err e = { 0 };
+    bool starting = p->state == NODE_STARTING;
+    int rc = node_words_read(&w, line, len, &e);
+    const char *glued = rc < 0 && starting ? memmem(line, len, "{\"id\"", 5) : NULL;
+    if (glued) /* a login shell that set the terminal's title, without a newline */
+        rc = node_words_read(&w, glued, len - (size_t)(glued - line), &e);
+    if (rc < 0 && !starting) {
+        give_up(p, e.text);
+        return;
+    }
+    if (rc < 0 || (starting && (w.kind != NODE_ANSWER || p->n_open == 0 || w.id != p->open[0].id))) {
+        on_preface(p, line, len);
+    } else {
+        p->heard_ms = clock_ms();
+        if (w.kind == NODE_ANSWER)
+            on_answer(p, &w);
+        else if (w.kind == NODE_CHANGED)
+            on_changed(p, &w);
+    }
+    if (rc == 0)
+        node_words_done(&w);
+}
+
+/* --- time ------------------------------------------------------------------------------------------------------------ */
+
+static const struct node_link_ops link_ops = { on_line, on_lost };
+
+void node_peer_begin(struct node_peer *p)
+{
+    if (p->state == NODE_LOST)
+        return;
+    struct err e = { 0 };
+    p->state = NODE_STARTING;
+    p->starts++;
+    p->started_ms = p->heard_ms = clock_ms();
+    p->n_open = 0;
+    p->preface = 0;
+    p->round_ms = -1;
+    if (node_link_start(&p->link, p->loop, p->argv.v, &link_ops, p, &e) < 0) {
+        give_up(p, e.text); /* what cannot be started once cannot be later */
+        return;
+    }
+    int rc = ask_hello(p);
+    if (rc < 0) {
+        (void)err_sys(&e, rc, "cannot write to it");
+        give_up(p, e.text);
+    }
+}
+
+/* How long it has owed an answer, ms. */
+static int64_t owed_ms(const struct node_peer *p, int64_t now)
+{
+    if (p->n_open == 0)
+        return 0;
+    int64_t since = p->open[0].sent_ms > p->heard_ms ? p->open[0].sent_ms : p->heard_ms;
+    return now - since;
+}
+
+static void check_silence(struct node_peer *p, int64_t now)
+{
+    bool greeted = p->state == NODE_READY;
+    int64_t limit = greeted || p->local ? SILENT_MS : HELLO_MS;
+    if (owed_ms(p, now) <= limit_ms(limit))
+        return;
+    char why[PREFACE_LINE_MAX + 160];
+    (void)snprintf(why, sizeof why, "no answer for %" PRId64 " s%s%s%s", limit / 1000,
+                   !greeted && p->preface ? "; all that came begins with '" : "",
+                   !greeted && p->preface ? p->preface_line : "", !greeted && p->preface ? "'" : "");
+    fail(p, why);
+}
+
+void node_peer_tick(struct node_peer *p, bool late)
+{
+    int64_t now = clock_ms();
+    if (late)
+        p->heard_ms = now; /* its answer may wait in the pipe */
+    if (p->state == NODE_AGAIN && now - p->started_ms >= limit_ms(AGAIN_MS))
+        node_peer_begin(p);
+    if (p->state == NODE_READY && now - p->leased_ms >= limit_ms(LEASE_MS)) {
+        p->leased_ms = now;
+        (void)ask_simple(p, NODE_LEASE); /* one that cannot be written to is silent soon */
+    }
+    if (p->state == NODE_STARTING || p->state == NODE_READY)
+        check_silence(p, now);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------------------ */
+
+int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, bool local, struct strv *argv,
+                  const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e)
+{
+    struct node_peer *p = calloc(1, sizeof *p);
+    char *copy = strdup(name);
+    if (!p || !copy || argv->failed) {
+        free(p);
+        free(copy);
+        strv_done(argv);
+        return err_sys(e, -ENOMEM, "%s", name);
+    }
+    *p = (struct node_peer){ .ops = ops,
+                             .ctx = ctx,
+                             .number = number,
+                             .loop = loop,
+                             .name = copy,
+                             .local = local,
+                             .argv = *argv,
+                             .state = NODE_STARTING,
+                             .round_ms = -1 };
+    *argv = STRV_INIT;
+    *out = p;
+    return 0;
+}
+
+void node_peer_free(struct node_peer *p)
+{
+    if (!p)
+        return;
+    if (p->link)
+        (void)ask_simple(p, NODE_STOP); /* that its stdin ends says the same */
+    node_link_close(p->link);
+    node_hello_done(&p->hello);
+    strv_done(&p->argv);
+    free(p->name);
+    free(p);
+}
+
+enum node_state node_peer_state(const struct node_peer *p)
+{
+    return p->state;
+}
+
+const char *node_peer_name(const struct node_peer *p)
+{
+    return p->name;
+}
+
+const struct node_hello *node_peer_hello(const struct node_peer *p)
+{
+    return p->hello.cpus ? &p->hello : NULL;
+}
+
+double node_peer_clock_offset_s(const struct node_peer *p)
+{
+    if (!p->hello.cpus)
+        return NAN;
+    /* The hello itself took as long as connecting did, so the way back is taken to be half of a lease's round. */
+    int64_t back = p->round_ms > 0 ? p->round_ms / 2 : 0;
+    return (double)(p->hello.clock_ms + back - p->answered_real_ms) / 1000;
+}

@@ -1,0 +1,67 @@
+/* One machine of a study: its helper is started, greeted, kept by leases, asked, and given up (or, here, started again) when
+ * it ends, is silent, or speaks something else. */
+#ifndef LIVE_NODE_PEER_H
+#define LIVE_NODE_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/strv.h"
+#include "live/node_words.h"
+
+struct node_peer;
+
+enum node_state {
+    NODE_STARTING, /* its hello is not answered yet */
+    NODE_READY,
+    NODE_AGAIN, /* ended; it is started again at a later tick */
+    NODE_LOST,
+};
+
+/* The launch and the version of what was wanted that an apply is about; comes back with its answer. */
+struct node_about {
+    uint64_t launch, version;
+};
+
+/* `peer` is the number given at the start. */
+struct node_peer_ops {
+    void (*ready)(void *ctx, size_t peer); /* the hello was answered: it may be asked */
+    /* An apply: `found` is NULL when it was refused, and `why` tells the reason. */
+    void (*answered)(void *ctx, size_t peer, struct node_about about, const struct node_found *found, const char *why);
+    void (*changed)(void *ctx, size_t peer, const char *tag, const struct node_found *found);
+    void (*ended)(void *ctx, size_t peer); /* now NODE_AGAIN or NODE_LOST; `note` has told why */
+    void (*note)(void *ctx, const char *text);
+};
+
+/* `name` is how notes call it ("node 'w1'"); `argv` is taken, on failure too. One that is `local` is started again when it
+ * ends. Nothing is started before node_peer_begin(). -ENOMEM. */
+int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, bool local, struct strv *argv,
+                  const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e);
+
+/* Starts the helper, unless it was given up; a failure is told by `note` and `ended`, perhaps from within. */
+void node_peer_begin(struct node_peer *p);
+
+/* It is not to be used, for a reason of the caller's that `note` then tells. */
+void node_peer_give_up(struct node_peer *p, const char *why);
+
+/* Lets the helper give everything back and end. */
+void node_peer_free(struct node_peer *p);
+
+/* To be called a few times a second: leases, time-outs, starting again. `late` says that the loop itself has been held up, so
+ * that silence proves nothing. */
+void node_peer_tick(struct node_peer *p, bool late);
+
+/* Only of one that is NODE_READY. 0, or -errno: it was not asked. */
+int node_peer_apply(struct node_peer *p, const struct nodes_want *want, struct node_about about);
+void node_peer_release(struct node_peer *p, const char *tag);
+
+enum node_state node_peer_state(const struct node_peer *p);
+const char *node_peer_name(const struct node_peer *p);
+const struct node_hello *node_peer_hello(const struct node_peer *p); /* NULL before it was answered */
+
+/* Seconds by which its clock is ahead of ours; NAN before the hello. */
+double node_peer_clock_offset_s(const struct node_peer *p);
+
+#endif

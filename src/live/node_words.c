@@ -1,0 +1,273 @@
+#include "live/node_words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "base/utf8.h"
+
+static const char *const verb_names[] = {
+    [NODE_HELLO] = "hello",     [NODE_LEASE] = "lease", [NODE_APPLY] = "apply",
+    [NODE_RELEASE] = "release", [NODE_STOP] = "stop",
+};
+
+/* --- out ---------------------------------------------------------------------------------------------------------- */
+
+static void begin(struct buf *b, uint64_t id, enum node_verb verb)
+{
+    buf_printf(b, "{\"id\":%" PRIu64 ",\"verb\":\"%s\"", id, verb_names[verb]);
+}
+
+static void put_real(struct buf *b, const char *key, double x)
+{
+    char text[NUM_TEXT_MAX];
+    buf_printf(b, ",\"%s\":%s", key, num_print(x, text));
+}
+
+static void put_tag(struct buf *b, const char *tag)
+{
+    buf_puts(b, ",\"tag\":");
+    json_put_string(b, tag);
+}
+
+static void put_cpus(struct buf *b, const int *cpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        buf_printf(b, "%s%d", i ? "," : ",\"cpus\":[", cpus[i]);
+    if (n > 0)
+        buf_putc(b, ']');
+}
+
+void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms)
+{
+    begin(b, id, NODE_HELLO);
+    buf_printf(b, ",\"protocol\":%d,\"clock_ms\":%" PRId64 "}\n", NODE_PROTOCOL, clock_ms);
+}
+
+void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb)
+{
+    begin(b, id, verb);
+    buf_puts(b, "}\n");
+}
+
+void node_words_release(struct buf *b, uint64_t id, const char *tag)
+{
+    begin(b, id, NODE_RELEASE);
+    put_tag(b, tag);
+    buf_puts(b, "}\n");
+}
+
+void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want, bool cpus)
+{
+    begin(b, id, NODE_APPLY);
+    put_tag(b, want->tag);
+    buf_printf(b, ",\"cores\":%d,\"slots\":%d,\"local\":%s", want->cores, want->slots, want->local ? "true" : "false");
+    if (cpus)
+        put_cpus(b, want->cpus, want->n_cpus);
+    if (want->frequency_khz > 0)
+        put_real(b, "frequency_khz", want->frequency_khz);
+    if (want->power_cap_w > 0)
+        put_real(b, "power_cap_w", want->power_cap_w);
+    buf_puts(b, "}\n");
+}
+
+bool node_words_is_tag(const char *tag)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    size_t len = strspn(tag, allowed);
+    return len > 0 && len <= NODE_TAG_MAX && tag[len] == '\0';
+}
+
+/* --- in ----------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the printable character at `p`, 0 when there is none. */
+static size_t printable(const unsigned char *p, const unsigned char *end)
+{
+    if (*p < 0x80)
+        return *p >= 0x20 && *p != 0x7f;
+    size_t n = utf8_len(p, end);
+    return n == 2 && p[0] == 0xc2 && p[1] < 0xa0 ? 0 : n; /* U+0080…U+009F drive terminals too */
+}
+
+char *node_words_plain(char *out, size_t size, const char *text, size_t len)
+{
+    static const char cut[] = "…";
+    const unsigned char *p = (const unsigned char *)text, *end = p + len;
+    size_t at = 0, room = len < size ? size - 1 : size - sizeof cut; /* every byte stays or becomes one */
+    while (p < end) {
+        size_t n = printable(p, end);
+        size_t put = n ? n : 1;
+        if (at + put > room)
+            break;
+        memcpy(out + at, n ? (const char *)p : "?", put);
+        at += put;
+        p += put;
+    }
+    (void)snprintf(out + at, size - at, "%s", p < end ? cut : "");
+    return out;
+}
+
+static int bad(struct err *e, const char *what)
+{
+    return err_set(e, -EPROTO, "%s", what);
+}
+
+/* A whole number of the object within bounds; false when it is anything else. */
+static bool get_int(const json_t *body, const char *key, int64_t least, int64_t most, int64_t *out)
+{
+    const json_t *j = json_object_get(body, key);
+    if (!json_is_integer(j) || json_integer_value(j) < least || json_integer_value(j) > most)
+        return false;
+    *out = json_integer_value(j);
+    return true;
+}
+
+static bool get_text(const json_t *body, const char *key, char *out, size_t size)
+{
+    const json_t *j = json_object_get(body, key);
+    if (!json_is_string(j))
+        return false;
+    (void)node_words_plain(out, size, json_string_value(j), json_string_length(j));
+    return true;
+}
+
+static bool read_event(struct node_words *w)
+{
+    const json_t *event = json_object_get(w->body, "event");
+    if (!json_is_string(event))
+        return false;
+    const json_t *tag = json_object_get(w->body, "tag");
+    w->kind = NODE_UNKNOWN;
+    if (strcmp(json_string_value(event), "changed") != 0)
+        return true;
+    if (!json_is_string(tag) || !node_words_is_tag(json_string_value(tag)))
+        return false;
+    w->kind = NODE_CHANGED;
+    (void)get_text(w->body, "error", w->error, sizeof w->error);
+    (void)snprintf(w->tag, sizeof w->tag, "%s", json_string_value(tag));
+    return true;
+}
+
+static bool read_answer(struct node_words *w)
+{
+    int64_t id;
+    const json_t *ok = json_object_get(w->body, "ok");
+    if (!get_int(w->body, "id", 0, INT64_MAX, &id) || !json_is_boolean(ok))
+        return false;
+    w->kind = NODE_ANSWER;
+    w->id = (uint64_t)id;
+    w->ok = json_is_true(ok);
+    if (!w->ok && (!get_text(w->body, "error", w->error, sizeof w->error) || !w->error[0]))
+        (void)snprintf(w->error, sizeof w->error, "no reason was given");
+    return true;
+}
+
+int node_words_read(struct node_words *out, const char *line, size_t len, struct err *e)
+{
+    struct node_words w = { .body = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL) };
+    char text[160];
+    if (json_is_object(w.body) && (json_object_get(w.body, "event") ? read_event(&w) : read_answer(&w))) {
+        *out = w;
+        return 0;
+    }
+    node_words_done(&w);
+    return err_set(e, -EPROTO, "'%s' is no answer of pipetune-node", node_words_plain(text, sizeof text, line, len));
+}
+
+void node_words_done(struct node_words *w)
+{
+    if (!w)
+        return;
+    json_decref(w->body);
+    w->body = NULL;
+}
+
+struct cpu_seen {
+    bool at[NODES_MAX_CPUS];
+};
+
+/* How many CPUs the list has, -1 when it is no list of different ones. `out` (NULL: not wanted) takes them. */
+static int read_cpus(const json_t *list, int *out)
+{
+    struct cpu_seen seen = { 0 };
+    if (!json_is_array(list) || json_array_size(list) > NODES_MAX_CPUS)
+        return -1;
+    int n = (int)json_array_size(list);
+    for (int i = 0; i < n; i++) {
+        const json_t *j = json_array_get(list, (size_t)i);
+        json_int_t cpu = json_is_integer(j) ? json_integer_value(j) : -1;
+        if (cpu < 0 || cpu >= NODES_MAX_CPUS || seen.at[cpu])
+            return -1;
+        seen.at[cpu] = true;
+        if (out)
+            out[i] = (int)cpu;
+    }
+    return n;
+}
+
+int node_hello_read(struct node_hello *out, const struct node_words *w, struct err *e)
+{
+    struct node_hello h = { 0 };
+    int64_t protocol = 0;
+    bool has_protocol = get_int(w->body, "protocol", 0, INT32_MAX, &protocol);
+    h.protocol = (int)protocol;
+    if (!get_text(w->body, "version", h.version, sizeof h.version))
+        (void)snprintf(h.version, sizeof h.version, "an unknown version");
+    if (has_protocol && h.protocol != NODE_PROTOCOL) { /* it may refuse ours, and mean other things by other keys */
+        *out = h;
+        return 0;
+    }
+    if (!w->ok)
+        return err_set(e, -EPROTO, "it refuses: %s", w->error);
+    if (!has_protocol || !get_int(w->body, "clock_ms", 0, INT64_MAX, &h.clock_ms))
+        return bad(e, "its hello has no 'protocol' or no 'clock_ms'");
+    (void)get_text(w->body, "host", h.host, sizeof h.host);
+    (void)get_text(w->body, "sees", h.sees, sizeof h.sees);
+    const json_t *cpus = json_object_get(w->body, "cpus");
+    h.n_cpus = read_cpus(cpus, NULL);
+    if (h.n_cpus < 1)
+        return bad(e, "its hello has no list of 'cpus'");
+    h.cpus = calloc((size_t)h.n_cpus, sizeof *h.cpus);
+    if (!h.cpus)
+        return err_sys(e, -ENOMEM, "its hello");
+    (void)read_cpus(cpus, h.cpus);
+    *out = h;
+    return 0;
+}
+
+void node_hello_done(struct node_hello *h)
+{
+    if (!h)
+        return;
+    free(h->cpus);
+    h->cpus = NULL;
+    h->n_cpus = 0;
+}
+
+/* A limit that is there and means something. */
+static double get_limit(const json_t *body, const char *key)
+{
+    double x = json_number_value(json_object_get(body, key)); /* 0 of what is no number */
+    return x > 0 ? x : 0;
+}
+
+int node_found_read(struct node_found *out, const struct node_words *w, struct err *e)
+{
+    int64_t processes, threads, slots;
+    if (!get_int(w->body, "processes", 0, INT32_MAX, &processes) ||
+        !get_int(w->body, "threads", 0, INT32_MAX, &threads) || !get_int(w->body, "slots", 0, INT32_MAX, &slots))
+        return bad(e, "its answer has no number of 'processes', 'threads' or 'slots'");
+    int cpus = read_cpus(json_object_get(w->body, "cpus"), NULL);
+    if (cpus < 0)
+        return bad(e, "its answer has no list of 'cpus'");
+    *out = (struct node_found){ .processes = (int)processes,
+                                .threads = (int)threads,
+                                .slots = (int)slots,
+                                .cpus = cpus,
+                                .frequency_khz = get_limit(w->body, "frequency_khz"),
+                                .power_cap_w = get_limit(w->body, "power_cap_w") };
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* What the driver and `pipetune-node serve` say to each other: JSON lines on the helper's stdin and stdout, at most
+ * NODE_LINE_MAX bytes each. Every request has "id" and "verb", every answer repeats "id" and has "ok". Pure.
+ *
+ *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R}
+ *     {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","cpus":[0,2,1,3],
+ *      "frequency_khz":[min,max]|null,"power_cap_w":[current]|null}
+ *   {"id":2,"verb":"lease"}             every 5 s: after 30 s without one the helper gives everything back and ends
+ *   {"id":3,"verb":"apply","tag":"T","cores":1,"slots":2,"local":false,"cpus":[0,1],"frequency_khz":N,"power_cap_w":X}
+ *     {"id":3,"ok":true,"processes":2,"threads":363,"slots":2,"cpus":[0]}      processes 0: nothing carries the tag there; with
+ *                                                                              the limits that are in force, if any was asked for
+ *     {"id":3,"ok":false,"error":"one line"}                                   an apply that fails gives back what the tag had
+ *   {"id":4,"verb":"release","tag":"T"}
+ *   {"id":5,"verb":"stop"}              it gives everything back and exits 0
+ *     {"event":"changed","tag":"T","processes":1,"threads":300,"slots":2,"cpus":[0]}     unasked; with "error" when what was
+ *                                                                              wanted could not be brought into force again
+ *
+ * A hello may also have "sees", which is equal in two helpers that find the same processes (one machine under two names). */
+#ifndef LIVE_NODE_WORDS_H
+#define LIVE_NODE_WORDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "live/nodes.h"
+
+enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = 64 };
+
+enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP };
+
+/* Requests, appended with their newline. */
+void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
+void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, stop */
+void node_words_release(struct buf *b, uint64_t id, const char *tag);
+/* `cpus` says whether want->cpus, which are of this machine, mean anything there. */
+void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want, bool cpus);
+
+/* [A-Za-z0-9_-]{1,64} */
+bool node_words_is_tag(const char *tag);
+
+enum node_words_kind {
+    NODE_ANSWER,
+    NODE_CHANGED, /* the event */
+    NODE_UNKNOWN, /* an event that a newer helper tells: to be ignored */
+};
+
+struct node_words {
+    enum node_words_kind kind;
+    uint64_t id;                /* NODE_ANSWER */
+    bool ok;                    /* NODE_ANSWER */
+    char error[256];            /* NODE_ANSWER that is not ok: one plain line, never empty. NODE_CHANGED: "" or one */
+    char tag[NODE_TAG_MAX + 1]; /* NODE_CHANGED */
+    json_t *body;               /* owned */
+};
+
+/* One line without its newline. -EPROTO: neither an answer nor an event; nothing is to be freed then. */
+int node_words_read(struct node_words *out, const char *line, size_t len, struct err *e);
+void node_words_done(struct node_words *w);
+
+/* What an answered hello says of the node. */
+struct node_hello {
+    int protocol; /* when it is another than ours, the rest is not read */
+    char version[32], host[64];
+    char sees[96]; /* whose processes it finds: equal in two helpers of one machine; "" when it does not tell */
+    int64_t clock_ms;
+    int *cpus; /* owned; physical cores first */
+    int n_cpus;
+};
+
+/* -EPROTO: the helper refused (its reason), or the answer has not what a hello has; -ENOMEM. */
+int node_hello_read(struct node_hello *out, const struct node_words *w, struct err *e);
+void node_hello_done(struct node_hello *h);
+
+/* What a node has of a launch: an answered apply, or a NODE_CHANGED. */
+struct node_found {
+    int processes, threads;
+    int slots;                         /* of the executors there; 0 where there is only the driver */
+    int cpus;                          /* how many */
+    double frequency_khz, power_cap_w; /* 0: not told */
+};
+
+/* -EPROTO: it has not what it must have. */
+int node_found_read(struct node_found *out, const struct node_words *w, struct err *e);
+
+/* Foreign bytes as one plain line: what is no printable character becomes '?', what is too long ends in "…". `size` is 4 or
+ * more. Returns `out`. */
+char *node_words_plain(char *out, size_t size, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,81 @@
+/* The machines that a study's processes run on, each with a `pipetune-node serve`: a child here, over ssh elsewhere. Narrows and
+ * widens the CPUs of a launch, follows its processes as they come and go, and reads back what is in force. */
+#ifndef LIVE_NODES_H
+#define LIVE_NODES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/err.h"
+
+enum { NODES_MAX_CPUS = 4096 };
+
+/* One entry of the config's "nodes". */
+struct node_cfg {
+    char *host;       /* NULL: this machine */
+    char *user, *key; /* NULL: ssh's choice */
+    int port;         /* 0: ssh's choice */
+};
+
+struct nodes;
+
+/* What a launch is to have. */
+struct nodes_want {
+    const char *tag; /* of the launch; [A-Za-z0-9_-]{1,64} */
+    int cores;       /* CPUs, over all nodes together */
+    int slots;       /* that it was launched with: a node that holds half of them gets half of the CPUs, at least one */
+    bool
+        local; /* local mode: all slots are in the one JVM here; else the executors' --cores say how many a node holds */
+    const int *cpus; /* on this machine, those to take the CPUs from, in this order; NULL: all, physical cores first */
+    int n_cpus;
+    double frequency_khz, power_cap_w; /* 0: left as they are */
+};
+
+/* What is in force. */
+struct nodes_have {
+    int cores; /* CPUs of the launch's executors (in local mode, of its JVM), over all nodes; 0: no process was found */
+    int processes;                     /* that carry the tag */
+    double frequency_khz, power_cap_w; /* the highest of all nodes; 0: not asked for */
+};
+
+/* Called from the loop; never from within a call below, all of which may be called from within these. Nothing is called after
+ * nodes_close(). */
+struct nodes_ops {
+    /* Every node has answered nodes_apply(), or is lost, or has not answered in 5 s. `why` is NULL, or tells in one line why what
+     * was wanted is not (wholly) in force. That there are fewer CPUs than wanted, or no process yet, is no such reason: `have`
+     * says it. A node that was left out before is none either: its note was told. An answer that comes later is told by
+     * `changed`. */
+    void (*applied)(void *ctx, uint64_t id, const struct nodes_have *have, const char *why);
+    /* A process of a launch came or went, and what was wanted has been brought into force again; or the node that had it is lost. */
+    void (*changed)(void *ctx, const char *tag, const struct nodes_have *have);
+    /* One line for the user: a node was lost, speaks another version, … Told once per node and reason. */
+    void (*note)(void *ctx, const char *text);
+};
+
+/* Starts the helper of this machine and one over ssh for each configured node (which may be none), and returns at once; hello
+ * is exchanged behind the caller's back, and what is asked for before it is sent after it. A node that cannot be had is told
+ * by `note` and left out from then on: it never stops a study. The helper of this machine is started again when it dies, five
+ * times, 10 s apart, and asked for what is wanted. `helper` is the path of pipetune-node here; elsewhere it is called by that
+ * path too. PIPETUNE_SSH names another ssh. Keeps `loop`, `ops` and `ctx`; SIGPIPE must be ignored.
+ * -EINVAL: a host, user or path with forbidden characters; -ENOMEM. */
+int nodes_open(struct nodes **out, uv_loop_t *loop, const struct node_cfg *cfg, size_t n, const char *helper,
+               const struct nodes_ops *ops, void *ctx, struct err *e);
+
+/* Lets the helpers give back every mask and limit that they changed, and end. Handles are closed by the loop. NULL is fine. */
+void nodes_close(struct nodes *n);
+
+/* Asks for it; `applied` comes with `id`, always, once (unless nodes_close() comes first, or this fails). A later call for the
+ * same tag replaces what was wanted; `applied` still comes for both. -EINVAL: no tag, no cores, no slots; -ENOMEM. */
+int nodes_apply(struct nodes *n, const struct nodes_want *want, uint64_t id, struct err *e);
+
+/* The launch is over, or is to have its CPUs back. What was not answered yet ends with `applied` and a reason. */
+void nodes_release(struct nodes *n, const char *tag);
+
+/* The CPUs of this machine that its helper may give out, physical cores first; 0 before its hello. */
+int nodes_local_cpus(const struct nodes *n, const int **out);
+
+/* Seconds by which a node's clock is ahead of ours, NAN when not known: node 0 is this machine, the configured ones follow. */
+double nodes_clock_offset_s(const struct nodes *n, size_t node);
+
+#endif

@@ -1,0 +1,87 @@
+/* A helper's line of any bytes: an answer or an event whose parts are sane, or an error on one plain line. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/node_words.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void expect_plain(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f)
+            abort();
+}
+
+static void expect_told(int rc, const struct err *e)
+{
+    if (rc >= 0)
+        return;
+    if (!e->text[0] || e->code != rc)
+        abort();
+    expect_plain(e->text);
+}
+
+static void use_hello(const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct node_hello h;
+    int rc = node_hello_read(&h, w, &e);
+    expect_told(rc, &e);
+    if (rc < 0)
+        return;
+    expect_plain(h.version);
+    expect_plain(h.host);
+    expect_plain(h.sees);
+    if (h.protocol == NODE_PROTOCOL && (h.n_cpus < 1 || h.n_cpus > NODES_MAX_CPUS))
+        abort();
+    for (int i = 0; i < h.n_cpus; i++)
+        if (h.cpus[i] < 0 || h.cpus[i] >= NODES_MAX_CPUS)
+            abort();
+    node_hello_done(&h);
+}
+
+static void use_found(const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct node_found f;
+    int rc = node_found_read(&f, w, &e);
+    expect_told(rc, &e);
+    if (rc == 0 && (f.processes < 0 || f.threads < 0 || f.slots < 0 || f.cpus < 0 || f.cpus > NODES_MAX_CPUS ||
+                    !(f.frequency_khz >= 0) || !(f.power_cap_w >= 0)))
+        abort();
+}
+
+/* With every size of the place that it goes to. */
+static void shorten(const char *text, size_t len)
+{
+    for (size_t size = 4; size < 40; size++) {
+        char out[40];
+        memset(out, 0x7f, sizeof out);
+        (void)node_words_plain(out, size, text, len);
+        if (!memchr(out, '\0', size) || (size < sizeof out && out[size] != 0x7f))
+            abort();
+        expect_plain(out);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err e = { 0 };
+    struct node_words w;
+    int rc = node_words_read(&w, (const char *)data, size, &e);
+    expect_told(rc, &e);
+    shorten((const char *)data, size);
+    if (rc < 0)
+        return 0;
+    expect_plain(w.error);
+    if (w.kind == NODE_CHANGED && !node_words_is_tag(w.tag))
+        abort();
+    if (w.kind == NODE_ANSWER && !w.ok && !w.error[0])
+        abort();
+    use_hello(&w);
+    use_found(&w);
+    node_words_done(&w);
+    return 0;
+}

@@ -1,0 +1,650 @@
+/* live/nodes against helpers and an ssh that behave as badly as they can (fake-node, fake-ssh): whatever one node does, there is
+ * one note about it, every nodes_apply() is answered once, and the other nodes go on. */
+#include "tests/integration/harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/proc.h"
+#include "live/nodes.h"
+
+enum { TOLD_MAX = 64 };
+
+struct told {
+    uint64_t id;
+    struct nodes_have have;
+    char why[512]; /* "": NULL */
+};
+
+struct world {
+    uv_loop_t loop;
+    uv_timer_t beat; /* so that waiting looks again */
+    struct nodes *nodes;
+    char *dir, *helper;
+    size_t fds; /* before */
+    struct told told[TOLD_MAX];
+    size_t n_told, n_changed, n_notes;
+    struct nodes_have newest; /* of either call */
+    struct buf notes;         /* one per line */
+    uint64_t again;           /* asked for from within `applied` */
+    bool close_at_note;
+};
+
+static size_t open_fds(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    (void)closedir(d);
+    return n;
+}
+
+static struct nodes_want cluster_want(const char *tag)
+{
+    return (struct nodes_want){ .tag = tag, .cores = 4, .slots = 4 };
+}
+
+static void on_applied(void *ctx, uint64_t id, const struct nodes_have *have, const char *why)
+{
+    struct world *w = ctx;
+    assert_true(w->n_told < TOLD_MAX);
+    struct told *t = &w->told[w->n_told++];
+    *t = (struct told){ .id = id, .have = *have };
+    w->newest = *have;
+    (void)snprintf(t->why, sizeof t->why, "%s", why ? why : "");
+    struct nodes_want want = cluster_want("T-again");
+    if (w->again)
+        assert_int_equal(nodes_apply(w->nodes, &want, w->again, NULL), 0);
+    w->again = 0;
+}
+
+static void on_changed(void *ctx, const char *tag, const struct nodes_have *have)
+{
+    struct world *w = ctx;
+    assert_true(*tag);
+    w->n_changed++;
+    w->newest = *have;
+}
+
+static void on_note(void *ctx, const char *text)
+{
+    struct world *w = ctx;
+    w->n_notes++;
+    buf_printf(&w->notes, "%s\n", text);
+    if (w->close_at_note) {
+        nodes_close(w->nodes);
+        w->nodes = NULL;
+    }
+}
+
+static const struct nodes_ops ops = { on_applied, on_changed, on_note };
+
+static void on_beat(uv_timer_t *t)
+{
+    (void)t;
+}
+
+/* On the heap, so that a test that fails leaves nothing on the stack that libuv's signal handler knows. */
+static struct world *world_new(void)
+{
+    struct world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->fds = open_fds();
+    assert_int_equal(uv_loop_init(&w->loop), 0);
+    assert_int_equal(uv_timer_init(&w->loop, &w->beat), 0);
+    assert_int_equal(uv_timer_start(&w->beat, on_beat, 20, 20), 0);
+    uv_unref((uv_handle_t *)&w->beat);
+    w->dir = harness_dir();
+    w->helper = harness_program("tests/integration/fake-node");
+    AUTO_FREE char *ssh = harness_program("tests/integration/fake-ssh");
+    (void)setenv("FAKE_NODE_DIR", w->dir, 1);
+    (void)setenv("PIPETUNE_SSH", ssh, 1);
+    (void)setenv("PIPETUNE_NODES_SPEED", "10", 1);
+    (void)unsetenv("FAKE_NODE");
+    return w;
+}
+
+static void world_open(struct world *w, const char *const *hosts)
+{
+    struct node_cfg cfg[8] = { 0 };
+    size_t n = 0;
+    for (; hosts && hosts[n]; n++)
+        cfg[n].host = (char *)hosts[n];
+    struct err e = { 0 };
+    if (nodes_open(&w->nodes, &w->loop, cfg, n, w->helper, &ops, w, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static void run_until(struct world *w, bool (*holds)(const struct world *w), int ms, const char *name)
+{
+    for (int64_t until = clock_ms() + ms; !holds(w);) {
+        if (clock_ms() > until)
+            fail_msg("%s: not within %d ms; told %zu, changed %zu, notes:\n%s", name, ms, w->n_told, w->n_changed,
+                     buf_text(&w->notes));
+        (void)uv_run(&w->loop, UV_RUN_ONCE);
+    }
+}
+
+static void run_for(struct world *w, int ms)
+{
+    for (int64_t until = clock_ms() + ms; clock_ms() < until;)
+        (void)uv_run(&w->loop, UV_RUN_ONCE);
+}
+
+/* Everything ends by itself, and leaves no descriptor and no child behind. */
+static void world_done(struct world *w, const char *name)
+{
+    size_t told = w->n_told, notes = w->n_notes;
+    nodes_close(w->nodes);
+    int64_t begun = clock_ms();
+    assert_int_equal(uv_run(&w->loop, UV_RUN_DEFAULT), 0);
+    if (clock_ms() - begun > 8000)
+        fail_msg("%s: the end took %ld ms", name, (long)(clock_ms() - begun));
+    if (w->n_told != told || w->n_notes != notes)
+        fail_msg("%s: something was told after nodes_close()", name);
+    uv_close((uv_handle_t *)&w->beat, NULL);
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&w->loop), 0);
+    if (open_fds() > w->fds + 4) /* libuv keeps a pipe for signals and one to wake signal loops */
+        fail_msg("%s: %zu descriptors, %zu before", name, open_fds(), w->fds);
+    if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
+        fail_msg("%s: a child is left", name);
+    harness_remove(w->dir);
+    free(w->helper);
+    buf_done(&w->notes);
+    free(w);
+}
+
+static void apply(struct world *w, const struct nodes_want *want, uint64_t id)
+{
+    struct err e = { 0 };
+    if (nodes_apply(w->nodes, want, id, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static bool told_one(const struct world *w)
+{
+    return w->n_told >= 1;
+}
+
+static bool told_two(const struct world *w)
+{
+    return w->n_told >= 2;
+}
+
+static bool told_changed(const struct world *w)
+{
+    return w->n_changed >= 1;
+}
+
+static bool four_of_each_and_changed(const struct world *w)
+{
+    return w->newest.processes == 4 && w->newest.cores == 4 && w->n_changed >= 1;
+}
+
+static bool told_note(const struct world *w)
+{
+    return w->n_notes >= 1;
+}
+
+static void expect_notes(const struct world *w, const char *name, size_t n, const char *const *texts)
+{
+    const char *notes = buf_text(&w->notes);
+    if (w->n_notes != n)
+        fail_msg("%s: %zu notes, not %zu:\n%s", name, w->n_notes, n, notes);
+    for (; texts && *texts; texts++)
+        if (!strstr(notes, *texts))
+            fail_msg("%s: '%s' is not in the notes:\n%s", name, *texts, notes);
+}
+
+static void expect_told(const struct world *w, const char *name, size_t at, uint64_t id, int cores, int processes,
+                        const char *why)
+{
+    const struct told *t = &w->told[at];
+    if (w->n_told <= at || t->id != id || t->have.cores != cores || t->have.processes != processes)
+        fail_msg("%s: %zu told; got id %d, %d cores, %d processes (%s), want id %d, %d, %d", name, w->n_told,
+                 (int)t->id, t->have.cores, t->have.processes, t->why, (int)id, cores, processes);
+    if (why ? !strstr(t->why, why) : t->why[0])
+        fail_msg("%s: why is '%s', not '%s'", name, t->why, why ? why : "");
+}
+
+/* --- this machine ------------------------------------------------------------------------------------------------------- */
+
+static void test_local_helper_is_asked_and_given_back(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    world_open(w, NULL);
+    const int *cpus = NULL;
+    assert_int_equal(nodes_local_cpus(w->nodes, &cpus), 0);
+    assert_true(isnan(nodes_clock_offset_s(w->nodes, 0)));
+    struct nodes_want want = {
+        .tag = "T1", .cores = 2, .slots = 4, .local = true, .cpus = (int[]){ 3, 1 }, .n_cpus = 2
+    };
+    want.frequency_khz = 1800000;
+    apply(w, &want, 7); /* before its hello */
+    assert_int_equal(w->n_told, 0);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    expect_told(w, "local", 0, 7, 2, 1, NULL);
+    assert_true(w->told[0].have.frequency_khz == 1800000);
+    assert_int_equal(nodes_local_cpus(w->nodes, &cpus), 4);
+    assert_int_equal(cpus[2], 3);
+    assert_true(fabs(nodes_clock_offset_s(w->nodes, 0)) < 5);
+    nodes_release(w->nodes, "T1");
+    run_for(w, 1200); /* a lease falls due */
+    nodes_close(w->nodes);
+    w->nodes = NULL;
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT);
+    AUTO_FREE char *heard = harness_read(w->dir, "ok");
+    static const char *const in_turn[] = { "\"verb\":\"hello\",\"protocol\":1,",
+                                           ("\"verb\":\"apply\",\"tag\":\"T1\",\"cores\":2,\"slots\":4,\"local\":true,"
+                                            "\"cpus\":[3,1],\"frequency_khz\":1800000}"),
+                                           "\"verb\":\"release\",\"tag\":\"T1\"}",
+                                           "\"verb\":\"lease\"}",
+                                           "\"verb\":\"stop\"}",
+                                           "(stopped)" };
+    const char *at = heard;
+    for (size_t i = 0; i < ARRAY_LEN(in_turn); i++) {
+        at = at ? strstr(at, in_turn[i]) : NULL;
+        if (!at)
+            fail_msg("'%s' did not come in its turn:\n%s", in_turn[i], heard);
+    }
+    AUTO_FREE char *fds = harness_read(w->dir, "ok.fds");
+    assert_string_equal(fds, "0 1 2 ");
+    expect_notes(w, "local", 0, NULL);
+    world_done(w, "local");
+}
+
+static void test_killed_local_helper_is_started_again_and_asked_again(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    (void)setenv("FAKE_NODE", "killed", 1);
+    world_open(w, NULL);
+    struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    expect_told(w, "killed", 0, 1, 1, 1, NULL);
+    expect_notes(w, "killed", 1,
+                 (const char *[]){ "this machine's pipetune-node is started again (1 of 5)", "signal 9", NULL });
+    world_done(w, "killed");
+}
+
+static bool six_notes(const struct world *w)
+{
+    return w->n_notes >= 6;
+}
+
+static void test_local_helper_that_always_dies_is_given_up(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    (void)setenv("FAKE_NODE", "die", 1);
+    world_open(w, NULL);
+    struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
+    apply(w, &want, 1);
+    run_until(w, six_notes, HARNESS_MS, "given up");
+    run_for(w, 1500);
+    expect_notes(w, "die", 6,
+                 (const char *[]){ "again (5 of 5)", "left out from now on: it ended with exit code 3", NULL });
+    assert_int_equal(w->n_told, 1);
+    want.tag = "T2";
+    apply(w, &want, 2);
+    run_until(w, told_two, HARNESS_MS, "told");
+    expect_told(w, "die", 1, 2, 0, 0, "no node is left");
+    world_done(w, "die");
+}
+
+static void test_missing_helper_is_one_note(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    free(w->helper);
+    w->helper = strdup("/nonexistent/pipetune-node");
+    world_open(w, NULL);
+    assert_int_equal(w->n_notes, 0); /* never from within a call */
+    struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "told");
+    expect_told(w, "missing", 0, 1, 0, 0, "no node is left");
+    expect_notes(w, "missing", 1, (const char *[]){ "/nonexistent/pipetune-node", "no such file", NULL });
+    world_done(w, "missing");
+}
+
+/* --- other machines ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name, *host;
+    const char *note; /* NULL: none */
+    const char *why;  /* NULL: wholly in force */
+    int cores, processes;
+} cases[] = {
+    { "a node that behaves", "well", NULL, NULL, 4, 3 },
+    { "a banner before the hello", "banner", NULL, NULL, 4, 3 },
+    { "another version, the same protocol", "oldversion", "has pipetune-node 0.0.1", NULL, 4, 3 },
+    { "another protocol", "oldproto", "speaks protocol 0, this one (" PIPETUNE_VERSION ") speaks 1", "left out", 2, 2 },
+    { "100 MB of lines", "flood", "65536 bytes and no answer; what came first is '####", "left out", 2, 2 },
+    { "100 MB without a line's end", "one-long-line", "a line of more than 65536 bytes: '####", "left out", 2, 2 },
+    { "no answer to the hello", "mute", "no answer for 30 s", "left out", 2, 2 },
+    { "a banner and nothing more", "dumb", "begins with 'Please change your password.'", "left out", 2, 2 },
+    { "a link that stalls", "stall", "no answer for 15 s", "left out", 2, 2 },
+    { "a wrong host key", "hostkey", "exit code 255: Host key verification failed.", "left out", 2, 2 },
+    { "no helper there", "no-helper", "exit code 127: bash: line 1: /opt/pipetune-node: No such file", "left out", 2,
+      2 },
+    { "a helper that dies", "die", "it ended with exit code 3", "left out", 2, 2 },
+    { "a helper that closes its output", "close-and-stay", "it closed its output", "left out", 2, 2 },
+    { "an answer to nothing", "wrongid", "answers what it was not asked", "left out", 2, 2 },
+    { "junk after the hello", "late-junk", "'Segmentation fault (not really)' is no answer", "left out", 2, 2 },
+    { "half an answer", "half-an-answer", "no number of 'processes', 'threads' or 'slots'", "left out", 2, 2 },
+    { "a refusal", "refuse", NULL, "node 'refuse': cannot set the affinity", 2, 2 },
+    { "a node without a process of the launch", "empty", NULL, NULL, 2, 2 },
+    { "a second helper of this machine", "twin", "it sees the processes that this machine's", "left out", 2, 2 },
+};
+
+/* Beside it there is a node that is well: its half of the slots is always served. */
+static void test_each_fault_of_a_node_is_one_note(void **state)
+{
+    (void)state;
+    struct rusage use;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct world *w = world_new();
+        world_open(w, (const char *[]){ cases[i].host, "partial", NULL });
+        struct nodes_want want = cluster_want("T1");
+        apply(w, &want, 1);
+        run_until(w, told_one, HARNESS_MS, cases[i].name);
+        expect_told(w, cases[i].name, 0, 1, cases[i].cores, cases[i].processes, cases[i].why);
+        expect_notes(w, cases[i].name, cases[i].note ? 1 : 0, (const char *[]){ cases[i].note, NULL });
+        apply(w, &want, 2); /* and it goes on so */
+        run_until(w, told_two, HARNESS_MS, cases[i].name);
+        assert_int_equal(w->told[1].have.cores, cases[i].cores);
+        assert_true(w->n_notes <= 1);
+        world_done(w, cases[i].name);
+    }
+    assert_int_equal(getrusage(RUSAGE_SELF, &use), 0);
+    if (!getenv("ASAN_OPTIONS"))
+        assert_true(use.ru_maxrss < 200 << 10); /* KB: 200 MB of junk went by */
+}
+
+static void test_slow_answer_is_told_late(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    (void)unsetenv("PIPETUNE_NODES_SPEED");
+    world_open(w, (const char *[]){ "slow", "partial", NULL });
+    struct nodes_want want = cluster_want("T1");
+    int64_t begun = clock_ms();
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    assert_true(clock_ms() - begun >= 4900);
+    expect_told(w, "slow", 0, 1, 2, 2, "node 'slow': has not answered within 5 s");
+    run_until(w, told_changed, HARNESS_MS, "changed");
+    assert_int_equal(w->newest.cores, 4);
+    assert_int_equal(w->n_told, 1);
+    expect_notes(w, "slow", 0, NULL);
+    world_done(w, "slow");
+}
+
+static void test_change_of_processes_is_told(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    world_open(w, (const char *[]){ "changes", "ahead", NULL });
+    struct nodes_want want = cluster_want("T1");
+    apply(w, &want, 1);
+    run_until(w, four_of_each_and_changed, HARNESS_MS, "changed");
+    run_until(w, told_one, HARNESS_MS, "applied");
+    expect_notes(w, "changes", 0, NULL); /* an event it does not know is none */
+    double ahead = nodes_clock_offset_s(w->nodes, 2);
+    assert_true(ahead > 55 && ahead < 65);
+    assert_true(isnan(nodes_clock_offset_s(w->nodes, 3)));
+    world_done(w, "changes");
+}
+
+static void test_orders_are_answered_once_each(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    world_open(w, (const char *[]){ "well", "partial", NULL });
+    struct nodes_want want = cluster_want("T1");
+    apply(w, &want, 1);
+    want.cores = 2;
+    apply(w, &want, 2); /* replaces what was wanted: both are answered */
+    want.tag = "T2";
+    apply(w, &want, 3);
+    nodes_release(w->nodes, "T2"); /* released before it was answered */
+    nodes_release(w->nodes, "never-asked-for");
+    w->again = 4;
+    run_until(w, told_two, HARNESS_MS, "told");
+    run_for(w, 500);
+    assert_int_equal(w->n_told, 4);
+    size_t times[5] = { 0 };
+    for (size_t i = 0; i < w->n_told; i++) {
+        times[w->told[i].id]++;
+        if (w->told[i].id == 3)
+            assert_string_equal(w->told[i].why, "the launch was released first");
+        if (w->told[i].id == 2)
+            assert_int_equal(w->told[i].have.cores, 2);
+    }
+    for (size_t i = 1; i < 5; i++)
+        assert_int_equal(times[i], 1);
+    expect_notes(w, "orders", 0, NULL);
+    world_done(w, "orders");
+}
+
+static void test_closing_from_within_a_callback(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    w->close_at_note = true;
+    world_open(w, (const char *[]){ "hostkey", "oldproto", "die", NULL });
+    struct nodes_want want = cluster_want("T1");
+    apply(w, &want, 1);
+    run_until(w, told_note, HARNESS_MS, "note");
+    run_for(w, 500);
+    assert_int_equal(w->n_notes, 1);
+    world_done(w, "closing");
+}
+
+static void test_closing_at_once_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const hosts[][3] = { { "well", "mute", NULL },
+                                            { "flood", "hostkey", NULL },
+                                            { "stubborn", "stall", NULL } };
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct world *w = world_new();
+        world_open(w, hosts[i]);
+        struct nodes_want want = cluster_want("T1");
+        apply(w, &want, 1);
+        if (i == 2)
+            run_for(w, 300); /* so that it ignores TERM by now */
+        assert_int_equal(w->n_told, 0);
+        world_done(w, hosts[i][0]);
+    }
+}
+
+/* A driver that was stopped (Ctrl-Z) or swapped out finds answers in the pipe, not silence. */
+static void test_held_up_loop_loses_no_node(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    world_open(w, (const char *[]){ "well", NULL });
+    struct nodes_want want = cluster_want("T1");
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    run_for(w, 600); /* a lease is under way now and then */
+    apply(w, &want, 2);
+    (void)poll(NULL, 0, 5500);
+    run_until(w, told_two, HARNESS_MS, "applied again");
+    expect_told(w, "held up", 1, 2, 2, 2, NULL);
+    run_for(w, 600);
+    expect_notes(w, "held up", 0, NULL);
+    world_done(w, "held up");
+}
+
+static void test_what_ssh_must_not_get_is_refused(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    struct err e = { 0 };
+    struct node_cfg bad = { .host = (char *)"-oProxyCommand=x" };
+    assert_int_equal(nodes_open(&w->nodes, &w->loop, &bad, 1, w->helper, &ops, w, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "host '-oProxyCommand=x' must not begin with '-'"));
+    assert_null(w->nodes);
+    struct node_cfg good = { .host = (char *)"well" };
+    assert_int_equal(nodes_open(&w->nodes, &w->loop, &good, 1, "/a b/pipetune-node", &ops, w, &e), -EINVAL);
+    world_open(w, NULL);
+    struct nodes_want want = cluster_want("a b");
+    assert_int_equal(nodes_apply(w->nodes, &want, 1, &e), -EINVAL);
+    want.tag = "T1";
+    want.cores = 0;
+    assert_int_equal(nodes_apply(w->nodes, &want, 1, &e), -EINVAL);
+    run_for(w, 200);
+    assert_int_equal(w->n_told, 0);
+    world_done(w, "refused");
+}
+
+static void test_keys_that_ssh_would_pass_over_are_told(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    harness_write(w->dir, "open", "a key");
+    AUTO_FREE char *open = harness_path(w->dir, "open"), *missing = harness_path(w->dir, "missing");
+    assert_int_equal(chmod(open, 0644), 0);
+    struct node_cfg cfg[] = { { .host = (char *)"well", .key = open, .user = (char *)"u", .port = 22 },
+                              { .host = (char *)"partial", .key = missing } };
+    struct err e = { 0 };
+    assert_int_equal(nodes_open(&w->nodes, &w->loop, cfg, 2, w->helper, &ops, w, &e), 0);
+    struct nodes_want want = cluster_want("T1");
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    expect_told(w, "keys", 0, 1, 0, 1, NULL);
+    expect_notes(w, "keys", 2,
+                 (const char *[]){ "node 'well' is left out from now on: key '", "can be read by others",
+                                   "No such file", NULL });
+    world_done(w, "keys");
+}
+
+/* --- the real helper ----------------------------------------------------------------------------------------------------- */
+
+/* CPUs that every thread of the process may use; 0 when they differ. */
+static int cpus_of(pid_t pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    int all = -1;
+    for (struct dirent *entry; (entry = readdir(d));) {
+        cpu_set_t set;
+        if (entry->d_name[0] == '.' || sched_getaffinity((pid_t)strtol(entry->d_name, NULL, 10), sizeof set, &set) < 0)
+            continue;
+        all = all < 0 || all == CPU_COUNT(&set) ? CPU_COUNT(&set) : 0;
+    }
+    (void)closedir(d);
+    return all;
+}
+
+static pid_t the_other_child(pid_t known)
+{
+    AUTO_FREE pid_t *pids = NULL;
+    size_t n = 0;
+    assert_int_equal(proc_children(getpid(), &pids, &n), 0);
+    for (size_t i = 0; i < n; i++)
+        if (pids[i] != known)
+            return pids[i];
+    fail_msg("there is no helper");
+    return -1;
+}
+
+static bool changed_twice(const struct world *w)
+{
+    return w->n_changed >= 2;
+}
+
+static void test_real_helper_narrows_and_gives_back_even_when_killed(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    free(w->helper);
+    w->helper = harness_program("pipetune-node");
+    AUTO_FREE char *program = harness_program("tests/integration/fake-tagged");
+    char tag[32], option[64];
+    (void)snprintf(tag, sizeof tag, "nodes-%ld", (long)getpid());
+    (void)snprintf(option, sizeof option, "-Dpipetune.launch=%s", tag);
+    AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    pid_t pid = harness_spawn((char *[]){ program, (char *)"8", (char *)"-", option, NULL }, null, null);
+    int all = cpus_of(getpid());
+    if (all < 2) {
+        (void)kill(pid, SIGKILL);
+        skip(); /* one CPU cannot be narrowed */
+    }
+    world_open(w, NULL);
+    struct nodes_want want = { .tag = tag, .cores = 1, .slots = 2, .local = true };
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    expect_told(w, "the real helper", 0, 1, 1, 1, NULL);
+    assert_int_equal(cpus_of(pid), 1);
+    assert_int_equal(kill(the_other_child(pid), SIGKILL), 0);
+    run_until(w, told_changed, HARNESS_MS, "the helper's end is told");
+    assert_int_equal(w->newest.cores, all);
+    run_until(w, changed_twice, HARNESS_MS, "asked again");
+    assert_int_equal(w->newest.cores, 1);
+    assert_int_equal(cpus_of(pid), 1);
+    expect_notes(w, "the real helper", 1, (const char *[]){ "started again (1 of 5)", "signal 9", NULL });
+    nodes_close(w->nodes);
+    w->nodes = NULL;
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT);
+    assert_int_equal(cpus_of(pid), all);
+    (void)kill(pid, SIGKILL);
+    (void)harness_exit_code(pid, HARNESS_MS);
+    world_done(w, "the real helper");
+}
+
+int main(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN); /* as the driver does */
+    for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* what we inherited ourselves is not what helpers are judged by */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_local_helper_is_asked_and_given_back),
+        cmocka_unit_test(test_killed_local_helper_is_started_again_and_asked_again),
+        cmocka_unit_test(test_local_helper_that_always_dies_is_given_up),
+        cmocka_unit_test(test_missing_helper_is_one_note),
+        cmocka_unit_test(test_each_fault_of_a_node_is_one_note),
+        cmocka_unit_test(test_slow_answer_is_told_late),
+        cmocka_unit_test(test_change_of_processes_is_told),
+        cmocka_unit_test(test_orders_are_answered_once_each),
+        cmocka_unit_test(test_closing_from_within_a_callback),
+        cmocka_unit_test(test_closing_at_once_leaves_nothing),
+        cmocka_unit_test(test_held_up_loop_loses_no_node),
+        cmocka_unit_test(test_what_ssh_must_not_get_is_refused),
+        cmocka_unit_test(test_keys_that_ssh_would_pass_over_are_told),
+        cmocka_unit_test(test_real_helper_narrows_and_gives_back_even_when_killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

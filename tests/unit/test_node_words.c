@@ -1,0 +1,298 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/own.h"
+#include "live/node_words.h"
+#include "tests/fault.h"
+
+static void expect(const char *name, struct buf *b, const char *want)
+{
+    if (b->failed || strcmp(buf_text(b), want) != 0)
+        fail_msg("%s: got %s, want %s", name, buf_text(b), want);
+    buf_clear(b);
+}
+
+static void test_requests_are_one_line_each(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct nodes_want want = { .tag = "T-1_x", .cores = 3, .slots = 4, .cpus = (int[]){ 2, 0 }, .n_cpus = 2 };
+    node_words_hello(&b, 1, 1795015175852);
+    expect("hello", &b, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1795015175852}\n");
+    node_words_simple(&b, 2, NODE_LEASE);
+    expect("lease", &b, "{\"id\":2,\"verb\":\"lease\"}\n");
+    node_words_simple(&b, UINT64_MAX, NODE_STOP);
+    expect("stop", &b, "{\"id\":18446744073709551615,\"verb\":\"stop\"}\n");
+    node_words_release(&b, 4, "T");
+    expect("release", &b, "{\"id\":4,\"verb\":\"release\",\"tag\":\"T\"}\n");
+    node_words_apply(&b, 5, &want, true);
+    expect("apply", &b,
+           "{\"id\":5,\"verb\":\"apply\",\"tag\":\"T-1_x\",\"cores\":3,\"slots\":4,\"local\":false,\"cpus\":[2,0]}\n");
+    node_words_apply(&b, 6, &want, false);
+    expect("apply elsewhere", &b,
+           "{\"id\":6,\"verb\":\"apply\",\"tag\":\"T-1_x\",\"cores\":3,\"slots\":4,\"local\":false}\n");
+    want.local = true;
+    want.n_cpus = 0;
+    want.frequency_khz = 2400000;
+    want.power_cap_w = 65.5;
+    node_words_apply(&b, 7, &want, true);
+    expect("apply with limits", &b,
+           "{\"id\":7,\"verb\":\"apply\",\"tag\":\"T-1_x\",\"cores\":3,\"slots\":4,\"local\":true,"
+           "\"frequency_khz\":2400000,\"power_cap_w\":65.5}\n");
+}
+
+static void test_the_longest_request_fits_a_line(void **state)
+{
+    (void)state;
+    static int cpus[NODES_MAX_CPUS];
+    for (int i = 0; i < NODES_MAX_CPUS; i++)
+        cpus[i] = NODES_MAX_CPUS - 1 - i;
+    char tag[NODE_TAG_MAX + 1];
+    memset(tag, 'x', NODE_TAG_MAX);
+    tag[NODE_TAG_MAX] = '\0';
+    struct nodes_want want = {
+        .tag = tag, .cores = INT32_MAX, .slots = INT32_MAX, .cpus = cpus, .n_cpus = NODES_MAX_CPUS
+    };
+    want.frequency_khz = want.power_cap_w = 1.2345678901234567e-300;
+    AUTO_BUF struct buf b = BUF_INIT;
+    node_words_apply(&b, UINT64_MAX, &want, true);
+    assert_true(b.len <= NODE_LINE_MAX);
+    assert_ptr_equal(strchr(b.data, '\n'), b.data + b.len - 1);
+}
+
+static void test_tags(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tag;
+        bool good;
+    } cases[] = { { "a", true },    { "A-z_09", true }, { "", false },  { "a b", false }, { "a/b", false },
+                  { "a\n", false }, { "\"", false },    { "é", false }, { "a.b", false } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (node_words_is_tag(cases[i].tag) != cases[i].good)
+            fail_msg("'%s' is taken for %s", cases[i].tag, cases[i].good ? "no tag" : "a tag");
+    char tag[NODE_TAG_MAX + 2];
+    memset(tag, 'x', sizeof tag);
+    tag[NODE_TAG_MAX + 1] = '\0';
+    assert_false(node_words_is_tag(tag));
+    tag[NODE_TAG_MAX] = '\0';
+    assert_true(node_words_is_tag(tag));
+}
+
+static const struct {
+    const char *name, *line;
+    int rc; /* 0, or of node_words_read() */
+    enum node_words_kind kind;
+    uint64_t id;
+    bool ok;
+    const char *text; /* error of an answer, tag of an event */
+} lines[] = {
+    { "an answer", "{\"id\":7,\"ok\":true}", 0, NODE_ANSWER, 7, true, "" },
+    { "an answer with spaces and more", " { \"ok\" : true , \"id\" : 0, \"x\":[{}] } ", 0, NODE_ANSWER, 0, true, "" },
+    { "a refusal", "{\"id\":7,\"ok\":false,\"error\":\"no such CPU\"}", 0, NODE_ANSWER, 7, false, "no such CPU" },
+    { "a refusal of many lines becomes one", "{\"id\":7,\"ok\":false,\"error\":\"a\\nb\\u001b[31m\\u009bé\"}", 0,
+      NODE_ANSWER, 7, false, "a?b?[31m??é" },
+    { "a refusal without a reason", "{\"id\":7,\"ok\":false}", 0, NODE_ANSWER, 7, false, "no reason was given" },
+    { "a refusal with an empty reason", "{\"id\":7,\"ok\":false,\"error\":\"\"}", 0, NODE_ANSWER, 7, false,
+      "no reason was given" },
+    { "a refusal with a number as reason", "{\"id\":7,\"ok\":false,\"error\":5}", 0, NODE_ANSWER, 7, false,
+      "no reason was given" },
+    { "a change", "{\"event\":\"changed\",\"tag\":\"T\"}", 0, NODE_CHANGED, 0, false, "T" },
+    { "an event of a newer helper", "{\"event\":\"news\",\"id\":3,\"ok\":true}", 0, NODE_UNKNOWN, 0, false, "" },
+    { "a change without a tag", "{\"event\":\"changed\"}", -EPROTO, 0, 0, false, NULL },
+    { "a change of no tag", "{\"event\":\"changed\",\"tag\":\"a b\"}", -EPROTO, 0, 0, false, NULL },
+    { "an event that is a number", "{\"event\":1,\"id\":1,\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+    { "nothing", "", -EPROTO, 0, 0, false, NULL },
+    { "a banner", "Welcome to w1", -EPROTO, 0, 0, false, NULL },
+    { "a number", "7", -EPROTO, 0, 0, false, NULL },
+    { "a list", "[{\"id\":7,\"ok\":true}]", -EPROTO, 0, 0, false, NULL },
+    { "no id", "{\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+    { "a null id", "{\"id\":null,\"ok\":false,\"error\":\"x\"}", -EPROTO, 0, 0, false, NULL },
+    { "a negative id", "{\"id\":-1,\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+    { "a fractional id", "{\"id\":1.0,\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+    { "an id beyond all bounds", "{\"id\":99999999999999999999,\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+    { "no ok", "{\"id\":1}", -EPROTO, 0, 0, false, NULL },
+    { "an ok that is a number", "{\"id\":1,\"ok\":1}", -EPROTO, 0, 0, false, NULL },
+    { "an id twice", "{\"id\":1,\"id\":1,\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+    { "half an answer", "{\"id\":1,\"ok\":tr", -EPROTO, 0, 0, false, NULL },
+    { "two answers", "{\"id\":1,\"ok\":true}{\"id\":2,\"ok\":true}", -EPROTO, 0, 0, false, NULL },
+};
+
+static void test_lines_are_answers_or_events_or_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct node_words w;
+        struct err e = { 0 };
+        int rc = node_words_read(&w, lines[i].line, strlen(lines[i].line), &e);
+        if (rc != lines[i].rc)
+            fail_msg("%s: got %d (%s), want %d", lines[i].name, rc, e.text, lines[i].rc);
+        if (rc < 0) {
+            assert_int_equal(e.code, rc);
+            assert_non_null(strstr(e.text, "is no answer of pipetune-node"));
+            continue;
+        }
+        const char *text = w.kind == NODE_CHANGED ? w.tag : w.kind == NODE_ANSWER ? w.error : "";
+        if (w.kind != lines[i].kind || (w.kind == NODE_ANSWER && (w.id != lines[i].id || w.ok != lines[i].ok)) ||
+            strcmp(text, lines[i].text) != 0)
+            fail_msg("%s: got kind %d, id %d, ok %d, '%s'", lines[i].name, w.kind, (int)w.id, w.ok, text);
+        node_words_done(&w);
+    }
+}
+
+#define HELLO_START "{\"id\":1,\"ok\":true,\"protocol\":1,\"version\":\"0.1.0\","
+
+static const struct {
+    const char *name, *line;
+    const char *error; /* NULL: read */
+    int protocol, n_cpus;
+} hellos[] = {
+    { "a hello", HELLO_START "\"clock_ms\":5,\"uid\":0,\"host\":\"w1\",\"cpus\":[2,0,1],\"frequency_khz\":null}", NULL,
+      1, 3 },
+    { "another protocol, whatever else it says", "{\"id\":1,\"ok\":true,\"protocol\":2,\"version\":\"3\"}", NULL, 2,
+      0 },
+    { "another protocol that refuses ours", "{\"id\":1,\"ok\":false,\"protocol\":0}", NULL, 0, 0 },
+    { "a refusal", "{\"id\":1,\"ok\":false,\"error\":\"full\"}", "it refuses: full", 0, 0 },
+    { "no protocol", "{\"id\":1,\"ok\":true,\"clock_ms\":5,\"cpus\":[0]}", "no 'protocol'", 0, 0 },
+    { "a protocol that is a text", "{\"id\":1,\"ok\":true,\"protocol\":\"1\",\"clock_ms\":5,\"cpus\":[0]}",
+      "no 'protocol'", 0, 0 },
+    { "no clock", HELLO_START "\"cpus\":[0]}", "no 'clock_ms'", 0, 0 },
+    { "no CPUs", HELLO_START "\"clock_ms\":5}", "no list of 'cpus'", 0, 0 },
+    { "not one CPU", HELLO_START "\"clock_ms\":5,\"cpus\":[]}", "no list of 'cpus'", 0, 0 },
+    { "a CPU twice", HELLO_START "\"clock_ms\":5,\"cpus\":[1,1]}", "no list of 'cpus'", 0, 0 },
+    { "a negative CPU", HELLO_START "\"clock_ms\":5,\"cpus\":[-1]}", "no list of 'cpus'", 0, 0 },
+    { "a CPU beyond the last", HELLO_START "\"clock_ms\":5,\"cpus\":[4096]}", "no list of 'cpus'", 0, 0 },
+    { "the last CPU", HELLO_START "\"clock_ms\":5,\"cpus\":[4095]}", NULL, 1, 1 },
+    { "a CPU with a fraction", HELLO_START "\"clock_ms\":5,\"cpus\":[0.5]}", "no list of 'cpus'", 0, 0 },
+};
+
+static void test_hellos(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+        struct node_words w;
+        struct err e = { 0 };
+        struct node_hello h = { 0 };
+        assert_int_equal(node_words_read(&w, hellos[i].line, strlen(hellos[i].line), &e), 0);
+        int rc = node_hello_read(&h, &w, &e);
+        if (hellos[i].error ? rc != -EPROTO || !strstr(e.text, hellos[i].error) : rc != 0)
+            fail_msg("%s: got %d (%s)", hellos[i].name, rc, e.text);
+        if (rc == 0 && (h.protocol != hellos[i].protocol || h.n_cpus != hellos[i].n_cpus))
+            fail_msg("%s: got protocol %d, %d CPUs", hellos[i].name, h.protocol, h.n_cpus);
+        if (i == 0) {
+            assert_string_equal(h.version, "0.1.0");
+            assert_string_equal(h.host, "w1");
+            assert_string_equal(h.sees, "");
+            assert_int_equal(h.clock_ms, 5);
+            assert_int_equal(h.cpus[0], 2);
+        }
+        node_hello_done(&h);
+        node_words_done(&w);
+    }
+}
+
+static void test_what_was_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *line;
+        bool good;
+    } cases[] = {
+        { "all of it",
+          "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[0,3],\"frequency_khz\":1e6}",
+          true },
+        { "an event has it too",
+          "{\"event\":\"changed\",\"tag\":\"T\",\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[0,3],"
+          "\"frequency_khz\":1000000}",
+          true },
+        { "no processes", "{\"id\":1,\"ok\":true,\"threads\":363,\"slots\":2,\"cpus\":[0,3]}", false },
+        { "fewer than none", "{\"id\":1,\"ok\":true,\"processes\":-2,\"threads\":363,\"slots\":2,\"cpus\":[0,3]}",
+          false },
+        { "more than can be",
+          "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2147483648,\"cpus\":[0,3]}", false },
+        { "no CPUs", "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2}", false },
+        { "CPUs by name", "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[\"0\"]}",
+          false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct node_words w;
+        struct err e = { 0 };
+        struct node_found f = { 0 };
+        assert_int_equal(node_words_read(&w, cases[i].line, strlen(cases[i].line), &e), 0);
+        int rc = node_found_read(&f, &w, &e);
+        if (rc != (cases[i].good ? 0 : -EPROTO))
+            fail_msg("%s: got %d (%s)", cases[i].name, rc, e.text);
+        if (rc == 0 && (f.processes != 2 || f.threads != 363 || f.slots != 2 || f.cpus != 2 || f.frequency_khz != 1e6 ||
+                        f.power_cap_w != 0))
+            fail_msg("%s: read wrongly", cases[i].name);
+        node_words_done(&w);
+    }
+}
+
+static void test_foreign_text_becomes_one_plain_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *in;
+        size_t len;
+        size_t size;
+        const char *want;
+    } cases[] = {
+        { "abc", 3, 8, "abc" },
+        { "a\r\n\tb\0c", 7, 16, "a???b?c" },
+        { "\xff\xfe", 2, 8, "??" },
+        { "é", 2, 8, "é" },
+        { "é", 1, 8, "?" }, /* cut in the middle */
+        { "abcdefgh", 8, 9, "abcdefgh" },
+        { "abcdefghi", 9, 9, "abcde…" },
+        { "ééééé", 10, 9, "éé…" },
+        { "", 0, 4, "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char out[32];
+        memset(out, 'X', sizeof out);
+        (void)node_words_plain(out, cases[i].size, cases[i].in, cases[i].len);
+        if (strcmp(out, cases[i].want) != 0 || out[cases[i].size] != 'X')
+            fail_msg("row %zu: got '%s', want '%s'", i, out, cases[i].want);
+    }
+}
+
+static void test_memory_that_runs_out_is_said(void **state)
+{
+    (void)state;
+    struct err e = { 0 };
+    struct node_words w;
+    assert_int_equal(node_words_read(&w, hellos[0].line, strlen(hellos[0].line), &e), 0);
+    int rc = -ENOMEM;
+    for (unsigned nth = 1; rc < 0; nth++) {
+        assert_true(nth < 16);
+        struct node_hello h = { 0 };
+        fault_arm(FAULT_ALLOC, nth);
+        rc = node_hello_read(&h, &w, &e);
+        fault_disarm();
+        assert_true(rc == 0 || (rc == -ENOMEM && !h.cpus));
+        node_hello_done(&h);
+    }
+    node_words_done(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests_are_one_line_each),
+        cmocka_unit_test(test_the_longest_request_fits_a_line),
+        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_lines_are_answers_or_events_or_nothing),
+        cmocka_unit_test(test_hellos),
+        cmocka_unit_test(test_what_was_found),
+        cmocka_unit_test(test_foreign_text_becomes_one_plain_line),
+        cmocka_unit_test(test_memory_that_runs_out_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
