@@ -102,6 +102,7 @@ int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct 
         f->recoveries++;
         f->open = f->pending = false; /* what no checkpoint holds is trained again */
         break;
+    case LOG_MARK: break;
     case LOG_LOST: break;
     case LOG_CAUSE: on_cause(f, ev); break;
     }

@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "base/utf8.h"
 #include "bigdl/cur.h"
+#include "bigdl/session.h"
 
 /* ---- text of an event ----------------------------------------------------------------------------------------------- */
 
@@ -175,6 +176,23 @@ static int parse_bracketed(const struct cur *line, struct log_event *ev)
         c.p++;
     }
     return -1;
+}
+
+/* ---- marks of a warm session ---------------------------------------------------------------------------------------- */
+
+/* "PIPETUNE trial " 1-2 begin, and nothing behind it. */
+static int parse_mark(struct cur *c, struct log_event *ev)
+{
+    const char *blank = cur_find_bytes(c, " ", 1);
+    if (!blank || !session_is_id(c->p, (size_t)(blank - c->p)))
+        return 0;
+    put_text(ev, c->p, blank);
+    c->p = blank;
+    ev->begins = CUR_EAT(c, " begin");
+    if ((!ev->begins && !CUR_EAT(c, " end")) || c->p != c->end)
+        return 0;
+    ev->kind = LOG_MARK;
+    return 1;
 }
 
 /* ---- other lines: one pass for all needles -------------------------------------------------------------------------- */
@@ -351,6 +369,8 @@ int log_parse_line(const char *line, size_t len, struct log_event *out)
     if (len == 0 || CUR_EAT(&rest, "\tat ")) /* most of a stack trace */
         return 0;
     *out = (struct log_event){ .stamp_ms = -1, .wall_s = NAN, .loss = NAN, .learning_rate = NAN };
+    if (CUR_EAT(&rest, "PIPETUNE trial "))
+        return parse_mark(&rest, out);
     (void)cur_stamp(&rest, &out->stamp_ms, &out->stamp_coarse); /* not every line has one */
     int rc = parse_bracketed(&rest, out);
     return rc >= 0 ? rc : parse_other(&whole, &rest, out);

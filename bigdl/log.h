@@ -18,6 +18,7 @@ enum log_kind {
     LOG_CHECKPOINT, /* a checkpoint was written whole (its last "Save" line); text: its folder */
     LOG_RECOVERY,   /* BigDL starts again from a snapshot ("last snapshot", or "origin model": from nothing; that is the
                        text): epoch and iteration numbers may go backwards */
+    LOG_MARK,       /* a warm session's "PIPETUNE trial ID begin" or "… end", alone on its line; text: ID; begins */
     LOG_LOST,       /* an executor was lost; text: why; cause: what the line itself tells */
     LOG_CAUSE,      /* a line that explains a failure: cause, text */
 };
@@ -39,6 +40,7 @@ struct log_event {
     double loss;          /* LOG_ITERATION; NAN: none */
     double learning_rate; /* LOG_ITERATION; NAN: not printed */
     bool closes_epoch;    /* LOG_ITERATION of LocalOptimizer, which prints no "Epoch finished": the epoch's last step */
+    bool begins;          /* LOG_MARK */
     double value;         /* LOG_METRIC: accuracy as a fraction, loss as the average loss */
     enum log_cause cause; /* LOG_CAUSE, LOG_LOST */
     char text[LOG_TEXT_MAX]; /* valid UTF-8 on one line, whatever the log holds */

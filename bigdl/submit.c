@@ -176,6 +176,8 @@ static void add_java_options(struct strv *out, const struct submit *s, const cha
 static void add_properties(struct strv *out, const struct submit *s)
 {
     add_conf(out, "spark.ui.enabled", "false");
+    if (s->session)
+        add_conf(out, "spark.pipetune.session", s->session);
     for (size_t i = 0; i < s->n_properties; i++)
         if (strcmp(s->properties[i].name, DRIVER_OPTIONS) != 0 && strcmp(s->properties[i].name, EXECUTOR_OPTIONS) != 0)
             add_conf(out, s->properties[i].name, s->properties[i].text);
@@ -306,6 +308,8 @@ static void add_extras(struct strv *out, const struct submit *s, const char *epo
 
 static int check_reach(const struct submit *s, struct err *e)
 {
+    if (s->session)
+        return 0;
     for (size_t i = 0; i < s->n_hypers; i++) {
         int rc = app_reaches(s->app, s->hypers[i].name, e);
         if (rc < 0)
@@ -317,11 +321,25 @@ static int check_reach(const struct submit *s, struct err *e)
                    s->app->has_arguments ? "\"epochs\" to 'arguments'" : "'endTriggerNum' or 'max_epoch' to 'extras'");
 }
 
+/* What is the same for every trial. */
+static void add_fixed_extras(struct strv *out, const struct app *a)
+{
+    for (size_t i = 0; i < a->n_extras; i++) {
+        strv_add(out, a->extras[i].key);
+        if (a->extras[i].value)
+            strv_add(out, a->extras[i].value);
+    }
+}
+
 static void add_application(struct strv *out, const struct submit *s)
 {
     char epochs[16];
     (void)snprintf(epochs, sizeof epochs, "%d", s->epochs);
     strv_add(out, s->app->conf);
+    if (s->session) {
+        add_fixed_extras(out, s->app);
+        return;
+    }
     add_extras(out, s, epochs);
     for (size_t i = 0; i < s->n_hypers; i++)
         add_role(out, s->app, s->hypers[i].name, s->hypers[i].text);

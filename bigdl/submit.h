@@ -33,6 +33,9 @@ struct submit {
     const char *checkpoint;                  /* folder; NULL: none, or the application has no such argument */
     const char *resume_model, *resume_state; /* both or neither */
     const char *seed;                        /* text; NULL: none */
+    /* The socket of a warm session: hyperparameters, epochs, checkpoint, resume and seed of each trial come through it, and
+     * none of them is in argv, whatever stands above. NULL: one trial, told in argv. */
+    const char *session;
 };
 
 /* Appends spark-submit's argv. -EINVAL: a hyperparameter reaches nothing, executors do not divide slots. */

@@ -1,12 +1,13 @@
 """LeNet-5 on MNIST or Fashion-MNIST, for spark-submit; `lenet5.py --help` lists the options.
 
-The functions below take a SparkContext and do one thing each, and importing this file does nothing, so that a warm
-session can call them trial after trial.
+Alone it trains once. With spark.pipetune.session it serves trials, one after the other: the options given are then what
+a trial says nothing else about, and the records stay cached from one to the next.
 """
 import argparse
 import os
 import sys
 
+import pipetune_session
 from pyspark import SparkConf, SparkContext
 
 from bigdl.dllib.nn.criterion import ClassNLLCriterion
@@ -141,9 +142,18 @@ def positive(kind):
     return parse
 
 
-def parse_arguments(argv):
-    parser = argparse.ArgumentParser(prog="lenet5.py", description="Train LeNet-5 on idx files with BigDL.",
-                                     allow_abbrev=False)
+class Parser(argparse.ArgumentParser):
+    """One whose complaint about a trial's options reaches the driver, where the process must not end."""
+    raises = False
+
+    def error(self, message):
+        if self.raises:
+            raise ValueError(message)
+        super().error(message)
+
+
+def make_parser():
+    parser = Parser(prog="lenet5.py", description="Train LeNet-5 on idx files with BigDL.", allow_abbrev=False)
     parser.add_argument("--data", required=True, metavar="DIR", help="folder with the four idx files")
     parser.add_argument("--batch-size", type=positive(int), default=128, metavar="N",
                         help="global; a multiple of the cores (default 128)")
@@ -157,6 +167,12 @@ def parse_arguments(argv):
     parser.add_argument("--model", metavar="FILE", help="resume: a checkpoint's model.N; needs --state")
     parser.add_argument("--state", metavar="FILE", help="resume: its optimMethod-*.N, whose rates replace the options'")
     parser.add_argument("--seed", type=int, metavar="N", help="fixes the initial weights")
+    return parser
+
+
+def parse_arguments(argv, raises=False):
+    parser = make_parser()
+    parser.raises = raises
     args = parser.parse_args(argv)
     if bool(args.model) != bool(args.state):
         parser.error("--model and --state go together")
@@ -169,17 +185,34 @@ def parse_arguments(argv):
     return args
 
 
-def main(argv):
-    args = parse_arguments(argv)
-    sc = start()
-    training = make_batches(sc, load_records(sc, args.data, "train"), args.batch_size)
-    validation = make_batches(sc, load_records(sc, args.data, "test"), args.batch_size)
+def trial_options(trial):
+    """The command line that would train this trial alone."""
+    options = {"seed": trial.seed, "epochs": trial.epochs, "checkpoint": trial.checkpoint, "model": trial.model,
+               "state": trial.state, **trial.hyper}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
+
+
+def train_one(sc, args, training, validation):
+    """Trains by these options on those records."""
     if args.model:
         model, method = load_model(args.model), load_method(args.state)
     else:
         model = build_model(args.seed)
         method = make_method(args.learning_rate, args.learning_rate_decay, args.momentum)
-    train(sc, model, method, training, validation, args.epochs, args.checkpoint)
+    train(sc, model, method, make_batches(sc, training, args.batch_size),
+          make_batches(sc, validation, args.batch_size), args.epochs, args.checkpoint)
+
+
+def main(argv):
+    args = parse_arguments(argv)
+    sc = start()
+    training, validation = load_records(sc, args.data, "train"), load_records(sc, args.data, "test")
+    session = pipetune_session.open(sc)
+    if session:
+        session.serve(lambda trial: train_one(sc, parse_arguments(argv + trial_options(trial), raises=True),
+                                              training, validation))
+    else:
+        train_one(sc, args, training, validation)
     sc.stop()
 
 

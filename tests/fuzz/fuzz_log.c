@@ -28,7 +28,7 @@ static int sink(void *ctx, const struct log_event *ev, uint64_t end)
     const double numbers[] = { ev->wall_s, ev->records, ev->seconds, ev->loss, ev->learning_rate, ev->value };
     const int64_t whole[] = { (int64_t)ev->kind, (int64_t)ev->cause, ev->epoch,    ev->iteration,
                               ev->records_done,  ev->records_all,    ev->stamp_ms, ev->stamp_coarse,
-                              ev->closes_epoch,  (int64_t)end };
+                              ev->closes_epoch,  ev->begins,         (int64_t)end };
     mix(d, numbers, sizeof numbers);
     mix(d, whole, sizeof whole);
     mix(d, ev->text, strnlen(ev->text, sizeof ev->text) + 1); /* with its NUL: a read beyond it is a fault */

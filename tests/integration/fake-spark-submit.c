@@ -6,13 +6,20 @@
  *   FAKE_EPOCH_MS (200), FAKE_ITERATIONS per epoch (10), FAKE_START_MS (50)
  *   FAKE_FAIL      comma list: oom data class executor-lost recover hang exit1-after-EPOCH fail-once stall garbage huge-log
  *                  ignore-term
+ *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does,
+ *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
+ *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
+ *              hello) session-mute (no done) session-garbage (for a done) session-protocol (another one)
  *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
- *   FAKE_COUNT_FILE  gets "TAG EPOCHS FIRST-EPOCH PID" at each start and "trained TAG EPOCH" at each epoch's end
+ *   FAKE_COUNT_FILE  gets "TAG EPOCHS FIRST-EPOCH PID" at each start and "trained TAG EPOCH" at each epoch's end; a session
+ *                  "session TAG PID" at its start, and then the trial's id for TAG
  *
  * A checkpoint file is text: KIND, the epoch to go on with, the iterations done, END; without END it is truncated. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +27,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +43,7 @@ struct job {
     const char *driver_memory, *executor_memory;
     int total_cores, executor_cores, executors;
     char tag[80];
+    const char *session; /* socket of a warm session, NULL: none */
     const char *folder, *checkpoint, *model, *state, *seed;
     const char *rate, *decay;
     int batch, epochs;
@@ -87,8 +97,16 @@ static bool fails(const char *name)
     return rest && (*rest == '\0' || *rest == ',');
 }
 
+static void session_pump(double ms);
+static void session_metric(int epoch, double value);
+static bool in_session;
+
 static void wait_ms(double ms)
 {
+    if (in_session) {
+        session_pump(ms);
+        return;
+    }
     long long ns = (long long)(ms * 1e6);
     struct timespec t = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
     while (nanosleep(&t, &t) < 0 && errno == EINTR)
@@ -230,6 +248,10 @@ static void usage_error(const char *fmt, ...)
     note("INFO Log4Error$", "\n\n****************************Call Stack*************************");
 }
 
+/* Where a session goes on after a trial that died, and what of. */
+static jmp_buf trial_died;
+static char died_of[4096];
+
 static _Noreturn void die_of(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static _Noreturn void die_of(int code, const char *fmt, ...)
 {
@@ -238,6 +260,15 @@ static _Noreturn void die_of(int code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (in_session) {
+        say("Traceback (most recent call last):\npy4j.protocol.Py4JJavaError: An error occurred while calling "
+            "o500.optimize.\n"
+            ": %s",
+            text);
+        submit_trace();
+        memcpy(died_of, text, sizeof died_of);
+        longjmp(trial_died, 1);
+    }
     say("Exception in thread \"main\" %s", text);
     submit_trace();
     exit(code);
@@ -251,9 +282,11 @@ static bool is_python(const struct job *j)
     return n > 3 && strcmp(j->application + n - 3, ".py") == 0;
 }
 
-static void read_tag(struct job *j, const char *conf)
+static void read_conf(struct job *j, const char *conf)
 {
-    static const char mark[] = "-Dpipetune.launch=";
+    static const char mark[] = "-Dpipetune.launch=", session[] = "spark.pipetune.session=";
+    if (strncmp(conf, session, sizeof session - 1) == 0)
+        j->session = conf + sizeof session - 1;
     const char *at = strstr(conf, mark);
     if (at && strncmp(conf, "spark.driver.extraJavaOptions=", 30) == 0)
         (void)snprintf(j->tag, sizeof j->tag, "%.*s", (int)strcspn(at + sizeof mark - 1, " \""), at + sizeof mark - 1);
@@ -278,7 +311,7 @@ static bool spark_option(struct job *j, const char *name, const char *value)
     else if (strcmp(name, "--num-executors") == 0)
         j->executors = whole_number(value);
     else if (strcmp(name, "--conf") == 0)
-        read_tag(j, value);
+        read_conf(j, value);
     else {
         for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
             if (strcmp(name, others[i]) == 0)
@@ -739,6 +772,8 @@ static void finish_epoch(struct run *r)
     note("INFO DistriOptimizer$", "%s Loss is (Loss: %s, count: 10000, Average Loss: %s)", h,
          java_float(loss * 10000, sum), java_float(loss, b));
     save(r, wall);
+    if (in_session)
+        session_metric(r->epoch, (double)correct / 10000);
 }
 
 /* ---- misbehaviour --------------------------------------------------------------------------------------------------- */
@@ -854,6 +889,10 @@ static int misbehave(struct run *r, int step, int epochs_here)
         die_with_executor();
     if (half && fails("stall"))
         wait_forever();
+    if (half && in_session && (fails("session-die") || (fails("session-die-once") && first_attempt(r->job))))
+        _exit(137);
+    if (half && in_session && fails("session-fail"))
+        die_of(1, "java.lang.RuntimeException: fake-spark-submit fails this trial");
     if (half && fails("fail-once") && epochs_here == 0 && first_attempt(r->job))
         die_of(1, "java.lang.RuntimeException: fake-spark-submit fails once");
     bool due = epochs_here == 1 || r->job->epochs == 1;
@@ -926,6 +965,273 @@ static void optimize(struct run *r)
     train(r);
 }
 
+/* A trial from its beginning to its last epoch. */
+static void run_trial(const struct job *j)
+{
+    long iterations = env_number("FAKE_ITERATIONS", 10);
+    struct run r = { .job = j, .slots = slots_of(j), .epoch = 1, .snapshot = -1 };
+    r.iterations = iterations > 0 ? (int)iterations : 1;
+    (void)snprintf(r.optimizer, sizeof r.optimizer, "Sequential%08x", (unsigned)getpid() * 2654435761U);
+    resume(&r);
+    if (j->checkpoint)
+        name_folder(&r);
+    count("%s %d %d %d\n", j->tag, j->epochs, r.epoch, (int)getpid());
+    optimize(&r);
+}
+
+/* ---- a warm session ------------------------------------------------------------------------------------------------- */
+
+enum { SESSION_LINE = 65536, SESSION_RESULTS = 100 };
+
+static struct session {
+    int listener, peer; /* -1: no driver */
+    char in[SESSION_LINE + 1];
+    size_t len;
+    char current[80], next_line[SESSION_LINE + 1], next[80]; /* ids; "" when there is none */
+    bool stopping;
+    struct timespec alone_since;
+    struct {
+        char id[80], line[1024];
+    } results[SESSION_RESULTS];
+    size_t n_results;
+} session = { .listener = -1, .peer = -1 };
+
+/* The text of a string, or the digits of a number, of that key; false when it is null or absent. Enough for what our own driver
+ * writes. */
+static bool json_value(const char *line, const char *key, char *out, size_t size)
+{
+    char quoted[64];
+    (void)snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(line, quoted);
+    if (!at)
+        return false;
+    at += strlen(quoted);
+    at += strspn(at, " ");
+    bool text = *at == '"';
+    size_t n = 0;
+    for (at += text; *at && (text ? *at != '"' : !strchr(",}] ", *at)) && n + 1 < size; at++) {
+        if (text && *at == '\\' && at[1])
+            at++;
+        out[n++] = *at;
+    }
+    out[n] = '\0';
+    return text || strcmp(out, "null") != 0;
+}
+
+static void session_drop(void)
+{
+    if (session.peer >= 0)
+        (void)close(session.peer);
+    session.peer = -1;
+    session.len = 0;
+    session.next[0] = '\0';
+    (void)clock_gettime(CLOCK_MONOTONIC, &session.alone_since);
+}
+
+static void session_says(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void session_says(const char *fmt, ...)
+{
+    char line[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    if (session.peer >= 0 && send(session.peer, line, (size_t)n, MSG_NOSIGNAL) != n)
+        session_drop();
+}
+
+static void session_metric(int epoch, double value)
+{
+    session_says("{\"epoch\":{\"id\":\"%s\",\"epoch\":%d,\"metrics\":{\"fake\":%g}}}\n", session.current, epoch, value);
+}
+
+static void session_accept(void)
+{
+    session_drop();
+    session.peer = accept4(session.listener, NULL, NULL, SOCK_CLOEXEC);
+    if (session.peer < 0 || fails("session-silent"))
+        return;
+    const char *quote = session.current[0] ? "\"" : "";
+    session_says("{\"hello\":{\"protocol\":%d,\"app_id\":\"local-1795000000000\",\"pid\":%d,\"busy\":%s%s%s}}\n",
+                 fails("session-protocol") ? 2 : 1, (int)getpid(), quote, session.current[0] ? session.current : "null",
+                 quote);
+}
+
+static void session_hears(const char *line)
+{
+    char id[80];
+    if (strstr(line, "{\"stop\":")) {
+        session.stopping = true;
+        return;
+    }
+    if (!strstr(line, "{\"run\":") || !json_value(line, "id", id, sizeof id) || strcmp(id, session.current) == 0)
+        return;
+    for (size_t i = 0; i < session.n_results; i++)
+        if (strcmp(session.results[i].id, id) == 0) {
+            session_says("%s", session.results[i].line);
+            return;
+        }
+    if (session.current[0] || session.next[0]) {
+        session_says("{\"done\":{\"id\":\"%s\",\"ok\":false,\"error\":\"the session is busy\"}}\n", id);
+        return;
+    }
+    (void)snprintf(session.next, sizeof session.next, "%s", id);
+    (void)snprintf(session.next_line, sizeof session.next_line, "%s", line);
+}
+
+static void session_receive(void)
+{
+    ssize_t n = recv(session.peer, session.in + session.len, SESSION_LINE - session.len, 0);
+    if (n <= 0) {
+        session_drop();
+        return;
+    }
+    session.len += (size_t)n;
+    session.in[session.len] = '\0';
+    char *line = session.in, *end;
+    while (session.peer >= 0 && (end = strchr(line, '\n')) != NULL) {
+        *end = '\0';
+        session_hears(line);
+        line = end + 1;
+    }
+    if (session.peer < 0)
+        return;
+    session.len -= (size_t)(line - session.in);
+    memmove(session.in, line, session.len + 1);
+}
+
+/* Listens for so long; with -1 until there is something to do. */
+static void session_pump(double ms)
+{
+    struct timespec began;
+    (void)clock_gettime(CLOCK_MONOTONIC, &began);
+    for (;;) {
+        double left = ms < 0 ? 100 : ms - seconds_since(&began) * 1000;
+        struct pollfd fds[] = { { .fd = session.listener, .events = POLLIN },
+                                { .fd = session.peer, .events = POLLIN } };
+        struct timespec wait = { .tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left * 1e6) % 1000000000 };
+        if (left < 0)
+            wait = (struct timespec){ 0 };
+        if (ppoll(fds, 2, &wait, NULL) <= 0) {
+            if (ms >= 0 && left <= 0)
+                return;
+        } else if (fds[0].revents) {
+            session_accept();
+        } else {
+            session_receive();
+        }
+        double alone = session.peer < 0 ? seconds_since(&session.alone_since) : 0;
+        if (ms < 0 &&
+            (session.next[0] || session.stopping || alone >= (double)env_number("PIPETUNE_SESSION_WAIT_S", 600)))
+            return;
+    }
+}
+
+static void session_bind(const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    session.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)unlink(path);
+    (void)umask(0177);
+    if (session.listener < 0 || bind(session.listener, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(session.listener, 4) < 0) {
+        python_says("OSError: [Errno %d] %s: '%s'", errno, strerror(errno), path);
+        exit(1);
+    }
+    (void)umask(022);
+    (void)clock_gettime(CLOCK_MONOTONIC, &session.alone_since);
+}
+
+/* The trial of a run's line; texts live as long as the process. */
+static struct job session_job(const struct job *base, const char *line)
+{
+    static char rate[80], decay[80], seed[80], checkpoint[4096], model[4096], state[4096];
+    char number[80];
+    struct job j = *base;
+    (void)snprintf(j.tag, sizeof j.tag, "%s", session.current);
+    if (json_value(line, "batch_size", number, sizeof number))
+        j.batch = whole_number(number);
+    if (json_value(line, "epochs", number, sizeof number))
+        j.epochs = whole_number(number);
+    j.rate = json_value(line, "learning_rate", rate, sizeof rate) ? rate : base->rate;
+    j.decay = json_value(line, "learning_rate_decay", decay, sizeof decay) ? decay : base->decay;
+    j.seed = json_value(line, "seed", seed, sizeof seed) ? seed : base->seed;
+    j.checkpoint = json_value(line, "checkpoint", checkpoint, sizeof checkpoint) ? checkpoint : NULL;
+    j.model = json_value(line, "model", model, sizeof model) ? model : NULL;
+    j.state = json_value(line, "state", state, sizeof state) ? state : NULL;
+    return j;
+}
+
+/* The deepest cause of what a trial died of: "… driver): com.…UnKnownException: total batch size: …". */
+static const char *deepest(void)
+{
+    const char *cause = died_of;
+    for (const char *p = died_of; (p = strstr(p, "Exception: ")) != NULL; p++)
+        cause = p;
+    while (cause > died_of && cause[-1] != ' ')
+        cause--;
+    return cause;
+}
+
+static void put_result(bool ok)
+{
+    char text[512];
+    size_t n = 0;
+    for (const char *p = deepest(); *p && *p != '\n' && n + 2 < sizeof text; p++) {
+        if (*p == '"' || *p == '\\')
+            text[n++] = '\\';
+        text[n++] = (unsigned char)*p < ' ' ? ' ' : *p;
+    }
+    text[n] = '\0';
+    if (session.n_results == SESSION_RESULTS) {
+        session.n_results--;
+        memmove(session.results, session.results + 1, sizeof session.results - sizeof session.results[0]);
+    }
+    char *line = session.results[session.n_results].line;
+    (void)snprintf(line, sizeof session.results->line, "{\"done\":{\"id\":\"%s\",\"ok\":%s,\"error\":%s%s%s}}\n",
+                   session.current, ok ? "true" : "false", ok ? "" : "\"", ok ? "null" : text, ok ? "" : "\"");
+    (void)snprintf(session.results[session.n_results++].id, sizeof session.current, "%s", session.current);
+    session.current[0] = '\0';
+    if (fails("session-garbage"))
+        session_says("\x01\xff{\"done\":[[[\n");
+    if (!fails("session-mute"))
+        session_says("%s", line);
+    (void)clock_gettime(CLOCK_MONOTONIC, &session.alone_since);
+}
+
+static void session_trial(const struct job *base)
+{
+    (void)snprintf(session.current, sizeof session.current, "%s", session.next);
+    session.next[0] = '\0';
+    struct job j = session_job(base, session.next_line);
+    say("\nPIPETUNE trial %s begin", session.current);
+    in_session = true;
+    volatile bool ok = false;
+    if (setjmp(trial_died) == 0) {
+        check_folders(&j);
+        run_trial(&j);
+        ok = true;
+    }
+    in_session = false;
+    say("\nPIPETUNE trial %s end", session.current);
+    put_result(ok);
+}
+
+static void serve(const struct job *j)
+{
+    wait_ms((double)env_number("FAKE_SESSION_MS", 0));
+    count("session %s %d\n", j->tag, (int)getpid());
+    session_bind(j->session);
+    for (;;) {
+        session_pump(-1);
+        if (session.stopping || !session.next[0])
+            break;
+        session_trial(j);
+    }
+    (void)unlink(j->session);
+}
+
 int main(int argc, char **argv)
 {
     struct job j = { .master = "local[*]", .tag = "-", .batch = 128, .epochs = 1 };
@@ -945,15 +1251,10 @@ int main(int argc, char **argv)
     note("INFO ThreadPool$", "Set mkl threads to 1 on thread 1");
     note("WARN SparkContext", "Using an existing SparkContext; some configuration may not take effect.");
     check_folders(&j);
-    long iterations = env_number("FAKE_ITERATIONS", 10);
-    struct run r = { .job = &j, .slots = slots_of(&j), .epoch = 1, .snapshot = -1 };
-    r.iterations = iterations > 0 ? (int)iterations : 1;
-    (void)snprintf(r.optimizer, sizeof r.optimizer, "Sequential%08x", (unsigned)getpid() * 2654435761U);
-    resume(&r);
-    if (j.checkpoint)
-        name_folder(&r);
-    count("%s %d %d %d\n", j.tag, j.epochs, r.epoch, (int)getpid());
-    optimize(&r);
+    if (j.session)
+        serve(&j);
+    else
+        run_trial(&j);
     if (strncmp(j.master, "local", 5) != 0)
         note("INFO StandaloneSchedulerBackend", "Shutting down all executors");
     return 0;

@@ -26,7 +26,7 @@
 enum { NOTHING = -1 };
 
 static const char *const kind_names[] = { "app_id",     "granted",  "iteration", "epoch_end", "metric",
-                                          "checkpoint", "recovery", "lost",      "cause" };
+                                          "checkpoint", "recovery", "mark",      "lost",      "cause" };
 
 static const char *kind_name(int kind)
 {
@@ -84,6 +84,19 @@ static const struct {
     { "an executor lost",
       "2026-11-18 12:12:25.595 ERROR TaskSchedulerImpl: Lost executor 0 on 127.0.0.1: Command exited with code 137",
       LOG_LOST, "0 on 127.0.0.1: Command exited with code 137" },
+    { "a session's trial begins", "PIPETUNE trial 1-2 begin", LOG_MARK, "1-2" },
+    { "a session's trial ends", "PIPETUNE trial A_z-09 end\r", LOG_MARK, "A_z-09" },
+    { "a mark with something behind it", "PIPETUNE trial 1 begin again", NOTHING, NULL },
+    { "a mark with something before it", " PIPETUNE trial 1 begin", NOTHING, NULL },
+    { "a mark that says neither", "PIPETUNE trial 1 went", NOTHING, NULL },
+    { "a mark without its word", "PIPETUNE trial 1", NOTHING, NULL },
+    { "a mark without an id", "PIPETUNE trial  begin", NOTHING, NULL },
+    { "a mark with an id of other letters", "PIPETUNE trial a/b begin", NOTHING, NULL },
+    { "a mark with an id of 64 letters",
+      "PIPETUNE trial 0123456789012345678901234567890123456789012345678901234567890123 end", LOG_MARK,
+      "0123456789012345678901234567890123456789012345678901234567890123" },
+    { "a mark with an id of 65 letters",
+      "PIPETUNE trial 01234567890123456789012345678901234567890123456789012345678901234 end", NOTHING, NULL },
     { "any other line", "2026-11-18 12:00:12.295 INFO DistriOptimizer$: Shuffle data", NOTHING, NULL },
     { "a line of a stack trace", "\tat java.lang.OutOfMemoryError.<init>(OutOfMemoryError.java:48)", NOTHING, NULL },
     { "advice about the batch is no failure",
@@ -123,6 +136,15 @@ static void assert_number(const char *name, double got, double want)
 {
     if (memcmp(&got, &want, sizeof got) != 0 && !(isnan(got) && isnan(want)))
         fail_msg("%s: got %.17g, want %.17g", name, got, want);
+}
+
+static void test_log_tells_beginnings_from_ends(void **state)
+{
+    (void)state;
+    struct log_event begin = parsed("PIPETUNE trial 7 begin"), end = parsed("PIPETUNE trial 7 end");
+    assert_true(begin.begins);
+    assert_false(end.begins);
+    assert_int_equal(begin.stamp_ms, -1);
 }
 
 static void test_log_reads_a_step(void **state)
@@ -594,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_tells_lines_apart),
+        cmocka_unit_test(test_log_tells_beginnings_from_ends),
         cmocka_unit_test(test_log_reads_a_step),
         cmocka_unit_test(test_log_reads_a_step_of_bigdl_0),
         cmocka_unit_test(test_log_reads_a_step_of_the_local_optimizer),

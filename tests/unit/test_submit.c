@@ -160,6 +160,35 @@ static void test_submit_roles_replace_extras_of_their_name(void **state)
     app_done(&a);
 }
 
+static void test_submit_tells_a_session_nothing_of_trials(void **state)
+{
+    (void)state;
+    static const struct submit_hyper odd[] = { { "batch_size", "64" }, { "dropout", "0.5" } };
+    static const struct submit_property properties[] = { { "spark.locality.wait", "0s" } };
+    struct app a = parsed(PYTHON);
+    struct submit s = job(&a);
+    s.session = "/run/user/1/pipetune/s-1.sock";
+    s.hypers = odd;
+    s.n_hypers = ARRAY_LEN(odd);
+    s.properties = properties;
+    s.n_properties = 1;
+    s.checkpoint = "/ck";
+    s.resume_model = "/m";
+    s.resume_state = "/s";
+    s.seed = "7";
+    assert_has(&s, "--conf spark.ui.enabled=false --conf spark.pipetune.session=/run/user/1/pipetune/s-1.sock --conf "
+                   "spark.locality.wait=0s --jars");
+    assert_has(&s, "/apps/lenet5.py --data /d --batchSize 8 --endTriggerNum 1 --seed 0 --verbose");
+    assert_has(&s, "-Dpipetune.launch=s-1-1");
+    app_done(&a);
+    a = parsed("{\"conf\": \"/a.py\", \"extras\": {\"data\": \"/d\", \"-b\": 32}, \"arguments\": {\"batch_size\": "
+               "[\"-b\", \"{}\"], \"seed\": [\"-s\", \"{}\"]}}"); /* no "epochs": it gets them by its socket */
+    s.app = &a;
+    AUTO_BUF struct buf got = line_of(&s);
+    assert_string_equal(strstr(buf_text(&got), "/a.py"), "/a.py --data /d -b 32");
+    app_done(&a);
+}
+
 static void test_submit_applies_the_setting(void **state)
 {
     (void)state;
@@ -263,11 +292,12 @@ static void test_submit_says_when_memory_is_out(void **state)
 {
     (void)state;
     struct app jvm = parsed(JVM("spark://h:7077")), python = parsed(PYTHON);
-    const struct app *both[] = { &jvm, &python };
-    for (size_t k = 0; k < ARRAY_LEN(both); k++) {
+    const struct app *all[] = { &jvm, &python, &python };
+    for (size_t k = 0; k < ARRAY_LEN(all); k++) {
         AUTO_BUF struct buf want = BUF_INIT;
-        struct submit s = job(both[k]);
+        struct submit s = job(all[k]);
         s.checkpoint = "/ck";
+        s.session = k == 2 ? "/s.sock" : NULL;
         want = line_of(&s);
         int rc = -ENOMEM;
         for (unsigned nth = 1; rc < 0; nth++) {
@@ -290,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_submit_speaks_to_each_master),
         cmocka_unit_test(test_submit_puts_arguments_in_a_stable_order),
         cmocka_unit_test(test_submit_roles_replace_extras_of_their_name),
+        cmocka_unit_test(test_submit_tells_a_session_nothing_of_trials),
         cmocka_unit_test(test_submit_applies_the_setting),
         cmocka_unit_test(test_submit_dry_run_has_no_tag),
         cmocka_unit_test(test_submit_refuses_what_cannot_be),

@@ -1,0 +1,330 @@
+#include "live/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+
+enum { LOOK_MS = 100, QUEUE_MAX = 4 * SESSION_LINE_MAX };
+
+/* ---- where the socket lies ------------------------------------------------------------------------------------------ */
+
+static bool fits(const char *path)
+{
+    return strlen(path) < sizeof((struct sockaddr_un *)0)->sun_path;
+}
+
+/* Makes the folder where it is absent; one that others can write to, or that is a link, is not ours. */
+static int own_folder(const char *path, struct err *e)
+{
+    struct stat st;
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, -errno, "cannot create folder '%s'", path);
+    if (lstat(path, &st) < 0)
+        return err_sys(e, -errno, "cannot look at '%s'", path);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0777) != 0700)
+        return err_set(e, -EPERM, "'%s' is no folder of yours with mode 0700: remove it, or set XDG_RUNTIME_DIR", path);
+    return 0;
+}
+
+static int path_in(char **out, const char *folder, const char *tag, struct err *e)
+{
+    AUTO_BUF struct buf path = BUF_INIT;
+    buf_printf(&path, "%s/%s.sock", folder, tag);
+    if (path.failed)
+        return err_sys(e, -ENOMEM, "the path of a socket");
+    if (!fits(buf_text(&path)))
+        return err_sys(e, -ENAMETOOLONG, "'%s'", buf_text(&path));
+    int rc = own_folder(folder, e);
+    if (rc == 0)
+        *out = buf_take(&path);
+    return rc;
+}
+
+/* The user's own folder for such things, where there is one. */
+static bool runtime_folder(char *out, size_t size)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    return runtime && *runtime == '/' && io_is_dir(runtime) && snprintf(out, size, "%s/pipetune", runtime) < (int)size;
+}
+
+int session_path(char **out, const char *tag, struct err *e)
+{
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path];
+    if (!session_is_id(tag, strlen(tag)))
+        return err_set(e, -EINVAL, "'%s' cannot name a session", tag);
+    int rc = -ENAMETOOLONG;
+    if (runtime_folder(folder, sizeof folder))
+        rc = path_in(out, folder, tag, e);
+    if (rc != -ENAMETOOLONG)
+        return rc;
+    (void)snprintf(folder, sizeof folder, "/tmp/pipetune-%ld", (long)geteuid());
+    return path_in(out, folder, tag, e);
+}
+
+/* ---- the link ------------------------------------------------------------------------------------------------------- */
+
+struct session_link {
+    const struct session_ops *ops; /* NULL once freed: what still arrives is nobody's */
+    void *ctx;
+    uint64_t id;
+    struct sockaddr_un address;
+    uv_timer_t look;
+    uv_pipe_t pipe;
+    bool greeted, lost;
+    int handles; /* not closed yet */
+    size_t len;  /* of what stands in `in` */
+    char in[SESSION_LINE_MAX];
+};
+
+static void on_closed(uv_handle_t *h)
+{
+    struct session_link *l = h->data;
+    if (--l->handles == 0 && !l->ops)
+        free(l);
+}
+
+static void close_all(struct session_link *l)
+{
+    uv_handle_t *const handles[] = { (uv_handle_t *)&l->look, (uv_handle_t *)&l->pipe };
+    for (size_t i = 0; i < ARRAY_LEN(handles); i++)
+        if (!uv_is_closing(handles[i]))
+            uv_close(handles[i], on_closed);
+}
+
+void session_link_free(struct session_link *l)
+{
+    if (!l)
+        return;
+    l->ops = NULL;
+    if (l->handles == 0)
+        free(l);
+    else
+        close_all(l);
+}
+
+static void lose(struct session_link *l, const char *why)
+{
+    const struct session_ops *ops = l->ops;
+    if (!ops || l->lost)
+        return;
+    l->lost = true;
+    close_all(l);
+    ops->lost(l->ctx, l->id, why);
+}
+
+/* ---- what it says --------------------------------------------------------------------------------------------------- */
+
+static void on_hello(struct session_link *l, const struct session_message *m)
+{
+    char why[96];
+    if (l->greeted) {
+        lose(l, "the session says hello twice");
+        return;
+    }
+    if (m->protocol != SESSION_PROTOCOL) {
+        (void)snprintf(why, sizeof why, "the session speaks protocol %d, this program protocol %d", m->protocol,
+                       SESSION_PROTOCOL);
+        lose(l, why);
+        return;
+    }
+    l->greeted = true;
+    l->ops->hello(l->ctx, l->id, m);
+}
+
+static void dispatch(struct session_link *l, const struct session_message *m)
+{
+    if (m->word == SESSION_HELLO)
+        on_hello(l, m);
+    else if (!l->greeted)
+        lose(l, "the session does not begin with hello");
+    else if (m->word == SESSION_EPOCH)
+        l->ops->epoch(l->ctx, l->id, m);
+    else
+        l->ops->done(l->ctx, l->id, m);
+}
+
+static void on_line(struct session_link *l, const char *line, size_t len)
+{
+    struct session_message m = { .metrics = NULL };
+    struct err e = { 0 };
+    int rc = session_parse(&m, line, len, &e);
+    if (rc == -ENOMSG)
+        return; /* a later version may know more words */
+    if (rc == 0) {
+        dispatch(l, &m);
+        session_message_done(&m);
+        return;
+    }
+    err_prefix(&e, "the session speaks nonsense");
+    lose(l, e.text);
+}
+
+static void on_bytes(struct session_link *l)
+{
+    size_t from = 0;
+    char *newline;
+    while (l->ops && !l->lost && (newline = memchr(l->in + from, '\n', l->len - from)) != NULL) {
+        size_t at = from;
+        from = (size_t)(newline - l->in) + 1;
+        on_line(l, l->in + at, from - 1 - at);
+    }
+    l->len -= from;
+    memmove(l->in, l->in + from, l->len);
+    if (l->len == sizeof l->in)
+        lose(l, "the session speaks nonsense: a line without an end");
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    struct session_link *l = h->data;
+    (void)suggested;
+    *buf = uv_buf_init(l->in + l->len, (unsigned)(sizeof l->in - l->len));
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct session_link *l = s->data;
+    (void)buf;
+    if (n > 0) {
+        l->len += (size_t)n;
+        on_bytes(l);
+    } else if (n < 0) {
+        lose(l, n == UV_EOF ? "the session closed its socket" : uv_strerror((int)n));
+    }
+}
+
+/* ---- finding it ----------------------------------------------------------------------------------------------------- */
+
+/* A Unix socket connects at once or not at all, so this does not block: a connected descriptor, or -errno. */
+static int connect_now(const struct sockaddr_un *address)
+{
+    struct ucred peer = { .uid = (uid_t)-1 };
+    socklen_t len = sizeof peer;
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return -errno;
+    return peer.uid == geteuid() ? MOVE_FD(fd) : -EPERM;
+}
+
+/* Nothing there yet, nobody listens yet, or too many knock at once. */
+static bool worth_another_look(int rc)
+{
+    return rc == -ENOENT || rc == -ECONNREFUSED || rc == -EAGAIN || rc == -EMFILE || rc == -ENFILE;
+}
+
+static void on_look(uv_timer_t *t)
+{
+    struct session_link *l = t->data;
+    char why[192];
+    AUTO_CLOSE int fd = connect_now(&l->address);
+    if (fd < 0 && worth_another_look(fd))
+        return;
+    (void)uv_timer_stop(t);
+    int rc = fd < 0 ? fd : uv_pipe_open(&l->pipe, fd);
+    if (rc == 0) {
+        (void)MOVE_FD(fd);
+        rc = uv_read_start((uv_stream_t *)&l->pipe, on_alloc, on_read);
+    }
+    if (rc == 0)
+        return;
+    (void)snprintf(why, sizeof why, "cannot connect to '%s': %s", l->address.sun_path,
+                   rc == -EPERM ? "it belongs to another user" : uv_strerror(rc));
+    lose(l, why);
+}
+
+static struct session_link *make(const char *path, const struct session_ops *ops, void *ctx, uint64_t id)
+{
+    struct session_link *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->ops = ops;
+    l->ctx = ctx;
+    l->id = id;
+    l->address.sun_family = AF_UNIX;
+    memcpy(l->address.sun_path, path, strlen(path) + 1);
+    l->look.data = l->pipe.data = l;
+    return l;
+}
+
+int session_link_open(struct session_link **out, uv_loop_t *loop, const char *path, const struct session_ops *ops,
+                      void *ctx, uint64_t id, struct err *e)
+{
+    if (!fits(path))
+        return err_sys(e, -ENAMETOOLONG, "'%s'", path);
+    struct session_link *l = make(path, ops, ctx, id);
+    int rc = l ? uv_pipe_init(loop, &l->pipe, 0) : UV_ENOMEM;
+    if (rc < 0) {
+        free(l);
+        return err_set(e, rc, "cannot look for a session at '%s': %s", path, uv_strerror(rc));
+    }
+    (void)uv_timer_init(loop, &l->look); /* these two cannot fail */
+    (void)uv_timer_start(&l->look, on_look, 0, LOOK_MS);
+    l->handles = 2;
+    *out = l;
+    return 0;
+}
+
+/* ---- what it is told ------------------------------------------------------------------------------------------------ */
+
+struct message {
+    uv_write_t request;
+    char *text;
+};
+
+static void on_written(uv_write_t *w, int status)
+{
+    struct message *m = w->data;
+    struct session_link *l = w->handle->data;
+    free(m->text);
+    free(m);
+    if (status < 0 && status != UV_ECANCELED)
+        lose(l, uv_strerror(status));
+}
+
+/* Takes the text of `b`. */
+static int send_line(struct session_link *l, struct buf *b)
+{
+    if (!l->greeted || l->lost)
+        return -ENOTCONN;
+    if (b->failed)
+        return -ENOMEM;
+    if (b->len > SESSION_LINE_MAX)
+        return -EMSGSIZE;
+    if (uv_stream_get_write_queue_size((uv_stream_t *)&l->pipe) + b->len > QUEUE_MAX)
+        return -ENOBUFS;
+    struct message *m = calloc(1, sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    uv_buf_t bytes = uv_buf_init(NULL, (unsigned)b->len);
+    m->text = bytes.base = buf_take(b);
+    m->request.data = m;
+    int rc = uv_write(&m->request, (uv_stream_t *)&l->pipe, &bytes, 1, on_written);
+    if (rc < 0) {
+        free(m->text);
+        free(m);
+    }
+    return rc;
+}
+
+int session_link_run(struct session_link *l, const struct session_run *r)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    session_put_run(&b, r);
+    return send_line(l, &b);
+}
+
+int session_link_stop(struct session_link *l)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    session_put_stop(&b);
+    return send_line(l, &b);
+}
