@@ -24,21 +24,38 @@ static int replace_text(char **slot, const char *text)
     return 0;
 }
 
+/* The word that stands for the lowest value of a number; NULL: none. */
+static const char *word_of(const struct opt_row *row)
+{
+    return row->type == OPT_INT && row->choices ? row->choices[0] : NULL;
+}
+
+/* The smallest that may be written as a number. */
+static double lowest(const struct opt_row *row)
+{
+    return word_of(row) ? row->min + 1 : row->min;
+}
+
 /* What is wrong with the value; the caller puts the subject before it. */
 static int bad_number(const struct opt_row *row, const char *text, struct err *e)
 {
     char lo[NUM_TEXT_MAX], hi[NUM_TEXT_MAX];
     const char *kind = row->type == OPT_INT ? "a whole number" : "a number";
-    return err_set(e, -EINVAL, "must be %s from %s to %s, not '%s'", kind, num_print(row->min, lo),
-                   num_print(row->max, hi), text);
+    const char *word = word_of(row);
+    return err_set(e, -EINVAL, "must be %s from %s to %s%s%s%s, not '%s'", kind, num_print(lowest(row), lo),
+                   num_print(row->max, hi), word ? " or '" : "", word ? word : "", word ? "'" : "", text);
 }
 
 static int set_number(void *to, const struct opt_row *row, const char *text, struct err *e)
 {
+    if (word_of(row) && strcmp(word_of(row), text) == 0) {
+        *(int64_t *)to = (int64_t)row->min;
+        return 0;
+    }
     char *end = NULL;
     double x = strtod(text, &end);
     bool whole = row->type == OPT_REAL || x == floor(x);
-    if (end == text || *end != '\0' || !isfinite(x) || !whole || x < row->min || x > row->max)
+    if (end == text || *end != '\0' || !isfinite(x) || !whole || x < lowest(row) || x > row->max)
         return bad_number(row, text, e);
     if (row->type == OPT_INT)
         *(int64_t *)to = (int64_t)x;
@@ -221,7 +238,8 @@ static int unknown_key(const struct opt_set *set, const struct json_doc *doc, co
 static int scalar_text(const json_t *j, const struct opt_row *row, char num[NUM_TEXT_MAX], const char **out)
 {
     bool number = row->type == OPT_INT || row->type == OPT_REAL;
-    if (json_is_string(j) && !number && row->type != OPT_FLAG)
+    bool word = json_is_string(j) && word_of(row) && strcmp(word_of(row), json_string_value(j)) == 0;
+    if (word || (json_is_string(j) && !number && row->type != OPT_FLAG))
         *out = json_string_value(j);
     else if (json_is_number(j) && number)
         *out = num_print(json_number_value(j), num);
@@ -232,14 +250,16 @@ static int scalar_text(const json_t *j, const struct opt_row *row, char num[NUM_
     return 0;
 }
 
-static const char *type_word(const struct opt_row *row)
+static int wrong_type(const struct json_doc *doc, const char *path, const struct opt_row *row, struct err *e)
 {
     static const char *const words[] = { [OPT_FLAG] = "true or false",
                                          [OPT_INT] = "a whole number",
                                          [OPT_REAL] = "a number",
                                          [OPT_TEXT] = "a string",
                                          [OPT_CHOICE] = "a string" };
-    return words[row->type];
+    if (word_of(row))
+        return json_doc_err(doc, path, e, -EINVAL, "must be %s or \"%s\"", words[row->type], word_of(row));
+    return json_doc_err(doc, path, e, -EINVAL, "must be %s", words[row->type]);
 }
 
 static int read_key(const struct opt_set *set, const struct json_doc *doc, const char *section, const char *key,
@@ -254,7 +274,7 @@ static int read_key(const struct opt_set *set, const struct json_doc *doc, const
         char num[NUM_TEXT_MAX];
         const char *text;
         if (scalar_text(value, row, num, &text) < 0)
-            return json_doc_err(doc, path, e, -EINVAL, "must be %s", type_word(row));
+            return wrong_type(doc, path, row, e);
         struct err why;
         int rc = set_from_text(set, row, text, &why);
         return rc < 0 ? json_doc_err(doc, path, e, rc, "%s", why.text) : 0;
@@ -286,7 +306,10 @@ static json_t *value_json(const struct opt_set *set, const struct opt_row *row)
     void *from = field(set, row);
     switch (row->type) {
     case OPT_FLAG: return json_boolean(*(bool *)from);
-    case OPT_INT: return json_integer(*(int64_t *)from);
+    case OPT_INT:
+        if (word_of(row) && (double)*(int64_t *)from == row->min)
+            return json_string(word_of(row));
+        return json_integer(*(int64_t *)from);
     case OPT_REAL: return json_real(*(double *)from);
     case OPT_TEXT:
     case OPT_CHOICE: return *(char **)from ? json_string(*(char **)from) : json_null();

@@ -25,7 +25,7 @@ struct opt_row {
     size_t offset;              /* of the field in the target */
     const char *preset;         /* the default, as text; NULL: zero, or no text */
     double min, max;            /* OPT_INT, OPT_REAL: inclusive */
-    const char *const *choices; /* OPT_CHOICE: ends with NULL */
+    const char *const *choices; /* ends with NULL; of an OPT_INT: one word for `min`, which is no number then */
     const char *arg;            /* what --help calls the value: "N", "FILE", "SECONDS" */
     const char *help;
 };

@@ -1,5 +1,5 @@
 /* Policies over recorded traces. What is computed is core/replay's; here files become jobs, and results become JSON or tables.
- * Folders of CSV are replay_online.c's. */
+ * Folders of CSV are replay_online.c's, decisions replay_decisions.c's. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +36,9 @@ static const struct opt_row replay_rows[] = {
       "offline: what an epoch that probes takes" },
     { NULL, "lenient", OPT_FLAG, offsetof(struct replay_args, lenient), NULL, 0, 0, NULL, NULL,
       "leave broken rows out, and say which" },
-    { NULL, "json", OPT_FLAG, offsetof(struct replay_args, json), NULL, 0, 0, NULL, NULL, "print JSON" },
+    { NULL, "store", OPT_TEXT, offsetof(struct replay_args, store), NULL, 0, 0, NULL, "FILE",
+      "decisions: the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
+    LOOK_JSON_ROW(struct replay_args),
 };
 
 static struct opt_set replay_opts(struct replay_args *o)
@@ -89,14 +91,17 @@ static int read_trace(struct timeline *out, const char *path, struct err *e)
     int rc = trace_read(&t, path, e);
     if (rc == 0)
         rc = trace_to_timeline(out, &t, e);
+    if (rc > 0)
+        fprintf(stderr,
+                "pipetune: '%s': %d of %zu runs left out: they were cut short, or did not begin under one setting\n",
+                path, rc, t.n);
     trace_done(&t);
     if (rc == -EPROTO && e) /* a file that is no trace is the user's to change, not the machine's */
         e->code = rc = -EINVAL;
     return rc;
 }
 
-/* By its first bytes, so that a trace may have any name; by its name, so that a broken one is called a broken trace. */
-static bool is_hdf5(const char *path)
+bool replay_is_trace(const char *path)
 {
     char head[4] = "";
     AUTO_FCLOSE FILE *f = fopen(path, "re");
@@ -106,7 +111,7 @@ static bool is_hdf5(const char *path)
 
 static int read_timeline(struct timeline *out, const char *path, bool lenient, struct err *e)
 {
-    int rc = is_hdf5(path) ? read_trace(out, path, e) : read_timeline_csv(out, path, lenient, e);
+    int rc = replay_is_trace(path) ? read_trace(out, path, e) : read_timeline_csv(out, path, lenient, e);
     if (rc < 0)
         return rc;
     if (out->n == 0)
@@ -424,14 +429,6 @@ static int replay_offline(const struct replay_args *o, const char *path, struct 
 
 /* --- */
 
-static int replay_decisions(const struct replay_args *o, const char *what, struct err *e)
-{
-    (void)o;
-    (void)err_set(e, -EINVAL, "cannot replay the decisions of '%s': not in this version, which does not tune live yet",
-                  what);
-    return cmd_fail(e);
-}
-
 static const struct mode {
     const char *name;
     int (*run)(const struct replay_args *o, const char *what, struct err *e); /* returns the exit code */
@@ -439,7 +436,7 @@ static const struct mode {
 } modes[] = {
     { "offline", replay_offline, "a trace (.h5), a timeline (.csv), or a folder of tuning runs" },
     { "online", replay_online, "a folder of TuneV1Load_LOAD_CORES.csv and TuneV2Load_LOAD_CORES.csv" },
-    { "decisions", replay_decisions, "a study or a trace" },
+    { "decisions", replay_decisions, "a study, or a trace (.h5) that holds a tuner's log" },
 };
 
 static int run_mode(const struct replay_args *o, const struct strv *words, struct err *e)

@@ -1,4 +1,4 @@
-/* One replay: what the command line said, and what replay.c and replay_online.c both need. */
+/* One replay: what the command line said, and what replay.c and its parts need. */
 #ifndef CMD_REPLAY_PARTS_H
 #define CMD_REPLAY_PARTS_H
 
@@ -13,13 +13,16 @@
 #define REPLAY_TEXT_MAX ((size_t)1 << 28) /* bytes of a CSV file */
 
 struct replay_args {
-    char *policy, *start, *probe;
+    char *policy, *start, *probe, *store;
     int64_t epochs, repeat;
     bool lenient, json;
 };
 
 /* replay.c */
 bool replay_ends_with(const char *text, const char *end);
+
+/* By its first bytes, so that a trace may have any name; by its name, so that a broken one is called a broken trace. */
+bool replay_is_trace(const char *path);
 
 /* Reports each broken row; that is an error unless the rest was asked for. */
 int replay_judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e);
@@ -33,5 +36,8 @@ int replay_print_json(json_t *j, int rc, struct err *e);
 /* replay_online.c: a folder of tuning runs, and one of queues. They return the exit code. */
 int replay_tunings(const struct replay_args *o, const char *dir, struct err *e);
 int replay_online(const struct replay_args *o, const char *dir, struct err *e);
+
+/* replay_decisions.c: a study of the store, or a trace. Returns the exit code: 1 when a decision differs. */
+int replay_decisions(const struct replay_args *o, const char *what, struct err *e);
 
 #endif

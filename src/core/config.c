@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/policy.h"
+
 #define FIELD(member) offsetof(struct config, member)
 
 static const char *const directions[] = { "auto", "max", "min", NULL };
 static const char *const objectives[] = { "time", NULL };
-static const char *const policies[] = { "v1", NULL };
+static const char *const auto_word[] = { "auto", NULL };
 static const char *const scopes[] = { "auto", "system", "cgroup", "process", NULL };
 
 /* clang-format off */
@@ -20,12 +22,12 @@ const struct opt_row config_rows[] = {
     { "study", "epochs", OPT_INT, FIELD(epochs), "5", 1, 100000, NULL, "N", "epochs of a trial" },
     { "study", "seed", OPT_INT, FIELD(seed), "1", 0, 9007199254740991.0, NULL, "N", "of the search, and of applications that take one" },
     { "study", "max_trials", OPT_INT, FIELD(max_trials), "0", 0, 1e9, NULL, "N", "trials at most; 0: the whole grid, or 20 of another search" },
-    { "study", "parallel", OPT_INT, FIELD(parallel), "1", 1, 256, NULL, "N", "trials at once" },
+    { "study", "parallel", OPT_INT, FIELD(parallel), "auto", CONFIG_PARALLEL_AUTO, 256, auto_word, "N", "trials at once, or as many as the policy packs beside each other" },
     { "study", "retries", OPT_INT, FIELD(retries), "2", 0, 100, NULL, "N", "failed attempts of a trial that are tried again" },
     { "study", "metric", OPT_TEXT, FIELD(metric), "accuracy", 0, 0, NULL, "NAME", "accuracy, loss, or any validation result that the application prints" },
     { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
     { "search", "algorithm", OPT_TEXT, FIELD(algorithm), NULL, 0, 0, NULL, "NAME", "grid or random (default: grid when every hyperparameter is a list)" },
-    { "tuning", "policy", OPT_CHOICE, FIELD(policy), "v1", 0, 0, policies, "NAME", "how system parameters are chosen" },
+    { "tuning", "policy", OPT_CHOICE, FIELD(policy), "pipetune", 0, 0, policy_names, "NAME", "how system parameters are chosen" },
     { "tuning", "window_seconds", OPT_REAL, FIELD(window_seconds), "3", 0.1, 3600, NULL, "SECONDS", "length of a measuring window" },
     { "tuning", "probe_budget", OPT_REAL, FIELD(probe_budget), "0.1", 0, 1, NULL, "FRACTION", "of a trial that probing may lose" },
     { "tuning", "tie_margin", OPT_REAL, FIELD(tie_margin), "0.01", 0, 1, NULL, "FRACTION", "below which two settings are equal" },

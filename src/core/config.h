@@ -4,18 +4,21 @@
 
 #include "base/opt.h"
 
+enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs; one where it does not share */
+
 struct config {
     char *bigdl_conf; /* as written; the caller looks it up */
     char *store;      /* NULL: PIPETUNE_STORE, else ./pipetune.db */
 
     char *name; /* NULL: made from the file's name and the space */
-    int64_t epochs, seed, max_trials, parallel, retries;
+    int64_t epochs, seed, max_trials, retries;
+    int64_t parallel;         /* CONFIG_PARALLEL_AUTO, or 1…256 */
     char *metric, *direction; /* direction "auto": by the metric */
 
     char *algorithm; /* NULL: by the space */
     char *objective;
 
-    char *policy;
+    char *policy; /* policy_find() knows it */
     double window_seconds, probe_budget, tie_margin;
 
     char *scope;

@@ -36,13 +36,17 @@ static struct class_entry *new_class(const char *key, const char *family)
     struct class_entry *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    c->best_hot = -1;
+    c->best = (struct tuner_setting){ -1, -1 };
+    c->start = (struct tuner_setting){ -1, TUNER_MAX_COLD };
     c->key = strdup(key);
     c->family = family ? strdup(family) : NULL;
-    for (size_t i = 0; i < TUNER_MAX_COLD; i++)
-        c->cold[i] = (struct cold_entry){ .hot = -1, .per_record = NAN };
-    for (size_t i = 0; i < TUNER_MAX_HOT; i++)
-        c->ratio[i] = NAN;
+    for (size_t i = 0; i < TUNER_MAX_COLD; i++) {
+        c->cold[i] = (struct cold_entry){ .hot = -1 };
+        for (size_t k = 0; k < LEVELS; k++)
+            c->cold[i].level[k].per_record = NAN;
+        for (size_t h = 0; h < TUNER_MAX_HOT; h++)
+            c->cold[i].ratio[h] = NAN;
+    }
     if (c->key && (!family || c->family))
         return c;
     free_class(c);
@@ -70,44 +74,198 @@ struct class_entry *knowledge_get(struct knowledge *k, const char *key, const ch
 
 const struct class_entry *knowledge_relative(const struct knowledge *k, const char *key, const char *family)
 {
-    for (size_t i = 0; family && i < k->n; i++) {
-        const struct class_entry *c = k->classes[i];
-        if (c->family && strcmp(c->family, family) == 0 && strcmp(c->key, key) != 0 && c->trials > 0)
+    for (size_t i = k->n; family && i > 0; i--) {
+        const struct class_entry *c = k->classes[i - 1];
+        if (c->family && strcmp(c->family, family) == 0 && strcmp(c->key, key) != 0 && c->best.cold >= 0)
             return c;
     }
     return NULL;
 }
 
+/* More memory than the default, or than what trains with as many cores or more: it was not for want of memory. */
+static bool has_room(const struct class_entry *c, struct tuner_setting s)
+{
+    if (c->start.cold < s.cold || (c->start.cold == s.cold && c->start.hot >= s.hot))
+        return true;
+    for (int cold = 0; cold <= s.cold; cold++)
+        for (int hot = s.hot; hot < TUNER_MAX_HOT; hot++)
+            if (isfinite(c->cold[cold].ratio[hot]))
+                return true;
+    return false;
+}
+
 void knowledge_bound(struct class_entry *c, struct tuner_setting s)
 {
-    for (int cold = 0; cold <= s.cold; cold++)
+    c->infeasible[s.hot][s.cold] = true;
+    for (int cold = s.cold - 1; cold >= 0 && !has_room(c, s); cold--)
         c->infeasible[s.hot][cold] = true;
 }
 
-static bool better_cold(const struct class_entry *c, int cold, double tie_margin)
+/* --- comparing --- */
+
+bool knowledge_has_trained(const struct class_entry *c, int hot)
 {
-    const struct cold_entry *best = &c->cold[c->best_cold];
-    double now = c->cold[cold].per_record;
-    return isfinite(now) && (!isfinite(best->per_record) || now < best->per_record * (1.0 - tie_margin));
+    for (int i = 0; i < TUNER_MAX_COLD; i++)
+        if (isfinite(c->cold[i].ratio[hot]))
+            return true;
+    return false;
 }
 
-bool knowledge_learn(struct class_entry *c, struct tuner_setting s, double per_record, double tie_margin, int n_cold)
+static double own_ratio(const struct cold_entry *e, int hot, int over, bool *out_at_least)
 {
-    struct cold_entry *cold = &c->cold[s.cold];
-    struct tuner_setting before = { c->best_hot, c->best_cold };
-    cold->tried = true;
-    cold->hot = s.hot;
-    if (isfinite(per_record)) { /* a running mean, so that one noisy trial does not decide */
-        cold->per_record = cold->n ? cold->per_record + (per_record - cold->per_record) / (cold->n + 1) : per_record;
-        cold->n++;
+    *out_at_least = e->at_least[hot];
+    return e->at_least[over] ? NAN : e->ratio[hot] - e->ratio[over];
+}
+
+double knowledge_ratio(const struct class_entry *c, int cold, int hot, int over, bool *out_at_least)
+{
+    double r = own_ratio(&c->cold[cold], hot, over, out_at_least);
+    if (isnan(r) && c->best.cold >= 0)
+        r = own_ratio(&c->cold[c->best.cold], hot, over, out_at_least);
+    for (int i = 0; isnan(r) && i < TUNER_MAX_COLD; i++)
+        r = own_ratio(&c->cold[i], hot, over, out_at_least);
+    return r;
+}
+
+/* Log of what `hot` costs, over the bare time of `over`; NAN: not known, or not to be had. */
+static double cost(const struct class_entry *c, int cold, int hot, int over, const struct choice_rule *rule)
+{
+    bool at_least;
+    double r = knowledge_ratio(c, cold, hot, over, &at_least);
+    return at_least || c->infeasible[hot][cold] ? NAN : r + rule->load[hot];
+}
+
+int knowledge_best_hot(const struct class_entry *c, int cold, const struct choice_rule *rule)
+{
+    int over = c->cold[cold].hot;
+    if (over < 0 && c->best.cold >= 0)
+        over = c->cold[c->best.cold].hot;
+    double least = INFINITY;
+    for (int h = 0; over >= 0 && h < rule->n_hot; h++)
+        least = fmin(least, cost(c, cold, h, over, rule)); /* fmin() leaves out what is NAN */
+    for (int h = 0; over >= 0 && h < rule->n_hot; h++)
+        if (cost(c, cold, h, over, rule) <= least + rule->tie_margin && isfinite(least))
+            return h;
+    return -1;
+}
+
+/* Log of the time of a cold setting over another's, each at its reference; NAN: not known. */
+static double level_gap(const struct class_entry *c, int cold, int over)
+{
+    const struct cold_entry *a = &c->cold[cold], *b = &c->cold[over];
+    double gap = log(a->level[LEVEL_STEADY].per_record / b->level[LEVEL_STEADY].per_record);
+    return isfinite(gap) ? gap : log(a->level[LEVEL_FIRST].per_record / b->level[LEVEL_FIRST].per_record);
+}
+
+double knowledge_gap(const struct class_entry *c, struct tuner_setting s, struct tuner_setting over)
+{
+    bool at_least, over_at_least;
+    const struct cold_entry *a = &c->cold[s.cold], *b = &c->cold[over.cold];
+    if (s.cold == over.cold)
+        return knowledge_ratio(c, s.cold, s.hot, over.hot, &at_least);
+    if (a->hot < 0 || b->hot < 0)
+        return NAN;
+    double up = knowledge_ratio(c, s.cold, s.hot, a->hot, &at_least);
+    double down = knowledge_ratio(c, over.cold, over.hot, b->hot, &over_at_least);
+    return at_least || over_at_least ? NAN : level_gap(c, s.cold, over.cold) + up - down;
+}
+
+double knowledge_per_record(const struct class_entry *c)
+{
+    if (c->best.cold < 0)
+        return NAN;
+    const struct level *l = c->cold[c->best.cold].level;
+    return isfinite(l[LEVEL_STEADY].per_record) ? l[LEVEL_STEADY].per_record : l[LEVEL_FIRST].per_record;
+}
+
+/* The cold setting that others are compared with: the one that was best, else the first that anything is known of. -1: none. */
+static int base_cold(const struct class_entry *c, const struct choice_rule *rule)
+{
+    if (c->best.cold >= 0)
+        return c->best.cold;
+    for (int i = 0; i < rule->n_cold; i++)
+        if (c->cold[i].hot >= 0)
+            return i;
+    return -1;
+}
+
+/* Log of the cost of a cold setting at its best hot one, over the bare time of the base's reference; NAN: not known. */
+static double cold_cost(const struct class_entry *c, int cold, int base, const struct choice_rule *rule)
+{
+    const struct cold_entry *e = &c->cold[cold];
+    int hot = e->hot >= 0 ? knowledge_best_hot(c, cold, rule) : -1;
+    double level = cold == base ? 0 : level_gap(c, cold, base);
+    return hot >= 0 ? level + cost(c, cold, hot, e->hot, rule) : NAN;
+}
+
+bool knowledge_best(const struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out)
+{
+    double least = INFINITY;
+    int base = base_cold(c, rule), cold = base;
+    for (int i = 0; base >= 0 && i < rule->n_cold; i++)
+        least = fmin(least, cold_cost(c, i, base, rule));
+    for (int i = rule->n_cold - 1; i >= 0 && isfinite(least); i--)
+        if (cold_cost(c, i, base, rule) <= least + rule->tie_margin)
+            cold = i;
+    int hot = cold >= 0 ? knowledge_best_hot(c, cold, rule) : -1;
+    if (hot >= 0)
+        *out = (struct tuner_setting){ hot, cold };
+    return hot >= 0;
+}
+
+/* --- learning --- */
+
+/* Nothing ties this one to the reference: it becomes the reference. */
+static void begin_at(struct cold_entry *e, int hot)
+{
+    for (size_t h = 0; h < TUNER_MAX_HOT; h++)
+        e->ratio[h] = NAN;
+    for (size_t k = 0; k < LEVELS; k++)
+        e->level[k] = (struct level){ .per_record = NAN };
+    e->ratio[hot] = 0;
+    e->at_least[hot] = false;
+    e->hot = hot;
+}
+
+void knowledge_learn_time(struct class_entry *c, struct tuner_setting s, enum level_kind kind, double per_record)
+{
+    struct cold_entry *e = &c->cold[s.cold];
+    struct level *l = &e->level[kind];
+    bool at_least = false;
+    double ratio = e->hot >= 0 ? knowledge_ratio(c, s.cold, s.hot, e->hot, &at_least) : NAN;
+    if (isnan(ratio) || at_least)
+        ratio = log(per_record / l->per_record);
+    if (isfinite(ratio)) {
+        e->ratio[s.hot] = ratio;
+        e->at_least[s.hot] = false;
+    } else {
+        begin_at(e, s.hot);
     }
-    c->trials++;
-    if (before.hot < 0 || s.cold == before.cold)
-        c->best_cold = s.cold;
-    /* What was best may have been measured worse since: ask all, in order. */
-    for (int i = 0; i < n_cold; i++)
-        if (i != c->best_cold && c->cold[i].tried && better_cold(c, i, tie_margin))
-            c->best_cold = i;
-    c->best_hot = c->cold[c->best_cold].hot;
-    return c->best_hot != before.hot || c->best_cold != before.cold;
+    double of_reference = per_record / exp(e->ratio[s.hot]);
+    if (isfinite(of_reference)) { /* a running mean, so that one noisy trial does not decide */
+        l->per_record = l->n ? l->per_record + (of_reference - l->per_record) / (l->n + 1) : of_reference;
+        l->n++;
+    }
+}
+
+void knowledge_learn_ratio(struct class_entry *c, int cold, int hot, int over, double ratio, bool at_least)
+{
+    struct cold_entry *e = &c->cold[cold];
+    if (hot == over || !isfinite(e->ratio[over]))
+        return;
+    e->ratio[hot] = e->ratio[over] + ratio;
+    e->at_least[hot] = at_least;
+    if (hot != e->hot)
+        return;
+    for (size_t h = 0; h < TUNER_MAX_HOT; h++) /* the reference itself was looked at again */
+        e->ratio[h] -= h == (size_t)hot ? 0 : e->ratio[hot];
+    e->ratio[hot] = 0;
+}
+
+bool knowledge_review(struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out_best)
+{
+    struct tuner_setting before = c->best;
+    if (knowledge_best(c, rule, &c->best))
+        *out_best = c->best;
+    return c->best.hot != before.hot || c->best.cold != before.cold;
 }

@@ -1,25 +1,35 @@
-/* What is known of each class of jobs: which settings were best, by which ratios, and which cannot be had. Pure. */
+/* What is known of each class of jobs: how the settings compare, and which cannot be had. Which one is best follows from it
+ * and from what counts at the moment. Pure. */
 #ifndef CORE_KNOWLEDGE_H
 #define CORE_KNOWLEDGE_H
 
 #include "core/tuner.h"
 
+/* A JVM is up to twice as fast once it is warm: times are compared within a kind alone. */
+enum level_kind { LEVEL_FIRST /* in the first epoch after a launch */, LEVEL_STEADY, LEVELS };
+
 struct class_entry {
-    char *key, *family; /* family NULL: none */
-    int trials;         /* that settled */
-    int best_hot;       /* -1: nothing is known yet */
-    int best_cold;
-    int start_cold; /* what its first trial was launched with */
+    char *key, *family;        /* family NULL: none */
+    int trials;                /* that were learnt from to their end */
+    struct tuner_setting best; /* at the last review; -1: nothing is known yet */
     struct cold_entry {
-        bool tried;
-        int hot;           /* the best one under this cold setting */
-        double per_record; /* steady seconds per record under it, NAN: not measured */
-        int n;             /* trials that measured it */
+        int hot; /* whose time the ratios are over; -1: nothing was measured under this cold setting */
+        struct level {
+            double per_record; /* seconds per record of `hot`, NAN: not measured */
+            int n;             /* times that it was */
+        } level[LEVELS];
+        double ratio[TUNER_MAX_HOT];  /* log of time over that of `hot`; NAN: not measured */
+        bool at_least[TUNER_MAX_HOT]; /* it was cut: the ratio is this or more */
     } cold[TUNER_MAX_COLD];
-    double ratio[TUNER_MAX_HOT]; /* log of time over the best one's; NAN: not measured */
     bool infeasible[TUNER_MAX_HOT][TUNER_MAX_COLD];
-    int failed_launches;  /* explorations that could not be launched */
-    int explored_in_vain; /* cold steps in a row that brought nothing */
+    struct tuner_setting start; /* the default, as last asked for, which is taken to be feasible */
+    double startup_s;           /* of a launch, as last seen */
+    double spent_s;             /* on launches that were tries */
+    double records;             /* of a whole trial, as last seen */
+    int planned_for;            /* the trial that is to be launched with `plan`; 0: none */
+    struct tuner_setting plan;
+    int relaunched; /* the trial that was relaunched last */
+    int relaunches; /* how often it was */
 };
 
 struct knowledge {
@@ -27,18 +37,51 @@ struct knowledge {
     size_t n, cap;
 };
 
+/* What a choice is made by. */
+struct choice_rule {
+    int n_hot, n_cold;          /* settings below these may be chosen */
+    double load[TUNER_MAX_HOT]; /* log of what a hot setting costs beside its time */
+    double tie_margin;          /* costs this close are equal, and the lowest index wins */
+};
+
 void knowledge_done(struct knowledge *k);
 struct class_entry *knowledge_find(const struct knowledge *k, const char *key); /* NULL: never met */
 struct class_entry *knowledge_get(struct knowledge *k, const char *key,
                                   const char *family); /* made when new; NULL: memory */
 
-/* A class of the same family that has settled, the one met first; NULL: none. */
+/* A class of the same family that was learnt from, the one met last; NULL: none. */
 const struct class_entry *knowledge_relative(const struct knowledge *k, const char *key, const char *family);
 
-/* A proven out-of-memory: this setting, and less memory at the same cores, are not tried again. */
+/* A setting that ran out of memory: it is not tried again, nor less memory at the same cores, unless what trained elsewhere shows
+ * that it cannot have been for want of memory. */
 void knowledge_bound(struct class_entry *c, struct tuner_setting s);
 
-/* A trial settled on `s` and ran there at per_record seconds (NAN: not measured). Returns true when the class's best changed. */
-bool knowledge_learn(struct class_entry *c, struct tuner_setting s, double per_record, double tie_margin, int n_cold);
+/* Has it trained, under whatever cold setting? */
+bool knowledge_has_trained(const struct class_entry *c, int hot);
+
+/* Log of the time of `hot` over that of `over`, as measured under this cold setting, else under another. NAN: not known.
+ * *out_at_least: the true one may be larger. */
+double knowledge_ratio(const struct class_entry *c, int cold, int hot, int over, bool *out_at_least);
+
+/* The hot setting that costs least under a cold one; -1: none was measured. */
+int knowledge_best_hot(const struct class_entry *c, int cold, const struct choice_rule *rule);
+
+/* The setting that costs least; false: nothing is known. */
+bool knowledge_best(const struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out);
+
+/* A trial under this setting took so many seconds per record (NAN: not measured); to be told before its ratios. */
+void knowledge_learn_time(struct class_entry *c, struct tuner_setting s, enum level_kind kind, double per_record);
+
+/* Log of the time per record of one setting over another's; NAN: not known. */
+double knowledge_gap(const struct class_entry *c, struct tuner_setting s, struct tuner_setting over);
+
+/* Seconds per record at its best, warm if that was measured; NAN: not known. */
+double knowledge_per_record(const struct class_entry *c);
+
+/* It compared `hot` with `over` under this cold setting. */
+void knowledge_learn_ratio(struct class_entry *c, int cold, int hot, int over, double ratio, bool at_least);
+
+/* Afterwards: true when the best of the class, by this rule, is another one than at the last review. */
+bool knowledge_review(struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out_best);
 
 #endif

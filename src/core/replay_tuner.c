@@ -22,6 +22,9 @@ struct workload {
     /* the trial that runs */
     struct tuner_setting at;
     double wake_s;
+    int first;     /* epoch of this launch */
+    bool relaunch; /* it was asked for */
+    bool at_end;   /* of the epoch */
     struct err *e;
 };
 
@@ -42,13 +45,19 @@ static bool same_workload(const struct timeline_job *a, const struct timeline_jo
     return strcmp(a->model, b->model) == 0 && strcmp(a->dataset, b->dataset) == 0;
 }
 
+/* Where none was recorded all cells have as much: the tuner wants a number. */
+static double memory_of(const struct timeline_cell *c)
+{
+    return isnan(c->memory_gb) ? 0 : c->memory_gb;
+}
+
 static void space_of(struct tuner_space *s, const struct timeline_job *jobs, size_t n)
 {
     *s = (struct tuner_space){ 0 };
     for (size_t j = 0; j < n; j++) {
         for (size_t i = 0; i < jobs[j].n_cells; i++) {
             insert_sorted(s->cores, &s->n_hot, TUNER_MAX_HOT, jobs[j].cells[i].cores);
-            insert_sorted(s->memory, &s->n_cold, TUNER_MAX_COLD, jobs[j].cells[i].memory_gb);
+            insert_sorted(s->memory, &s->n_cold, TUNER_MAX_COLD, memory_of(&jobs[j].cells[i]));
         }
     }
 }
@@ -58,7 +67,7 @@ static const struct timeline_cell *cell_at(const struct workload *w, struct tune
 {
     for (size_t i = 0; i < w->job->n_cells; i++) {
         const struct timeline_cell *c = &w->job->cells[i];
-        if (c->cores == (int)w->space.cores[s.hot] && c->memory_gb == w->space.memory[s.cold])
+        if (c->cores == (int)w->space.cores[s.hot] && memory_of(c) == w->space.memory[s.cold])
             return c->feasible ? c : NULL;
     }
     return NULL;
@@ -69,7 +78,7 @@ static struct tuner_setting setting_of(const struct workload *w, const struct ti
     struct tuner_setting s = { 0, 0 };
     while (w->space.cores[s.hot] < c->cores)
         s.hot++;
-    while (w->space.memory[s.cold] < c->memory_gb)
+    while (w->space.memory[s.cold] < memory_of(c))
         s.cold++;
     return s;
 }
@@ -79,9 +88,11 @@ static double iteration_s(const struct workload *w, int epoch)
 {
     const struct timeline_cell *c = cell_at(w, w->at);
     size_t recorded = (size_t)epoch - 1;
+    if (epoch == w->first)
+        return c->first_s / ITERATIONS;
     if (w->o->probe == REPLAY_RECORDED && !tuner_settled(w->tuner, w->trial) && recorded < c->n_epochs)
         return c->epochs[recorded].duration_s / ITERATIONS;
-    return (epoch == 1 ? c->first_s : c->steady_s) / ITERATIONS;
+    return c->steady_s / ITERATIONS;
 }
 
 /* Gives the tuner an event and does what it says. A change to a setting that was never recorded is refused, as a machine that
@@ -103,6 +114,8 @@ static int send(struct workload *w, struct tuner_event ev)
             w->at = a->setting;
         else if (a->kind == ACT_WAKE)
             w->wake_s = a->t_s;
+        else if (a->kind == ACT_RELAUNCH)
+            w->relaunch = true;
     }
     return rc;
 }
@@ -135,13 +148,15 @@ static int run_epoch(struct workload *w, int epoch)
 {
     double begin = w->now_s;
     int rc = 0;
+    w->at_end = false;
     if (tuner_settled(w->tuner, w->trial)) /* nothing will change within it: one step */
         w->now_s += ITERATIONS * iteration_s(w, epoch);
     else
-        for (int i = 0; rc == 0 && i < ITERATIONS; i++)
+        for (int i = 0; rc == 0 && !w->relaunch && i < ITERATIONS; i++)
             rc = run_iteration(w, epoch);
-    if (rc < 0)
+    if (rc < 0 || w->relaunch)
         return rc;
+    w->at_end = true;
     return send(w, (struct tuner_event){
                        .kind = EV_EPOCH, .epoch = epoch, .seconds = w->now_s - begin, .records = ITERATIONS });
 }
@@ -151,25 +166,54 @@ static int launch(struct workload *w, struct tuner_setting start)
 {
     char reason[TUNER_REASON_MAX];
     for (;;) {
-        int rc = tuner_launch(w->tuner, w->class_key, w->family_key, start, &w->at, reason, w->e);
+        int rc = tuner_launch(w->tuner,
+                              &(struct tuner_ask){ .trial = w->trial,
+                                                   .class_key = w->class_key,
+                                                   .family_key = w->family_key,
+                                                   .start = start,
+                                                   .alone = true },
+                              &w->at, reason, w->e);
         w->now_s += w->job->startup_s;
         if (rc < 0 || cell_at(w, w->at))
             return rc;
-        rc = send(w, (struct tuner_event){ .kind = EV_FAILED, .setting = w->at, .infeasible = true });
+        /* A timeline tells that a run failed, or has none; never why. */
+        rc = send(w,
+                  (struct tuner_event){ .kind = EV_FAILED, .setting = w->at, .infeasible = true, .unexplained = true });
         if (rc < 0)
             return rc;
     }
 }
 
+static int start_attempt(struct workload *w, struct tuner_setting start, int epoch)
+{
+    int rc = launch(w, start);
+    w->first = epoch;
+    w->relaunch = false;
+    return rc < 0 ? rc
+                  : send(w, (struct tuner_event){ .kind = EV_TRIAL_STARTED,
+                                                  .setting = w->at,
+                                                  .epoch = epoch,
+                                                  .epochs = w->o->epochs,
+                                                  .alone = true,
+                                                  .startup_s = w->job->startup_s });
+}
+
+/* A relaunch goes on from the checkpoint that the newest epoch ended with: what was done of the next one is lost. */
 static int run_trial(struct workload *w, struct tuner_setting start)
 {
     w->trial++;
     w->wake_s = INFINITY;
-    int rc = launch(w, start);
-    if (rc == 0)
-        rc = send(w, (struct tuner_event){ .kind = EV_TRIAL_STARTED, .setting = w->at, .epochs = w->o->epochs });
-    for (int epoch = 1; rc == 0 && epoch <= w->o->epochs; epoch++)
+    int rc = start_attempt(w, start, 1);
+    for (int epoch = 1; rc == 0 && epoch <= w->o->epochs;) {
         rc = run_epoch(w, epoch);
+        if (rc == 0 && w->at_end)
+            epoch++;
+        if (rc < 0 || !w->relaunch)
+            continue;
+        rc = send(w, (struct tuner_event){ .kind = EV_TRIAL_LOST });
+        if (rc == 0)
+            rc = start_attempt(w, start, epoch);
+    }
     return rc < 0 ? rc : send(w, (struct tuner_event){ .kind = EV_TRIAL_ENDED });
 }
 
@@ -185,9 +229,10 @@ static int run_job(struct workload *w, struct replay_outcome *out)
     int rc = 0;
     for (int i = 0; rc == 0 && i < w->o->repeat; i++)
         rc = run_trial(w, setting_of(w, &w->job->cells[start]));
+    bool recorded = !isnan(w->job->cells[start].memory_gb);
     *out = (struct replay_outcome){ .time_s = w->now_s - begin,
                                     .cores = (int)w->space.cores[w->at.hot],
-                                    .memory_gb = w->space.memory[w->at.cold] };
+                                    .memory_gb = recorded ? w->space.memory[w->at.cold] : (double)NAN };
     return rc;
 }
 

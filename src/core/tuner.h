@@ -3,7 +3,23 @@
  * tuner belongs to a study. It owns what is known of each class of jobs, and one state per running trial.
  *
  * A setting is a pair of indices: `hot` counts the settings that can be changed while a job runs, from the cheapest (fewest
- * cores) up; `cold` those that need a launch, from the smallest memory up. */
+ * cores) up; `cold` those that need a launch, from the smallest memory up.
+ *
+ * Hot settings are compared while a trial trains, if nothing runs beside it. What they cost depends on whether trials wait:
+ * seconds, or core-seconds. Only ratios of time are kept, so that what was learnt under one load is good for the other.
+ *
+ * Cold settings are tried at launches, and by a relaunch when it is worth one:
+ *  - The first trial of a class gets the memory that was best for a job that differs in batch alone. Without such a job it gets
+ *    the largest, as long as memory is free (nothing runs beside it, no trial waits): too small a heap costs up to several times
+ *    the time, too large a one costs a single trial nothing. Going up from the default by one step per launch finds the same,
+ *    but each step is a trial at less than the best: on synthetic runs that was a fifth of all time.
+ *  - A trial whose memory does not let it have cores that may be the best is relaunched where it may have them, early in its
+ *    first epoch, when little is lost. It may cost half of what a relative is known to gain, else probe_budget of the time left;
+ *    a fifth of that where it is against the odds (a setting between is worse already).
+ *  - A later trial of a class may be launched with the next smaller memory, a step further as long as each was no worse, so that
+ *    memory comes to fit. No recorded peak is asked for: what it may cost is bounded (a launch that fails, a relaunch when its
+ *    first windows, or none in time, show that it is worse) and charged to a fiftieth of the class's time.
+ *  - A launch that failed bounds memory from below, unless what trained elsewhere shows that it was not for want of memory. */
 #ifndef CORE_TUNER_H
 #define CORE_TUNER_H
 
@@ -32,27 +48,34 @@ struct tuner_space {
 };
 
 enum tuner_event_kind {
-    EV_TRIAL_STARTED, /* setting, class_key, family_key, epochs */
-    EV_ITERATION,     /* one training step has ended: seconds, records, epoch_records, epoch */
+    EV_TRIAL_STARTED, /* setting, class_key, family_key, epoch (the first one it trains), epochs, n_hot, alone, startup_s */
+    EV_ITERATION,     /* one training step, or several in one, has ended: seconds, records, epoch_records, epoch */
     EV_EPOCH,         /* an epoch has ended, validation included: epoch, seconds, records */
-    EV_APPLIED,       /* the setting of an ACT_APPLY is in force */
-    EV_FAILED,      /* infeasible: the setting cannot be had (refused in mid-trial, or the launch ran out of memory) */
-    EV_LOAD,        /* waiting: trials that could be packed beside this one */
-    EV_TICK,        /* a wake_at has come */
-    EV_TRIAL_ENDED, /* finished or not, the trial's state is forgotten; what was learnt stays */
+    EV_APPLIED,       /* the setting of an ACT_APPLY is in force: setting */
+    EV_FAILED, /* infeasible: the setting cannot be had (refused in mid-trial, or the launch ran out of memory) */
+    EV_LOAD,   /* trial 0: waiting, trials that could be packed beside one of ours. Else what this trial may have from
+                       now on: n_hot, alone */
+    EV_BREAK,  /* what is being measured is void: a recovery, a node or a co-runner came or went */
+    EV_TICK,   /* a wake_at has come */
+    EV_TRIAL_ENDED, /* finished; what was learnt stays */
+    EV_TRIAL_LOST,  /* cut short, or met again by a new driver: the trial's state is forgotten and nothing learnt */
 };
 
 struct tuner_event {
     enum tuner_event_kind kind;
     int trial;
-    double t_s;
+    double t_s; /* goes forward within a trial; those of two trials are not compared */
     struct tuner_setting setting;
     const char *class_key;  /* jobs that share knowledge */
     const char *family_key; /* classes that differ in batch alone; NULL: none */
     int epoch, epochs;
     double seconds, records, epoch_records;
     int waiting;
+    int n_hot;        /* the trial may have hot settings below this one; 0: all */
+    bool alone;       /* nothing runs beside it, so that it may probe */
+    double startup_s; /* what a relaunch costs before its first iteration; 0: no relaunch is possible */
     bool infeasible;
+    bool unexplained; /* of EV_FAILED: nobody knows why, so it says nothing of other settings */
 };
 
 enum tuner_action_kind {
@@ -60,6 +83,8 @@ enum tuner_action_kind {
     ACT_SETTLE, /* this is the setting of the rest of the trial */
     ACT_LEARN,  /* the class's best setting is now this */
     ACT_WAKE,   /* send a tick at t_s; a later one replaces it */
+    ACT_RELAUNCH, /* end the attempt and launch it again from its newest checkpoint (none: from the start); tuner_launch() will
+                     say how. What was learnt is kept: an EV_TRIAL_LOST in between is fine, and so is none */
 };
 
 struct tuner_action {
@@ -81,12 +106,21 @@ struct tuner;
 struct tuner *tuner_new(const struct tuner_space *space, const struct tuner_cfg *cfg);
 void tuner_free(struct tuner *t);
 
-/* The setting that a trial of this class is to be launched with; `start` is the default setting. Asked once per launch: an
- * exploration that is handed out counts as tried. reason[] says why. -ENOMEM. */
-int tuner_launch(struct tuner *t, const char *class_key, const char *family_key, struct tuner_setting start,
-                 struct tuner_setting *out, char reason[TUNER_REASON_MAX], struct err *e);
+/* The setting that a trial is to be launched with. */
+struct tuner_ask {
+    int trial;
+    const char *class_key, *family_key;
+    struct tuner_setting start; /* the default setting, or the one entered by the user */
+    int n_hot;                  /* as in EV_TRIAL_STARTED */
+    bool alone;
+};
 
-/* Takes one event; *out is overwritten. -EPROTO: impossible in this state; -ENOMEM. */
+/* Asked once per launch: what a try may cost is charged to its class. reason[] says why. -EPROTO: the start is none of the space;
+ * -ENOMEM. */
+int tuner_launch(struct tuner *t, const struct tuner_ask *ask, struct tuner_setting *out, char reason[TUNER_REASON_MAX],
+                 struct err *e);
+
+/* Takes one event; *out is overwritten. -EPROTO: impossible in this state, or a setting outside of the space; -ENOMEM. */
 int tuner_step(struct tuner *t, const struct tuner_event *ev, struct tuner_actions *out, struct err *e);
 
 /* The setting that the trial is to have now; false when the trial is unknown. */

@@ -35,16 +35,12 @@ static int judge(const struct import_text *in, const struct csv_faults *f, size_
     return (int)(f->n < INT32_MAX ? f->n : INT32_MAX);
 }
 
-/* "dir/name.csv" -> "name", as a name that a trace can hold. NULL: memory. */
+/* "dir/name.csv" -> "name". NULL: memory. */
 static char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
-    char *name = strndup(base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
-    for (char *p = name; p && !csv_is_name(name) && *p; p++)
-        if ((unsigned char)*p >= 0x7F || (unsigned char)*p < 0x20)
-            *p = '_';
-    return name;
+    return trace_name(base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
 }
 
 /* --- JSON objects of named figures --- */

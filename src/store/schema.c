@@ -107,7 +107,20 @@ static const char schema_1[] =
     " PRIMARY KEY(study, seq)"
     ") STRICT, WITHOUT ROWID;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1 };
+/* What a policy was told, and what became of each launch of its making. */
+static const char schema_2[] = "ALTER TABLE attempts ADD COLUMN setting TEXT;"
+                               "ALTER TABLE attempts ADD COLUMN startup_s REAL;"
+                               "ALTER TABLE attempts ADD COLUMN session INTEGER NOT NULL DEFAULT 0;"
+                               "ALTER TABLE attempts ADD COLUMN cores REAL;"
+
+                               "CREATE TABLE tuner_log("
+                               " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+                               " seq INTEGER NOT NULL,"
+                               " text TEXT NOT NULL,"
+                               " PRIMARY KEY(study, seq)"
+                               ") STRICT, WITHOUT ROWID;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -183,6 +196,8 @@ static const struct col attempt_cols[] = {
     COL(store_attempt, launch, COL_PLAIN),       COL(store_attempt, boot_id, COL_PLAIN),
     COL(store_attempt, app_id, COL_PLAIN),       COL(store_attempt, cause, COL_PLAIN),
     COL(store_attempt, resumed_from, COL_PLAIN), COL(store_attempt, argv, COL_PLAIN),
+    COL(store_attempt, setting, COL_PLAIN),      COL(store_attempt, startup_s, COL_PLAIN),
+    COL(store_attempt, session, COL_PLAIN),      COL(store_attempt, cores, COL_PLAIN),
 };
 
 static const struct col epoch_cols[] = {
@@ -213,6 +228,12 @@ static const struct col decision_cols[] = {
     COL_AS(decision_row, "reason", d.reason, COL_PLAIN),
 };
 
+static const struct col log_cols[] = {
+    COL(log_row, study, COL_PLAIN),
+    COL(log_row, seq, COL_PLAIN),
+    COL(log_row, text, COL_PLAIN),
+};
+
 static const struct col summary_cols[] = {
     COL(store_summary, name, COL_DERIVED),       COL(store_summary, state, COL_DERIVED),
     COL(store_summary, trials, COL_DERIVED),     COL(store_summary, done, COL_DERIVED),
@@ -227,6 +248,7 @@ const struct table schema_attempts = TABLE("attempts", attempt_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
+static const struct table logs = TABLE("tuner_log", log_cols);
 static const struct table summaries = TABLE("", summary_cols);
 
 /* --- statements --- */
@@ -265,7 +287,7 @@ static const struct recipe {
     [STMT_TRIALS] = { SELECT, &schema_trials, "WHERE study = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number" },
     [STMT_TWIN] = { RAW, NULL,
                     "SELECT min(number) FROM trials WHERE study = ?1 AND state = 'finished' AND hyper IS ?2"
-                    " AND effective IS ?3 AND epochs = ?4" },
+                    " AND (?3 IS NULL OR effective IS ?3) AND epochs = ?4" },
     [STMT_NEXT_SEQ] = { RAW, NULL,
                         "SELECT 1 + max((SELECT coalesce(max(ask_seq), 0) FROM trials WHERE study = ?1),"
                         " (SELECT coalesce(max(seq), 0) FROM tells WHERE study = ?1))" },
@@ -280,6 +302,9 @@ static const struct recipe {
     [STMT_DECISION_ADD] = { INSERT, &decisions, NULL },
     [STMT_DECISIONS] = { SELECT, &decisions, "WHERE study = ?1 AND (?2 = 0 OR trial = ?2) ORDER BY seq" },
     [STMT_NEXT_DECISION] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM decisions WHERE study = ?1" },
+    [STMT_LOG_ADD] = { INSERT, &logs, NULL },
+    [STMT_LOG] = { SELECT, &logs, "WHERE study = ?1 ORDER BY seq" },
+    [STMT_NEXT_LOG] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM tuner_log WHERE study = ?1" },
 };
 
 const struct table *schema_table(enum stmt_id id)

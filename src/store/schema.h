@@ -53,6 +53,12 @@ struct decision_row {
     struct store_decision d;
 };
 
+/* One chunk of the tuner's log. */
+struct log_row {
+    int64_t study, seq;
+    const char *text;
+};
+
 /* --- statements --- */
 enum stmt_id {
     STMT_BEGIN,
@@ -77,6 +83,9 @@ enum stmt_id {
     STMT_DECISION_ADD,
     STMT_DECISIONS,
     STMT_NEXT_DECISION,
+    STMT_LOG_ADD,
+    STMT_LOG,
+    STMT_NEXT_LOG,
     STMT_COUNT
 };
 

@@ -313,3 +313,26 @@ int store_decisions(struct store *s, int64_t study, int trial, int (*row)(void *
         rc = row(ctx, &r.d);
     return rc;
 }
+
+/* --- the tuner's log --- */
+int store_tuner_log_add(struct store *s, int64_t study, const char *text, struct err *e)
+{
+    bool own;
+    struct log_row row = { .study = study, .text = text };
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = next_number(s, STMT_NEXT_LOG, study, &row.seq, e);
+    if (rc == 0)
+        rc = insert(s, STMT_LOG_ADD, &row, NULL, e);
+    return conn_write_end(s, own, rc, e);
+}
+
+int store_tuner_log(struct store *s, int64_t study, int (*row)(void *ctx, const char *text), void *ctx, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    struct log_row r;
+    int rc = conn_query_init_for(&q, s, STMT_LOG, study, e);
+    while (rc == 0 && (rc = conn_query_next(&q, &r, e)) == 1)
+        rc = row(ctx, r.text);
+    return rc;
+}

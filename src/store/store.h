@@ -17,7 +17,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 1, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 2, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -99,7 +99,7 @@ int store_trial_update(struct store *s, const struct store_trial *row,
 /* In the order of their numbers; number 0: all, else that one. */
 int store_trials(struct store *s, int64_t study, int number, int (*row)(void *ctx, const struct store_trial *r),
                  void *ctx, struct err *e);
-/* The lowest-numbered finished trial with the same hyper text, effective text and epochs; 0 none. */
+/* The lowest-numbered finished trial with the same hyper text, effective text (NULL: any) and epochs; 0 none. */
 int store_trial_twin(struct store *s, int64_t study, const char *hyper, const char *effective, int epochs,
                      int *out_number, struct err *e);
 
@@ -120,6 +120,10 @@ struct store_attempt {
     char *cause;         /* one line; NULL */
     char *resumed_from;  /* the checkpoint's model file; NULL: from the beginning */
     int first_epoch;     /* the first one it trains, 1 from the beginning */
+    char *setting;       /* JSON object text: the effective setting it was launched with; NULL: not known */
+    double startup_s;    /* from the submission to the first iteration */
+    int session;         /* the number of the warm session that served it; 0: a submission of its own */
+    double cores;        /* CPUs that were in force last */
 };
 void store_attempt_done(struct store_attempt *row);
 int store_attempt_copy(struct store_attempt *out, const struct store_attempt *row);
@@ -169,5 +173,9 @@ struct store_decision {
 int store_decision_add(struct store *s, int64_t study, const struct store_decision *d, struct err *e); /* picks seq */
 int store_decisions(struct store *s, int64_t study, int trial, int (*row)(void *ctx, const struct store_decision *d),
                     void *ctx, struct err *e); /* trial 0: all */
+
+/* --- the tuner's log (core/tuner_log.h): all that the study's policy was told, in chunks of whole lines --- */
+int store_tuner_log_add(struct store *s, int64_t study, const char *text, struct err *e);
+int store_tuner_log(struct store *s, int64_t study, int (*row)(void *ctx, const char *text), void *ctx, struct err *e);
 
 #endif

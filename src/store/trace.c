@@ -8,7 +8,11 @@
 
 #include "base/json.h"
 #include "base/own.h"
+#include "core/csv.h"
 #include "monitoring/event_names.h"
+
+/* So much of an epoch's records must be in its windows: a step or two are lost where what was measured is void. */
+static const double WATCHED_SHARE = 0.9;
 
 static void samples_done(struct trace_samples *s)
 {
@@ -34,6 +38,19 @@ static void run_done(struct trace_run *r)
     samples_done(&r->samples);
 }
 
+static void tuner_done(struct trace_tuner *t)
+{
+    free(t->policy);
+    free(t->study);
+    strv_done(&t->log);
+    for (size_t i = 0; i < t->n_decisions; i++) {
+        free(t->decisions[i].kind);
+        free(t->decisions[i].setting);
+        free(t->decisions[i].reason);
+    }
+    free(t->decisions);
+}
+
 void trace_done(struct trace *t)
 {
     if (!t)
@@ -42,6 +59,7 @@ void trace_done(struct trace *t)
         run_done(&t->runs[i]);
     free(t->runs);
     strv_done(&t->features);
+    tuner_done(&t->tuner);
     *t = (struct trace){ 0 };
 }
 
@@ -63,6 +81,15 @@ struct trace_run *trace_add(struct trace *t)
 struct trace_epoch trace_no_epoch(void)
 {
     return (struct trace_epoch){ NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+}
+
+char *trace_name(const char *text, size_t len)
+{
+    char *name = strndup(text, len);
+    for (char *p = name; p && !csv_is_name(name) && *p; p++)
+        if ((unsigned char)*p >= 0x7F || (unsigned char)*p < 0x20)
+            *p = '_';
+    return name;
 }
 
 int trace_default_features(struct trace *t)
@@ -210,23 +237,110 @@ static double batch_of(json_t *hyper)
     return NAN;
 }
 
-static int fill_settings(struct timeline_run *r, const struct trace_run *from)
+/* A run's JSON texts, and which of its epochs count. */
+struct told {
+    json_t *system, *hyper, *results;
+    bool *counts;
+};
+
+static void told_done(struct told *t)
 {
-    AUTO_JSON json_t *system = parse_object(from->system);
-    AUTO_JSON json_t *hyper = parse_object(from->hyper);
-    AUTO_JSON json_t *results = parse_object(from->results);
-    if (!system || !hyper || !results)
-        return -EPROTO;
-    double cores = number_of(json_object_get(system, "cores"));
+    json_decref(t->system);
+    json_decref(t->hyper);
+    json_decref(t->results);
+    free(t->counts);
+}
+
+#define AUTO_TOLD __attribute__((cleanup(told_done)))
+
+static bool same_value(const json_t *a, const json_t *b)
+{
+    double x = number_of(a), y = number_of(b);
+    return isfinite(x) && isfinite(y) ? x == y : json_equal(a, b) == 1;
+}
+
+/* No value that both have differs. */
+static bool agrees(const json_t *system, const char *setting)
+{
+    AUTO_JSON json_t *window = parse_object(setting);
+    const char *key;
+    json_t *value;
+    json_object_foreach(window, key, value)
+    {
+        const json_t *mine = json_object_get(system, key);
+        if (mine && !same_value(mine, value))
+            return false;
+    }
+    return window != NULL;
+}
+
+struct watched {
+    double records;
+    bool some, other; /* there are windows; one of another setting */
+};
+
+static void watch(struct watched *epochs, const struct trace_run *r, const json_t *system)
+{
+    const char *last = NULL; /* most follow one of the same setting */
+    bool agreed = false;
+    for (size_t i = 0; i < r->n_windows; i++) {
+        const struct trace_window *w = &r->windows[i];
+        if (w->epoch < 1 || (size_t)w->epoch > r->n_epochs)
+            continue;
+        if (!last || strcmp(last, w->setting) != 0)
+            agreed = agrees(system, w->setting);
+        last = w->setting;
+        struct watched *e = &epochs[w->epoch - 1];
+        e->some = true;
+        e->other |= !agreed;
+        e->records += w->at.records;
+    }
+}
+
+static int find_counting(struct told *t, const struct trace_run *r)
+{
+    AUTO_FREE struct watched *epochs = calloc(r->n_epochs + 1, sizeof *epochs);
+    t->counts = calloc(r->n_epochs + 1, sizeof *t->counts);
+    if (!epochs || !t->counts)
+        return -ENOMEM;
+    watch(epochs, r, t->system);
+    for (size_t i = 0; i < r->n_epochs; i++) {
+        bool holes = epochs[i].records < WATCHED_SHARE * r->epochs[i].records; /* false where either is not known */
+        t->counts[i] = r->n_windows == 0 || (epochs[i].some && !epochs[i].other && !holes);
+    }
+    return 0;
+}
+
+static int tell(struct told *t, const struct trace_run *r)
+{
+    t->system = parse_object(r->system);
+    t->hyper = parse_object(r->hyper);
+    t->results = parse_object(r->results);
+    return t->system && t->hyper && t->results ? find_counting(t, r) : -EPROTO;
+}
+
+/* Does it say nothing of its setting, neither how long it takes nor that it cannot be had? */
+static bool says_nothing(const struct told *t, const struct trace_run *r)
+{
+    bool recorded = json_object_get(t->results, "outcome") != NULL;
+    if (r->status != RUN_COMPLETE)
+        return recorded && r->status != RUN_FAILED;
+    bool first = r->n_epochs > 0 && t->counts[0] && isfinite(r->epochs[0].duration_s);
+    return (recorded || r->n_windows > 0) && !first;
+}
+
+static int fill_settings(struct timeline_run *r, const struct told *t)
+{
+    double cores = number_of(json_object_get(t->system, "cores"));
     r->cores = cores >= 1 && cores <= 1e6 ? (int)cores : 0;
-    r->memory_gb = number_of(json_object_get(system, "memory"));
-    r->batch = batch_of(hyper);
-    const char *log = json_string_value(json_object_get(results, "log"));
+    r->memory_gb = number_of(json_object_get(t->system, "memory"));
+    r->batch = batch_of(t->hyper);
+    const char *log = json_string_value(json_object_get(t->results, "log"));
     r->log = log ? strdup(log) : NULL;
     return log && !r->log ? -ENOMEM : 0;
 }
 
-static int fill_run(struct timeline_run *r, const struct trace_run *from)
+static int fill_run(struct timeline_run *r, const struct trace_run *from, const struct told *t)
 {
     r->model = strdup(from->model ? from->model : "");
     r->dataset = strdup(from->dataset ? from->dataset : "");
@@ -239,19 +353,35 @@ static int fill_run(struct timeline_run *r, const struct trace_run *from)
     for (size_t i = 0; i < r->n_epochs; i++) {
         const struct trace_epoch *ep = &from->epochs[i];
         r->epochs[i] = (struct timeline_epoch){ ep->duration_s, ep->loss, ep->accuracy, ep->energy_j };
+        if (!t->counts[i])
+            r->epochs[i].duration_s = NAN;
     }
-    return fill_settings(r, from);
+    return fill_settings(r, t);
+}
+
+/* 1: it was left out. */
+static int add_to_timeline(struct timeline *out, const struct trace_run *from)
+{
+    AUTO_TOLD struct told t = { 0 };
+    int rc = tell(&t, from);
+    if (rc < 0)
+        return rc;
+    if (says_nothing(&t, from))
+        return 1;
+    struct timeline_run *r = timeline_add(out);
+    return r ? fill_run(r, from, &t) : -ENOMEM;
 }
 
 int trace_to_timeline(struct timeline *out, const struct trace *t, struct err *e)
 {
+    int left_out = 0;
     for (size_t i = 0; i < t->n; i++) {
-        struct timeline_run *r = timeline_add(out);
-        int rc = r ? fill_run(r, &t->runs[i]) : -ENOMEM;
+        int rc = add_to_timeline(out, &t->runs[i]);
         if (rc == -EPROTO)
             return err_set(e, rc, "run %zu of the trace: 'system', 'hyper' or 'results' is no JSON object", i);
         if (rc < 0)
             return err_sys(e, rc, "cannot keep the timeline");
+        left_out += rc;
     }
-    return 0;
+    return left_out;
 }

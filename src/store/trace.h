@@ -7,8 +7,13 @@
  *     /runs/<n>/epochs         table (compound, f64): start_s duration_s loss accuracy energy_j iterations records
  *     /runs/<n>/windows        optional table: epoch (i32), setting (JSON text), then the columns of `epochs`
  *     /runs/<n>/samples/       optional: t_ns i64 [n], node u16 [n], value f64 [n][F], state u8 [n][F], ratio f32 [n][F]
+ *     /tuner                   optional: attributes study, policy
+ *     /tuner/log               strings: all that the policy was told, one line of core/tuner_log.h each
+ *     /tuner/decisions         table: seq (i64), trial (i32, 0: the study), t_s (f64), kind, setting, reason (strings; setting
+ *                              as JSON, empty: none)
  *
- * A number that was not recorded is NaN. start_s counts from the submission, or from epoch 1 when that is not known. */
+ * A number that was not recorded is NaN. start_s counts from the submission, or from epoch 1 when that is not known. Row k - 1 of
+ * `epochs` is epoch k. A window is a stretch of training steps under one setting, within one epoch. */
 #ifndef STORE_TRACE_H
 #define STORE_TRACE_H
 
@@ -70,10 +75,26 @@ struct trace_run {
     struct trace_samples samples;
 };
 
+struct trace_decision {
+    int64_t seq;
+    int trial;                     /* number, 0: the study */
+    double t_s;                    /* since the study was created */
+    char *kind, *setting, *reason; /* owned; "" where there is none */
+};
+
+/* What the policy of a study was told, and all that was decided in it: what `replay decisions` needs. */
+struct trace_tuner {
+    char *policy, *study; /* owned; NULL: the trace has nothing of this */
+    struct strv log;      /* lines without their ends */
+    struct trace_decision *decisions;
+    size_t n_decisions;
+};
+
 struct trace {
     struct strv features;
     struct trace_run *runs;
     size_t n, cap;
+    struct trace_tuner tuner;
 };
 
 void trace_done(struct trace *t);
@@ -90,10 +111,22 @@ int trace_default_features(struct trace *t);
 /* Allocates n samples, every cell absent, with the trace's features. -ENOMEM. */
 int trace_samples_init(struct trace_samples *s, size_t n, size_t features);
 
-/* Appends the timeline's runs to the trace, or the trace's runs to the timeline: there cores and memory come from `system`,
- * batch from the first key of `hyper` that begins with "batch", log from `results`. What is missing is 0 or NaN. -ENOMEM;
- * -EPROTO: a JSON text that is none. */
+/* Text as a name that a trace can hold: what is no UTF-8 or not printable becomes '_'. NULL: memory. */
+char *trace_name(const char *text, size_t len);
+
+/* Appends the timeline's runs to the trace. -ENOMEM. */
 int trace_add_timeline(struct trace *t, const struct timeline *from, struct err *e);
+
+/* Appends the trace's runs to the timeline: cores and memory come from `system`, batch from the first key of `hyper` that begins
+ * with "batch", log from `results`. What is missing is 0 or NaN.
+ *
+ * In a timeline an epoch stands for one setting. The setting of a run may have changed while it trained; `system` is the one that
+ * it ended with. So where a run has windows, an epoch of it counts only when it has some, their settings have no value that
+ * differs from `system`'s, and they hold nine tenths of the epoch's records; the others' durations become NaN.
+ *
+ * Left out are runs that say nothing of a setting: complete ones whose epoch 1 does not count (it was trained under several
+ * settings, or by another attempt), and recorded attempts (`results` has an "outcome") that were cut short or still run: to
+ * be interrupted is not to be infeasible. Returns how many; -ENOMEM; -EPROTO: a JSON text that is none. */
 int trace_to_timeline(struct timeline *out, const struct trace *t, struct err *e);
 
 /* Writes a new file or replaces the old one, atomically. -errno, -EIO for what HDF5 says. */

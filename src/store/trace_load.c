@@ -342,25 +342,49 @@ static int read_epochs(struct reader *r, hid_t at, struct trace_run *run)
     return read_columns(r, set, type, "epochs", run->epochs, sizeof *run->epochs, n);
 }
 
-/* Windows have two columns more. */
-static int read_window_heads(struct reader *r, hid_t set, hid_t in_file, struct trace_window *windows, size_t n)
+/* One column alone, of a table in which some columns are no figures. */
+struct rows {
+    hid_t set, in_file;
+    const char *name; /* of the table, for errors */
+    size_t n;
+};
+
+/* out: n elements of this type, `size` bytes each. */
+static int read_number_column(struct reader *r, const struct rows *t, const char *column, hid_t type, size_t size,
+                              void *out)
 {
-    int setting = column_index(in_file, "setting", true);
-    if (setting < 0 || column_index(in_file, "epoch", false) < 0)
-        return refuse(r, "has no columns 'epoch' and 'setting'", "windows");
-    AUTO_FREE int *epochs = calloc(n + 1, sizeof *epochs);
-    AUTO_FREE char **texts = calloc(n + 1, sizeof *texts);
-    if (!epochs || !texts)
+    AUTO_H5 hid_t row = in_column(type, column, size);
+    if (t->n > 0 && (row < 0 || H5Dread(t->set, row, H5S_ALL, H5S_ALL, r->transfer, out) < 0))
+        return refuse_h5(r, "cannot be read", t->name);
+    return 0;
+}
+
+/* The texts go to `at`, `stride` bytes apart: each to be freed, whatever is returned. */
+static int read_text_column(struct reader *r, const struct rows *t, const char *column, char **at, size_t stride)
+{
+    AUTO_FREE char **texts = calloc(t->n + 1, sizeof *texts);
+    if (!texts)
         return no_memory(r);
-    AUTO_H5 hid_t epoch = in_column(H5T_NATIVE_INT, "epoch", sizeof *epochs);
-    if (n > 0 && (epoch < 0 || H5Dread(set, epoch, H5S_ALL, H5S_ALL, r->transfer, epochs) < 0))
-        return refuse_h5(r, "cannot be read", "windows");
-    AUTO_H5 hid_t type = H5Tget_member_type(in_file, (unsigned)setting);
-    int rc = read_texts(r, &(struct text_source){ set, false, "setting", n }, type, "windows", texts);
-    for (size_t i = 0; i < n; i++) {
+    AUTO_H5 hid_t type = H5Tget_member_type(t->in_file, (unsigned)H5Tget_member_index(t->in_file, column));
+    int rc = read_texts(r, &(struct text_source){ t->set, false, column, t->n }, type, t->name, texts);
+    for (size_t i = 0; i < t->n; i++)
+        memcpy((char *)at + i * stride, &texts[i], sizeof *texts);
+    return rc;
+}
+
+/* Windows have two columns more. */
+static int read_window_heads(struct reader *r, const struct rows *t, struct trace_window *windows)
+{
+    if (column_index(t->in_file, "setting", true) < 0 || column_index(t->in_file, "epoch", false) < 0)
+        return refuse(r, "has no columns 'epoch' and 'setting'", t->name);
+    AUTO_FREE int *epochs = calloc(t->n + 1, sizeof *epochs);
+    if (!epochs)
+        return no_memory(r);
+    int rc = read_number_column(r, t, "epoch", H5T_NATIVE_INT, sizeof *epochs, epochs);
+    if (rc == 0)
+        rc = read_text_column(r, t, "setting", &windows[0].setting, sizeof *windows);
+    for (size_t i = 0; i < t->n; i++)
         windows[i].epoch = epochs[i];
-        windows[i].setting = texts[i];
-    }
     return rc;
 }
 
@@ -379,7 +403,7 @@ static int read_windows(struct reader *r, hid_t at, struct trace_run *run)
     run->n_windows = n;
     for (size_t i = 0; i < n; i++)
         run->windows[i].at = trace_no_epoch();
-    rc = read_window_heads(r, set, type, run->windows, n);
+    rc = read_window_heads(r, &(struct rows){ set, type, "windows", n }, run->windows);
     return rc < 0 ? rc : read_columns(r, set, type, "windows", &run->windows[0].at, sizeof *run->windows, n);
 }
 
@@ -577,6 +601,113 @@ static int read_runs(struct reader *r, hid_t file, struct trace *t)
     return rc;
 }
 
+/* --- /tuner --- */
+
+static int read_names(struct reader *r, hid_t at, struct trace_tuner *t)
+{
+    int rc = read_text_attribute(r, at, "policy", &t->policy);
+    if (rc == 0)
+        rc = read_text_attribute(r, at, "study", &t->study);
+    if (rc == 0 && (!csv_is_name(t->policy) || !csv_is_name(t->study)))
+        rc = refuse(r, "are no names in UTF-8", "policy, study");
+    return rc;
+}
+
+static int read_lines(struct reader *r, hid_t at, struct strv *out)
+{
+    hsize_t dims[2];
+    AUTO_H5 hid_t set = -1;
+    int rc = open_set(r, at, "log", 1, &set, dims);
+    if (rc < 0)
+        return rc;
+    AUTO_H5 hid_t type = H5Dget_type(set);
+    if (H5Tget_class(type) != H5T_STRING)
+        return refuse(r, "holds no texts", "log");
+    if (dims[0] > r->rows_left)
+        return refuse(r, "has too many rows", "log");
+    size_t n = (size_t)dims[0];
+    r->rows_left -= n;
+    AUTO_FREE char **lines = calloc(n + 1, sizeof *lines);
+    if (!lines)
+        return no_memory(r);
+    rc = read_texts(r, &(struct text_source){ set, false, NULL, n }, type, "log", lines);
+    for (size_t i = 0; i < n; i++) {
+        if (rc == 0 && strchr(lines[i], '\n'))
+            rc = refuse(r, "holds what is not one line", "log");
+        if (rc == 0)
+            strv_take(out, MOVE_PTR(lines[i]));
+        free(lines[i]);
+    }
+    return rc == 0 && out->failed ? no_memory(r) : rc;
+}
+
+static int read_decision_texts(struct reader *r, const struct rows *t, struct trace_decision *d)
+{
+    const struct {
+        const char *name;
+        char **at;
+    } columns[] = { { "kind", &d->kind }, { "setting", &d->setting }, { "reason", &d->reason } };
+    int rc = 0;
+    for (size_t i = 0; i < ARRAY_LEN(columns) && rc == 0; i++)
+        rc = column_index(t->in_file, columns[i].name, true) < 0
+                 ? refuse(r, "has no columns 'kind', 'setting' and 'reason'", t->name)
+                 : read_text_column(r, t, columns[i].name, columns[i].at, sizeof *d);
+    return rc;
+}
+
+static int read_decision_heads(struct reader *r, const struct rows *t, struct trace_decision *d)
+{
+    AUTO_FREE int64_t *seqs = calloc(t->n + 1, sizeof *seqs);
+    AUTO_FREE int *trials = calloc(t->n + 1, sizeof *trials);
+    AUTO_FREE double *times = calloc(t->n + 1, sizeof *times);
+    if (!seqs || !trials || !times)
+        return no_memory(r);
+    if (column_index(t->in_file, "seq", false) < 0 || column_index(t->in_file, "trial", false) < 0 ||
+        column_index(t->in_file, "t_s", false) < 0)
+        return refuse(r, "has no columns 'seq', 'trial' and 't_s'", t->name);
+    int rc = read_number_column(r, t, "seq", H5T_NATIVE_INT64, sizeof *seqs, seqs);
+    if (rc == 0)
+        rc = read_number_column(r, t, "trial", H5T_NATIVE_INT, sizeof *trials, trials);
+    if (rc == 0)
+        rc = read_number_column(r, t, "t_s", H5T_NATIVE_DOUBLE, sizeof *times, times);
+    for (size_t i = 0; i < t->n; i++) {
+        d[i].seq = seqs[i];
+        d[i].trial = trials[i];
+        d[i].t_s = times[i];
+    }
+    return rc;
+}
+
+static int read_decisions(struct reader *r, hid_t at, struct trace_tuner *t)
+{
+    AUTO_H5 hid_t set = -1, type = -1;
+    size_t n = 0;
+    int rc = open_table(r, at, "decisions", &set, &type, &n);
+    if (rc < 0)
+        return rc;
+    t->decisions = calloc(n + 1, sizeof *t->decisions);
+    if (!t->decisions)
+        return no_memory(r);
+    t->n_decisions = n;
+    const struct rows rows = { set, type, "decisions", n };
+    rc = read_decision_heads(r, &rows, t->decisions);
+    return rc < 0 ? rc : read_decision_texts(r, &rows, t->decisions);
+}
+
+static int read_tuner(struct reader *r, hid_t file, struct trace_tuner *t)
+{
+    if (!has(file, "tuner"))
+        return 0;
+    (void)snprintf(r->at, sizeof r->at, "the tuner");
+    AUTO_H5 hid_t at = -1;
+    int rc = open_group(r, file, "tuner", &at);
+    if (rc == 0)
+        rc = read_names(r, at, t);
+    if (rc == 0)
+        rc = read_lines(r, at, &t->log);
+    return rc < 0 ? rc : read_decisions(r, at, t);
+}
+
 /* --- files --- */
 
 /* Without locks: they fail on some network file systems, and whoever writes traces replaces them whole. */
@@ -614,6 +745,8 @@ int trace_read_here(struct trace *out, const char *path, struct err *e)
     int rc = read_meta(&r, file, &t);
     if (rc == 0)
         rc = read_runs(&r, file, &t);
+    if (rc == 0)
+        rc = read_tuner(&r, file, &t.tuner);
     if (rc < 0)
         trace_done(&t);
     else

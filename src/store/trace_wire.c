@@ -83,6 +83,27 @@ static void put_run(struct sink *s, const struct trace_run *r, size_t features)
     put_samples(s, &r->samples, features);
 }
 
+static void put_tuner(struct sink *s, const struct trace_tuner *t)
+{
+    put_text(s, t->policy);
+    if (!t->policy)
+        return;
+    put_text(s, t->study);
+    put_count(s, t->log.n);
+    for (size_t i = 0; i < t->log.n; i++)
+        put_text(s, t->log.v[i]);
+    put_count(s, t->n_decisions);
+    for (size_t i = 0; i < t->n_decisions; i++) {
+        const struct trace_decision *d = &t->decisions[i];
+        put(s, &d->seq, sizeof d->seq);
+        put(s, &d->trial, sizeof d->trial);
+        put(s, &d->t_s, sizeof d->t_s);
+        put_text(s, d->kind);
+        put_text(s, d->setting);
+        put_text(s, d->reason);
+    }
+}
+
 int trace_wire_put(int fd, int rc, const struct trace *t, const struct err *error)
 {
     struct sink s = { .fd = fd };
@@ -97,6 +118,7 @@ int trace_wire_put(int fd, int rc, const struct trace *t, const struct err *erro
         put_count(&s, t->n);
         for (size_t i = 0; i < t->n; i++)
             put_run(&s, &t->runs[i], t->features.n);
+        put_tuner(&s, &t->tuner);
     }
     flush(&s);
     buf_done(&s.b);
@@ -267,6 +289,65 @@ static int get_features(struct source *s, struct strv *out)
     return rc == 0 && out->failed ? -ENOMEM : rc;
 }
 
+static int get_lines(struct source *s, struct strv *out)
+{
+    size_t n = 0;
+    int rc = get_count(s, sizeof(uint64_t), &n);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        char *line = NULL;
+        rc = get_text(s, &line);
+        if (rc == 0 && (!line || strchr(line, '\n')))
+            rc = -EPROTO;
+        if (rc == 0)
+            strv_take(out, MOVE_PTR(line));
+        free(line);
+    }
+    return rc == 0 && out->failed ? -ENOMEM : rc;
+}
+
+static int get_decision(struct source *s, struct trace_decision *d)
+{
+    int rc = get(s, &d->seq, sizeof d->seq);
+    if (rc == 0)
+        rc = get(s, &d->trial, sizeof d->trial);
+    if (rc == 0)
+        rc = get(s, &d->t_s, sizeof d->t_s);
+    char **const texts[] = { &d->kind, &d->setting, &d->reason };
+    for (size_t i = 0; i < ARRAY_LEN(texts) && rc == 0; i++) {
+        rc = get_text(s, texts[i]);
+        if (rc == 0 && !*texts[i])
+            rc = -EPROTO;
+    }
+    return rc;
+}
+
+static int get_decisions(struct source *s, struct trace_tuner *t)
+{
+    size_t n = 0;
+    int rc = get_count(s, sizeof(int64_t) + sizeof(int) + sizeof(double) + 3 * sizeof(uint64_t), &n);
+    if (rc < 0)
+        return rc;
+    t->decisions = calloc(n + 1, sizeof *t->decisions);
+    if (!t->decisions)
+        return -ENOMEM;
+    for (; t->n_decisions < n && rc == 0; t->n_decisions++)
+        rc = get_decision(s, &t->decisions[t->n_decisions]);
+    return rc;
+}
+
+static int get_tuner(struct source *s, struct trace_tuner *t)
+{
+    int rc = get_text(s, &t->policy);
+    if (rc < 0 || !t->policy)
+        return rc;
+    rc = get_text(s, &t->study);
+    if (rc == 0 && (!t->study || !csv_is_name(t->policy) || !csv_is_name(t->study)))
+        rc = -EPROTO;
+    if (rc == 0)
+        rc = get_lines(s, &t->log);
+    return rc < 0 ? rc : get_decisions(s, t);
+}
+
 static int get_trace(struct source *s, struct trace *t)
 {
     size_t n = 0;
@@ -275,6 +356,8 @@ static int get_trace(struct source *s, struct trace *t)
         rc = get_count(s, sizeof(uint64_t), &n);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = get_run(s, t);
+    if (rc == 0)
+        rc = get_tuner(s, &t->tuner);
     return rc == 0 && s->left ? -EPROTO : rc;
 }
 
@@ -291,7 +374,7 @@ static int get_error(struct source *s, int64_t code, const char *path, struct er
 {
     AUTO_FREE char *text = NULL;
     int rc = get_text(s, &text);
-    if (rc < 0 || !text || code < -4095)
+    if (rc < 0 || !text || !*text || code < -4095)
         return explain(rc < 0 ? rc : -EPROTO, path, e);
     return err_set(e, (int)code, "%s", text);
 }

@@ -2,7 +2,7 @@
  * reads a damaged file without anything being noticed at first, so that process gives its result away as plain bytes and ends.
  * Those are checked like any input: who knows what broke.
  *
- *     i64 rc · on failure: the text of the error · else features, runs
+ *     i64 rc · on failure: the text of the error · else features, runs, the tuner (its policy NULL: none)
  *     text: u64 length, bytes (length 2^64 - 1: NULL) · array: u64 count, elements as in memory (both ends are one machine) */
 #ifndef STORE_TRACE_WIRE_H
 #define STORE_TRACE_WIRE_H

@@ -145,6 +145,47 @@ static int put_run(hid_t runs, size_t index, const struct trace *t)
     return put_samples(group, &r->samples, t->features.n);
 }
 
+/* --- /tuner --- */
+
+static hid_t decision_type(void)
+{
+    AUTO_H5 hid_t text = trace_h5_text_type();
+    hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct trace_decision));
+    const struct {
+        const char *name;
+        size_t offset;
+        hid_t type;
+    } columns[] = {
+        { "seq", offsetof(struct trace_decision, seq), H5T_NATIVE_INT64 },
+        { "trial", offsetof(struct trace_decision, trial), H5T_NATIVE_INT },
+        { "t_s", offsetof(struct trace_decision, t_s), H5T_NATIVE_DOUBLE },
+        { "kind", offsetof(struct trace_decision, kind), text },
+        { "setting", offsetof(struct trace_decision, setting), text },
+        { "reason", offsetof(struct trace_decision, reason), text },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(columns) && type >= 0; i++) {
+        if (H5Tinsert(type, columns[i].name, columns[i].offset, columns[i].type) < 0) {
+            trace_h5_close(&type);
+            type = -1;
+        }
+    }
+    return type;
+}
+
+static int put_tuner(hid_t file, const struct trace_tuner *t)
+{
+    if (!t->policy)
+        return 0;
+    AUTO_H5 hid_t group = new_group(file, "tuner");
+    AUTO_H5 hid_t text = trace_h5_text_type();
+    AUTO_H5 hid_t row = decision_type();
+    hsize_t lines = t->log.n, decisions = t->n_decisions;
+    if (group < 0 || put_text(group, "policy", t->policy) < 0 || put_text(group, "study", t->study) < 0 ||
+        put_array(group, "log", text, 1, &lines, t->log.v) < 0)
+        return -1;
+    return put_array(group, "decisions", row, 1, &decisions, t->decisions);
+}
+
 static int put_all(hid_t file, const struct trace *t)
 {
     if (put_meta(file, t) < 0)
@@ -155,7 +196,7 @@ static int put_all(hid_t file, const struct trace *t)
     for (size_t i = 0; i < t->n; i++)
         if (put_run(runs, i, t) < 0)
             return -1;
-    return 0;
+    return put_tuner(file, &t->tuner);
 }
 
 /* The file is made whole in memory: a disk then sees it at once or not at all, by the same few calls as every other file. */

@@ -1,5 +1,5 @@
 /* bench_replay [SEEDS [FIRST_SEED]]: every policy over synthetic timelines, 10 epochs, as lines `name value unit [goal]`. A name ends
- * in the default setting and the repeats: _first_r9.
+ * in the default setting and the repeats: _first_r9; of grids in _grid_first_r9.
  *   POLICY_over_oracle          total over all seeds, over the oracle's
  *   pipetune_worst_seed         the same of the seed where it is largest
  *   pipetune_worst_job          the largest of any (workload, batch)
@@ -108,12 +108,12 @@ static void tally_timeline(struct tally *t, const struct timeline_jobs *jobs, co
     tally_jobs(t, jobs, o, seed);
 }
 
-static void print_tally(const struct tally *t, const struct replay_options *o)
+static void print_tally(const struct tally *t, const struct replay_options *o, const char *kind)
 {
     char tag[32];
     const char *goal = o->repeat == 1 ? "1.020" : "1.010";
     double oracle_s = t->total_s[policy_index("oracle")];
-    (void)snprintf(tag, sizeof tag, "_%s_r%d", o->start == REPLAY_FIRST ? "first" : "last", o->repeat);
+    (void)snprintf(tag, sizeof tag, "%s_%s_r%d", kind, o->start == REPLAY_FIRST ? "first" : "last", o->repeat);
     for (size_t p = 0; replay_policies[p].name; p++) {
         bool ours = strcmp(replay_policies[p].name, "pipetune") == 0;
         printf("%s_over_oracle%s %.4f x%s%s\n", replay_policies[p].name, tag, t->total_s[p] / oracle_s, ours ? " " : "",
@@ -133,13 +133,15 @@ struct made {
     struct timeline_jobs jobs;
 };
 
-static struct made *make_timelines(unsigned first, unsigned n)
+typedef int make_fn(struct timeline *out, uint64_t seed);
+
+static struct made *make_timelines(unsigned first, unsigned n, make_fn *make)
 {
     struct made *all = calloc(n, sizeof *all);
     if (!all)
         die("out of memory");
     for (unsigned i = 0; i < n; i++)
-        if (gen_timeline(&all[i].timeline, first + i) < 0 || timeline_gather(&all[i].jobs, &all[i].timeline) < 0)
+        if (make(&all[i].timeline, first + i) < 0 || timeline_gather(&all[i].jobs, &all[i].timeline) < 0)
             die("cannot make a timeline");
     return all;
 }
@@ -167,30 +169,43 @@ static void print_speed(const struct made *all, unsigned n)
     printf("replay_100000_trials %.2f s 10\n", (cpu_s() - began) * TRIALS / (double)trials);
 }
 
-int main(int argc, char **argv)
+static void print_all(const struct made *all, unsigned first, unsigned n, const char *kind)
 {
     static const int repeats[] = { 1, 9 };
     static const enum replay_default starts[] = { REPLAY_FIRST, REPLAY_LAST };
-    unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 200;
-    unsigned first = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
-    if (n == 0)
-        die("usage: bench_replay [SEEDS [FIRST_SEED]]");
-    struct made *all = make_timelines(first, n);
-    printf("# %u timelines, seeds %u to %u\n", n, first, first + n - 1);
     for (size_t s = 0; s < ARRAY_LEN(starts); s++) {
         for (size_t r = 0; r < ARRAY_LEN(repeats); r++) {
             const struct replay_options o = { EPOCHS, repeats[r], starts[s], REPLAY_MEAN };
             struct tally t = { 0 };
             for (unsigned i = 0; i < n; i++)
                 tally_timeline(&t, &all[i].jobs, &o, first + i);
-            print_tally(&t, &o);
+            print_tally(&t, &o, kind);
         }
     }
-    print_speed(all, n);
+}
+
+static void free_timelines(struct made *all, unsigned n)
+{
     for (unsigned i = 0; i < n; i++) {
         timeline_jobs_done(&all[i].jobs);
         timeline_done(&all[i].timeline);
     }
     free(all);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned n = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 200;
+    unsigned first = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+    if (n == 0)
+        die("usage: bench_replay [SEEDS [FIRST_SEED]]");
+    printf("# %u timelines, seeds %u to %u\n", n, first, first + n - 1);
+    struct made *any = make_timelines(first, n, gen_timeline);
+    print_all(any, first, n, "");
+    struct made *grids = make_timelines(first, n, gen_timeline_grid);
+    print_all(grids, first, n, "_grid");
+    print_speed(any, n);
+    free_timelines(any, n);
+    free_timelines(grids, n);
     return 0;
 }

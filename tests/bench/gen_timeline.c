@@ -203,11 +203,97 @@ void gen_timeline_csv(struct buf *b, uint64_t seed)
     }
 }
 
-int gen_timeline(struct timeline *out, uint64_t seed)
+/* --- grids --- */
+
+struct grid {
+    const char *model, *dataset;
+    const int *cores, *memory, *batches; /* end with 0 */
+    int epochs;
+    double epoch_s;   /* of one core, at the largest batch */
+    double serial;    /* share of the work that no other core takes over */
+    double agree;     /* what agreeing costs per doubling of the cores, over a core's work, at batch 32 */
+    double need_gb;   /* with one core and batch 32 */
+    double need_more; /* GB per core and 1000 records of the batch */
+    double pressure;  /* how much a heap that is just large enough costs */
+    double startup_s, cold, noise;
+};
+
+static struct grid draw_grid(struct gen *g, int index)
+{
+    static const char *const models[] = { "lenet", "resnet", "lstm", "autoencoder" };
+    static const int cores[][5] = { { 4, 8, 16 }, { 1, 2, 4, 8 }, { 2, 8, 32 } };
+    static const int memory[][5] = { { 4, 8, 16, 32 }, { 2, 4, 8 }, { 8, 16, 32, 64 } };
+    static const int batches[][7] = { { 32, 64, 128, 256, 512, 1024 }, { 64, 256, 1024 }, { 32, 64, 512, 1024 } };
+    return (struct grid){
+        .model = models[index % 4],
+        .dataset = chance(g, 0.5) ? "mnist" : "cifar10",
+        .cores = cores[whole(g, 0, 2)],
+        .memory = memory[whole(g, 0, 2)],
+        .batches = batches[whole(g, 0, 2)],
+        .epochs = whole(g, 10, 20),
+        .epoch_s = log_between(g, 40, 2000),
+        .serial = between(g, 0, 0.3),
+        .agree = log_between(g, 0.005, 0.3),
+        .need_gb = log_between(g, 0.5, 4),
+        .need_more = log_between(g, 0.01, 0.5),
+        .pressure = log_between(g, 0.05, 1),
+        .startup_s = log_between(g, 10, 90),
+        .cold = between(g, 1.1, 2),
+        .noise = log_between(g, 0.01, 0.04),
+    };
+}
+
+/* Of an epoch; NAN: the heap is too small. */
+static double grid_s(const struct grid *w, int cores, int memory, int batch)
+{
+    double need = w->need_gb + w->need_more * cores * batch / 1000.0;
+    double work = w->serial + (1 - w->serial) / cores + w->agree * log2(cores) * 32.0 / batch;
+    return need > memory ? NAN
+                         : w->epoch_s * work * (1 + w->pressure * pow(need / memory, 2)) * pow(1024.0 / batch, 0.1);
+}
+
+static void put_grid_row(struct gen *g, const struct grid *w, int cores, int memory, int batch, const char *epoch)
+{
+    buf_printf(g->out, "%s,%s,%d,%d,%d,%s-%d-%d-%d.log,%s,%.3f\n", w->model, w->dataset, cores, memory, batch, w->model,
+               cores, memory, batch, epoch, g->now_s);
+}
+
+static void put_grid_run(struct gen *g, const struct grid *w, int cores, int memory, int batch)
+{
+    char name[16];
+    double s =
+        grid_s(w, cores, memory, batch) * exp(w->noise * normal(g)); /* a run is quicker or slower as a whole … */
+    put_grid_row(g, w, cores, memory, batch, "0");
+    g->now_s += w->startup_s * between(g, 0.9, 1.1);
+    for (int k = 1; !isnan(s) && k <= w->epochs; k++) {
+        (void)snprintf(name, sizeof name, "%d", k);
+        put_grid_row(g, w, cores, memory, batch, name);
+        g->now_s += s * (k == 1 ? w->cold : 1) * exp(w->noise * normal(g)); /* … and each of its epochs is */
+    }
+    put_grid_row(g, w, cores, memory, batch, "end");
+    g->now_s += 5;
+}
+
+void gen_timeline_grid_csv(struct buf *b, uint64_t seed)
+{
+    struct gen g = { .rng = rng_seeded(seed), .out = b, .now_s = 1584380000 };
+    int n = whole(&g, 1, 4);
+    for (int i = 0; i < n; i++) {
+        struct grid w = draw_grid(&g, i);
+        for (const int *batch = w.batches; *batch; batch++)
+            for (const int *cores = w.cores; *cores; cores++)
+                for (const int *memory = w.memory; *memory; memory++)
+                    put_grid_run(&g, &w, *cores, *memory, *batch);
+    }
+}
+
+/* --- read --- */
+
+static int make(struct timeline *out, uint64_t seed, void (*csv)(struct buf *b, uint64_t seed))
 {
     AUTO_BUF struct buf b = BUF_INIT;
     struct csv_faults faults = { 0 };
-    gen_timeline_csv(&b, seed);
+    csv(&b, seed);
     int rc = b.failed ? -ENOMEM : timeline_csv_parse(out, buf_text(&b), b.len, &faults);
     if (rc == 0 && faults.n) {
         timeline_done(out);
@@ -215,4 +301,14 @@ int gen_timeline(struct timeline *out, uint64_t seed)
     }
     csv_faults_done(&faults);
     return rc;
+}
+
+int gen_timeline(struct timeline *out, uint64_t seed)
+{
+    return make(out, seed, gen_timeline_csv);
+}
+
+int gen_timeline_grid(struct timeline *out, uint64_t seed)
+{
+    return make(out, seed, gen_timeline_grid_csv);
 }

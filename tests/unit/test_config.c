@@ -62,7 +62,9 @@ static void test_the_three_sections_alone_have_good_defaults(void **state)
     struct err e = { 0 };
     assert_int_equal(
         read_text(&c, &d, "{ \"bigdlConf\": \"b\", \"systemParameters\": {}, \"hyperParameters\": {} }", &e), 0);
-    assert_true(c.epochs == 5 && c.seed == 1 && c.max_trials == 0 && c.parallel == 1 && c.retries == 2);
+    assert_true(c.epochs == 5 && c.seed == 1 && c.max_trials == 0 && c.parallel == CONFIG_PARALLEL_AUTO &&
+                c.retries == 2);
+    assert_string_equal(c.policy, "pipetune");
     assert_null(c.name);
     assert_null(c.algorithm);
     assert_string_equal(c.metric, "accuracy");
@@ -82,6 +84,12 @@ static const struct {
     { "no such direction", "{ \"study\": { \"direction\": \"up\" } }",
       "'study.direction' must be one of auto, max, min, not 'up'" },
     { "no such scope", "{ \"monitoring\": { \"scope\": \"all\" } }", "'monitoring.scope' must be one of" },
+    { "no trial at once", "{ \"study\": { \"parallel\": 0 } }",
+      "'study.parallel' must be a whole number from 1 to 256 or 'auto', not '0'" },
+    { "trials at once in other words", "{ \"study\": { \"parallel\": \"many\" } }",
+      "'study.parallel' must be a whole number or \"auto\"" },
+    { "a policy that is none", "{ \"tuning\": { \"policy\": \"v3\" } }",
+      "'tuning.policy' must be one of v1, v2, paper, pipetune, not 'v3'" },
     { "seeds that no double counts", "{ \"study\": { \"seed\": 9007199254740993 } }",
       "'study.seed' must be a whole number" },
     { "events that are no names", "{ \"monitoring\": { \"events\": [1] } }",
@@ -164,6 +172,8 @@ static const struct {
       "{ " BASE ", \"study\": { \"max_trials\": 3, \"parallel\": 2 }, \"monitoring\": { \"interval\": 5 },"
       " \"powerMeter\": \"rapl\", \"influxdb\": { \"url\": \"u\" }, \"store\": \"s\" }",
       "" },
+    { "trials at once by the machine", "{ " BASE ", \"study\": { \"parallel\": \"auto\" } }", "" },
+    { "another policy", "{ " BASE ", \"tuning\": { \"policy\": \"v2\" } }", "tuning.policy" },
     { "one key", "{ " BASE ", \"study\": { \"epochs\": 6 } }", "study.epochs" },
     { "two keys", "{ " BASE ", \"study\": { \"epochs\": 6, \"seed\": 2 } }", "study.epochs, study.seed" },
     { "a value of the space",
@@ -201,6 +211,28 @@ static void test_changes_are_named(void **state)
     }
 }
 
+/* Earlier versions had one policy and no "auto". */
+static void test_a_study_of_an_earlier_version_can_be_compared(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *stored =
+        effective("{ " BASE ", \"study\": { \"parallel\": 1 }, \"tuning\": { \"policy\": \"v1\" } }");
+    const json_t *study = json_object_get(stored, "study");
+    assert_int_equal(json_integer_value(json_object_get(study, "parallel")), 1);
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "{ " BASE ", \"tuning\": { \"policy\": \"v1\" } }", "" }, /* trials at once are by the machine now */
+        { "{ " BASE " }", "tuning.policy" },                        /* what is the default now was none then */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_JSON json_t *now = effective(cases[i].text);
+        AUTO_BUF struct buf keys = BUF_INIT;
+        (void)config_diff(stored, now, &keys);
+        assert_string_equal(buf_text(&keys), cases[i].want);
+    }
+}
+
 static void test_memory_that_runs_out(void **state)
 {
     (void)state;
@@ -226,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_directions),
         cmocka_unit_test(test_changes_are_named),
+        cmocka_unit_test(test_a_study_of_an_earlier_version_can_be_compared),
         cmocka_unit_test(test_memory_that_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

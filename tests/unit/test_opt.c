@@ -15,19 +15,21 @@
 
 struct target {
     bool dry_run, on;
-    int64_t trials;
+    int64_t trials, parallel;
     double margin;
     char *name, *mode, *bigdl_conf;
 };
 
 #define FIELD(member) offsetof(struct target, member)
 static const char *const modes[] = { "slow", "fast", NULL };
+static const char *const words_for_none[] = { "auto", NULL };
 /* clang-format off */
 static const struct opt_row rows[] = {
     { NULL, "dry_run", OPT_FLAG, FIELD(dry_run), NULL, 0, 0, NULL, NULL, "do nothing" },
     { "study", "on", OPT_FLAG, FIELD(on), "true", 0, 0, NULL, NULL, "or off" },
     { "study", "max_trials", OPT_INT, FIELD(trials), "20", 0, 1000, NULL, "N", "at most" },
     { "study", "tie_margin", OPT_REAL, FIELD(margin), "0.01", 0, 1, NULL, "FRACTION", "equal below it" },
+    { "study", "parallel", OPT_INT, FIELD(parallel), "auto", 0, 8, words_for_none, "N", "at once" },
     { "study", "name", OPT_TEXT, FIELD(name), NULL, 0, 0, NULL, "NAME", "of the study" },
     { "study", "mode", OPT_CHOICE, FIELD(mode), "slow", 0, 0, modes, "MODE", "of going" },
     { "", "bigdlConf", OPT_TEXT, FIELD(bigdl_conf), NULL, 0, 0, NULL, "FILE", "what is submitted" },
@@ -110,6 +112,11 @@ static const struct {
     { "much too large", { "--max-trials", "1e999" }, "not '1e999'" },
     { "negative", { "--tie-margin", "-0.1" }, "must be a number from 0 to 1, not '-0.1'" },
     { "not a number", { "--tie-margin", "nan" }, "not 'nan'" },
+    { "the value that has a word, as a number",
+      { "--parallel", "0" },
+      "option '--parallel': must be a whole number from 1 to 8 or 'auto', not '0'" },
+    { "another word for a number", { "--parallel", "automatic" }, "from 1 to 8 or 'auto', not 'automatic'" },
+    { "the word for another number", { "--max-trials", "auto" }, "from 0 to 1000, not 'auto'" },
     { "no choice", { "--mode", "quick" }, "option '--mode': must be one of slow, fast, not 'quick'" },
     { "a flag with a value", { "--dry-run=yes" }, "option '--dry-run' takes no value" },
     { "no of what is no flag", { "--no-name" }, "unknown option '--no-name'" },
@@ -140,6 +147,12 @@ static const struct {
       "{ \"study\": { \"on\": false, \"max_trials\": 5, \"tie_margin\": 1, \"name\": \"x\", \"mode\": \"fast\" } }",
       NULL },
     { "a whole number written as a real one", "{ \"study\": { \"max_trials\": 5.0 } }", NULL },
+    { "a number that may be a word", "{ \"study\": { \"parallel\": 8 } }", NULL },
+    { "the word for a number", "{ \"study\": { \"parallel\": \"auto\" } }", NULL },
+    { "the value that has a word, as a number", "{ \"study\": { \"parallel\": 0 } }",
+      "'study.parallel' must be a whole number from 1 to 8 or 'auto', not '0'" },
+    { "another word for a number", "{ \"study\": { \"parallel\": \"8\" } }",
+      "'study.parallel' must be a whole number or \"auto\"" },
     { "no section", "{ }", NULL },
     { "what is left to others", "{ \"study\": { \"other\": [] } }", NULL },
     { "no object", "{\n \"study\": [] }", "'f' line 2: 'study' must be an object" },
@@ -172,6 +185,34 @@ static void test_a_section(void **state)
         int rc = opt_read_section(&set, &d, "study", others, &e);
         if (rc != (sections[i].want ? -EINVAL : 0) || (sections[i].want && !strstr(e.text, sections[i].want)))
             fail_msg("%s: got %d, '%s', want '%s'", sections[i].name, rc, e.text, sections[i].want);
+        opt_done(&set);
+    }
+}
+
+static void test_a_word_for_a_number_reads_back_as_that_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *args[2];
+        int64_t want;
+        const char *json;
+    } cases[] = {
+        { { NULL }, 0, "\"parallel\": \"auto\"" },
+        { { "--parallel=3" }, 3, "\"parallel\": 3" },
+        { { "--parallel=auto" }, 0, "\"parallel\": \"auto\"" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct target t = { .parallel = i == 2 ? 7 : 0 };
+        struct opt_set set = set_of(&t);
+        struct err e = { 0 };
+        assert_int_equal(parse(&t, cases[i].args, NULL, &e), 0);
+        assert_int_equal(t.parallel, cases[i].want);
+        AUTO_JSON json_t *root = json_object();
+        AUTO_BUF struct buf b = BUF_INIT;
+        assert_int_equal(opt_to_json(&set, root), 0);
+        json_put(&b, root, JSON_STYLE_COMPACT);
+        if (!strstr(buf_text(&b), cases[i].json))
+            fail_msg("case %zu: got %s, want %s", i, buf_text(&b), cases[i].json);
         opt_done(&set);
     }
 }
@@ -252,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_a_command_line),
         cmocka_unit_test(test_a_wrong_command_line),
         cmocka_unit_test(test_a_section),
+        cmocka_unit_test(test_a_word_for_a_number_reads_back_as_that_number),
         cmocka_unit_test(test_what_was_written_reads_back),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_memory_that_runs_out),

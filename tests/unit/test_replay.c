@@ -41,6 +41,15 @@ static struct timeline_cell hopeless[] = { { 1, 1, false, NAN, NAN, NULL, 0 }, {
 static const struct timeline_epoch gap[] = { { .duration_s = 20 }, { .duration_s = NAN } };
 static struct timeline_cell no_memory[] = { { 1, NAN, true, 30, 12, one, 1 }, { 2, NAN, true, 20, 10, gap, 2 } };
 
+/* The largest memory was never seen to work. */
+static struct timeline_cell small[] = { { 1, 1, true, 7, 7, one, 1 }, { 1, 2, false, NAN, NAN, NULL, 0 } };
+
+/* The quick cores work in the small memory alone; epochs of 100 or 10 s. */
+static struct timeline_cell apart[] = { { 1, 1, true, 100, 100, one, 1 },
+                                        { 1, 2, true, 100, 100, one, 1 },
+                                        { 2, 1, true, 10, 10, one, 1 },
+                                        { 2, 2, false, NAN, NAN, NULL, 0 } };
+
 #define JOB(cells)                                                                                                     \
     {                                                                                                                  \
         "m", "d", 32, 10, cells, ARRAY_LEN(cells)                                                                      \
@@ -52,8 +61,10 @@ static struct timeline_job jobs[] = { JOB(grid),
                                       JOB(hopeless),
                                       JOB(no_memory),
                                       { "m", "d", 64, NAN, NULL, 0 },
-                                      { "m", "d", 96, NAN, tied, ARRAY_LEN(tied) } };
-enum job { GRID, TIED, LONE, HOPELESS, NO_MEMORY, EMPTY, NO_STARTUP };
+                                      { "m", "d", 96, NAN, tied, ARRAY_LEN(tied) },
+                                      JOB(small),
+                                      JOB(apart) };
+enum job { GRID, TIED, LONE, HOPELESS, NO_MEMORY, EMPTY, NO_STARTUP, SMALL, APART };
 
 static const struct {
     const char *name, *policy;
@@ -127,6 +138,18 @@ static const struct {
     { "orig_fair of nothing", "orig_fair", HOPELESS, { 3, 2, LAST, MEAN }, NAN, 0, 0 },
     { "paper of nothing", "paper", HOPELESS, { 3, 2, LAST, RECORDED }, NAN, 0, 0 },
     { "oracle of nothing", "oracle", HOPELESS, { 3, 2, LAST, MEAN }, NAN, 0, 0 },
+    /* the launch that failed, and 10 + 3·7 */
+    { "an infeasible launch costs a start-up", "pipetune", SMALL, { 3, 1, FIRST, MEAN }, 10 + 31, 1, 1 },
+    { "what cannot be had is not tried again", "pipetune", SMALL, { 3, 4, FIRST, MEAN }, 10 + 4 * 31, 1, 1 },
+    /* 10, and two windows of 3 s in the large memory, in vain; 10, one second after the change to the class's best cores and two
+     * windows of 3 s in the small one, 7 % of its first epoch; the other 93 % at 10 s an epoch, and eight epochs more */
+    { "a relaunch loses what was done of the epoch",
+      "pipetune",
+      APART,
+      { 9, 1, FIRST, MEAN },
+      10 + 6 + 10 + 7 + 9.3 + 80,
+      2,
+      1 },
     { "a job without a start-up", "pipetune", NO_STARTUP, { 3, 2, LAST, MEAN }, NAN, 0, 0 },
     { "a job without a start-up has no oracle", "oracle", NO_STARTUP, { 3, 2, LAST, MEAN }, NAN, 0, 0 },
     { "a job without a cell", "paper", EMPTY, { 3, 2, LAST, MEAN }, NAN, 0, 0 },

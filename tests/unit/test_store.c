@@ -500,6 +500,10 @@ static void test_attempts_come_back_and_are_counted(void **state)
         put[i].started_ms = 1;
         put[i].ended_ms = 2;
         put[i].first_epoch = i + 1;
+        put[i].setting = i ? (char *)(uintptr_t) "{\"cores\":2}" : NULL;
+        put[i].startup_s = i ? 4.25 : (double)NAN;
+        put[i].session = i;
+        put[i].cores = i ? 1.5 : (double)NAN;
         assert_ok(f, store_attempt_update(f->s, &put[i], &f->e));
     }
     struct got_attempts got = { 0 };
@@ -518,6 +522,10 @@ static void test_attempts_come_back_and_are_counted(void **state)
         assert_text(g->cause, "killed");
         assert_text(g->app_id, NULL);
         assert_text(g->resumed_from, NULL);
+        assert_text(g->setting, put[i].setting);
+        assert_real(g->startup_s, put[i].startup_s);
+        assert_int_equal(g->session, i);
+        assert_real(g->cores, put[i].cores);
     }
     done_attempts(&got);
     struct got_trials trials = { 0 };
@@ -616,7 +624,43 @@ static void test_decisions_are_told_in_order(void **state)
     assert_int_equal(n, 1);
 }
 
-static void test_a_twin_is_finished_and_equal_in_all(void **state)
+static int add_text(void *ctx, const char *text)
+{
+    buf_puts(ctx, text);
+    return 0;
+}
+
+static int stop_at_text(void *ctx, const char *text)
+{
+    ++*(int *)ctx;
+    return strcmp(text, "b 2\n") == 0 ? -ECANCELED : 0;
+}
+
+static void test_the_tuners_log_is_told_in_order(void **state)
+{
+    struct fix *f = *state;
+    open_write(f);
+    int64_t study = add_study(f, "s", true), other = add_study(f, "t", true);
+    assert_ok(f, store_tuner_log_add(f->s, study, "H 1\n", &f->e));
+    assert_ok(f, store_tuner_log_add(f->s, other, "x 9\n", &f->e));
+    assert_ok(f, store_begin(f->s, &f->e));
+    for (int i = 1; i <= 12; i++) { /* ten comes after nine */
+        char text[16];
+        (void)snprintf(text, sizeof text, "b %d\n", i);
+        assert_ok(f, store_tuner_log_add(f->s, study, text, &f->e));
+    }
+    assert_ok(f, store_commit(f->s, &f->e));
+    shut(f);
+    assert_ok(f, store_open(&f->s, f->path, STORE_READ, &f->e));
+    AUTO_BUF struct buf all = BUF_INIT;
+    assert_ok(f, store_tuner_log(f->s, study, add_text, &all, &f->e));
+    assert_string_equal(buf_text(&all), "H 1\nb 1\nb 2\nb 3\nb 4\nb 5\nb 6\nb 7\nb 8\nb 9\nb 10\nb 11\nb 12\n");
+    int n = 0;
+    assert_int_equal(store_tuner_log(f->s, study, stop_at_text, &n, &f->e), -ECANCELED);
+    assert_int_equal(n, 3);
+}
+
+static void test_a_twin_is_finished_and_equal_in_all_that_counts(void **state)
 {
     struct fix *f = *state;
     open_write(f);
@@ -633,7 +677,7 @@ static void test_a_twin_is_finished_and_equal_in_all(void **state)
         int epochs, other, want;
     } cases[] = {
         { "{\"batch_size\":32}", "{\"cores\":2}", 5, 0, 2 }, { "{\"batch_size\":64}", "{\"cores\":2}", 5, 0, 0 },
-        { "{\"batch_size\":32}", "{\"cores\":1}", 5, 0, 0 }, { "{\"batch_size\":32}", NULL, 5, 0, 0 },
+        { "{\"batch_size\":32}", "{\"cores\":1}", 5, 0, 0 }, { "{\"batch_size\":32}", NULL, 5, 0, 2 },
         { "{\"batch_size\":32}", "{\"cores\":2}", 6, 0, 0 }, { "{\"batch_size\":32}", "{\"cores\":2}", 5, 1, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -794,6 +838,8 @@ static void test_rows_that_do_not_fit_are_explained(void **state)
     t = a_trial(study, 2);
     t.hyper = NULL;
     assert_refused(f, store_trial_add(f->s, &t, &f->e), -EINVAL, "trials.hyper");
+    assert_refused(f, store_tuner_log_add(f->s, study, NULL, &f->e), -EINVAL, "tuner_log.text");
+    assert_refused(f, store_tuner_log_add(f->s, study + 1, "x\n", &f->e), -ENOENT, "is not there");
     t = a_trial(study + 1, 1);
     assert_refused(f, store_trial_add(f->s, &t, &f->e), -ENOENT, "is not there");
     struct store_attempt a = an_attempt(999);
@@ -942,15 +988,63 @@ static void test_steps_migrate_what_is_there(void **state)
     open_write(f);
     add_study(f, "old", true);
     shut(f);
-    const char *const steps[] = { schema_steps[0], "ALTER TABLE studies ADD COLUMN note TEXT" };
+    const char *const steps[STORE_SCHEMA + 1] = { [STORE_SCHEMA] = "ALTER TABLE studies ADD COLUMN note TEXT" };
+    char want[32];
+    (void)snprintf(want, sizeof want, "has schema %d", STORE_SCHEMA + 1);
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(schema_apply(db, steps, 1, 2), SQLITE_OK);
+    assert_int_equal(schema_apply(db, steps, STORE_SCHEMA, STORE_SCHEMA + 1), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "COMMIT; SELECT note FROM studies WHERE name='old'", NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    assert_refused(f, store_open(&f->s, f->path, STORE_WRITE, &f->e), -EPROTO, "has schema 2");
+    assert_refused(f, store_open(&f->s, f->path, STORE_WRITE, &f->e), -EPROTO, want);
+}
+
+/* The store of a version that knew no tuner: a study with one trial of one attempt. */
+static void make_schema_1(const struct fix *f)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(schema_apply(db, schema_steps, 0, 1), SQLITE_OK);
+    static const char rows[] =
+        "INSERT INTO studies(id, name, state, maximise, seed, created_ms, ended_ms, config)"
+        " VALUES(7, 'old', 'finished', 1, 3, 1, 2, '{}');"
+        "INSERT INTO trials(id, study, number, proposal, ask_seq, state, epochs, slots, copy_of, accuracy, hyper)"
+        " VALUES(8, 7, 1, 1, 1, 'finished', 5, 2, 0, 0.5, '{}');"
+        "INSERT INTO attempts(id, trial, number, state, outcome, pid, start_ticks, started_ms, ended_ms, log_offset,"
+        " exit_code, first_epoch, argv) VALUES(9, 8, 1, 'ended', 'finished', 10, 11, 12, 13, 14, 0, 1, '[]');"
+        "INSERT INTO decisions(study, seq, trial, t_s, kind) VALUES(7, 1, 1, 0.5, 'launch');"
+        "COMMIT";
+    assert_int_equal(sqlite3_exec(db, rows, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_a_store_of_schema_1_is_brought_here_with_all_it_holds(void **state)
+{
+    struct fix *f = *state;
+    make_schema_1(f);
+    assert_refused(f, store_open(&f->s, f->path, STORE_READ, &f->e), -EPROTO, "older schema 1");
+    open_write(f);
+    struct got_attempts got = { 0 };
+    assert_ok(f, store_attempts(f->s, 8, keep_attempt, &got, &f->e));
+    assert_int_equal(got.n, 1);
+    struct store_attempt *a = &got.row[0];
+    assert_true(a->id == 9 && a->pid == 10 && a->ended_ms == 13 && a->log_offset == 14 && a->session == 0);
+    assert_text(a->argv, "[]");
+    assert_text(a->setting, NULL);
+    assert_real(a->startup_s, NAN);
+    assert_real(a->cores, NAN);
+    a->cores = 4;
+    assert_ok(f, store_attempt_update(f->s, a, &f->e));
+    done_attempts(&got);
+    int decisions = 0;
+    assert_ok(f, store_decisions(f->s, 7, 0, count_decision, &decisions, &f->e));
+    assert_int_equal(decisions, 1);
+    assert_ok(f, store_tuner_log_add(f->s, 7, "H 1 pipetune\n", &f->e));
+    shut(f);
+    assert_ok(f, store_open(&f->s, f->path, STORE_READ, &f->e)); /* once is enough */
 }
 
 static void test_a_damaged_store_says_so(void **state)
@@ -1182,6 +1276,30 @@ static void test_a_kill_at_any_write_of_the_creation_is_overcome(void **state)
         shut(f);
     }
     assert_true(nth > 10); /* there were calls to die at */
+}
+
+static void test_a_kill_at_any_write_of_a_migration_loses_nothing(void **state)
+{
+    struct fix *f = *state;
+    sync_for_real = false; /* a kill is no power cut */
+    int status = -1;
+    unsigned nth = 1;
+    for (; status != 0; nth++) {
+        assert_true(nth < 500);
+        remove_store(f);
+        make_schema_1(f);
+        status = in_child(f, create_and_die_at_io, &nth);
+        if (status != 0)
+            assert_killed(status);
+        open_write(f);
+        struct got_attempts got = { 0 };
+        assert_ok(f, store_attempts(f->s, 8, keep_attempt, &got, &f->e));
+        assert_int_equal(got.n, 1);
+        done_attempts(&got);
+        assert_ok(f, store_tuner_log_add(f->s, 7, "b 1\n", &f->e));
+        shut(f);
+    }
+    assert_true(nth > 5); /* there were calls to die at */
 }
 
 static void test_a_kill_at_any_write_of_a_transaction_leaves_all_or_nothing(void **state)
@@ -1426,6 +1544,8 @@ static int scenario_writes(struct fix *f, int64_t study)
     if (rc == 0)
         rc = store_decision_add(f->s, study, &d, &f->e);
     if (rc == 0)
+        rc = store_tuner_log_add(f->s, study, "b 0\n", &f->e);
+    if (rc == 0)
         rc = store_trial_update(f->s, &t, &f->e);
     if (rc == 0)
         return store_commit(f->s, &f->e);
@@ -1631,7 +1751,8 @@ int main(void)
         T(test_epochs_come_back_and_are_replaced),
         T(test_asks_and_tells_share_one_sequence),
         T(test_decisions_are_told_in_order),
-        T(test_a_twin_is_finished_and_equal_in_all),
+        T(test_the_tuners_log_is_told_in_order),
+        T(test_a_twin_is_finished_and_equal_in_all_that_counts),
         T(test_list_sums_up_and_finds_the_best_either_way),
         T(test_a_walk_ends_at_the_first_non_zero),
         T(test_a_callback_may_use_the_store),
@@ -1644,6 +1765,7 @@ int main(void)
         T(test_another_programs_database_is_refused_and_untouched),
         T(test_a_newer_schema_is_refused),
         T(test_steps_migrate_what_is_there),
+        T(test_a_store_of_schema_1_is_brought_here_with_all_it_holds),
         T(test_a_damaged_store_says_so),
         T(test_places_where_no_store_can_be),
         T(test_an_empty_file_becomes_a_store),
@@ -1653,6 +1775,7 @@ int main(void)
         T(test_a_kill_at_a_failpoint_leaves_all_or_nothing),
         T(test_a_store_killed_in_creation_is_created_again),
         T(test_a_kill_at_any_write_of_the_creation_is_overcome),
+        T(test_a_kill_at_any_write_of_a_migration_loses_nothing),
         T(test_a_kill_at_any_write_of_a_transaction_leaves_all_or_nothing),
         T(test_many_may_create_the_same_store_at_once),
         T(test_a_full_disk_loses_nothing_that_was_stored),

@@ -1,0 +1,253 @@
+/* Cold settings: which one is worth a launch, and when a trial is worth a relaunch.
+ *
+ * A try costs a start-up, what was done of the epoch, and a first epoch once more; it is made where that is less than the share
+ * of the time left that it is worth. Three things are worth a try: cores that the memory of the trial does not let run, wherever
+ * they may run; a larger memory, when the trial had to begin with less than the largest; and, for a later trial of the class,
+ * the next smaller memory, as long as each step down was no worse. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/tuner_state.h"
+
+enum { RELAUNCHES_MAX = 3 /* of a trial */ };
+
+static const double NEAR = 0.1; /* log: a setting between that is this much worse rules out what lies beyond it */
+static const double AGAINST_ODDS = 0.2;  /* of what a try is worth */
+static const double REFUSED_AGAIN = 0.5; /* the same, for each memory but one that has refused these cores */
+static const double RISK = 0.25;         /* that a try cannot be launched, and another start-up is lost */
+static const double SURE = 0.08;         /* log: times of first epochs differ this much by themselves */
+static const double PATIENCE = 2;  /* epochs of the class's best after which a try has to have completed a window */
+static const double WARM_UP = 0.4; /* log: how much slower a first epoch is, where nobody has measured it */
+
+/* --- which one --- */
+
+struct view {
+    const struct tuner *t;
+    const struct class_entry *c, *relative; /* relative NULL: none */
+    struct choice_rule rule;
+    struct tuner_setting from;
+};
+
+/* Log of what `hot` costs over another, whatever the memory; NAN: not known. */
+static double cost_over(const struct class_entry *c, int cold, const struct choice_rule *rule, int hot, int over)
+{
+    bool at_least; /* then it is at least as bad as that */
+    return knowledge_ratio(c, cold, hot, over, &at_least) + rule->load[hot] - rule->load[over];
+}
+
+/* Speed over cores has one peak, mostly: beyond a setting that is worse nothing is better. */
+static bool could_be_best(const struct view *v, int hot)
+{
+    int step = hot > v->from.hot ? 1 : -1;
+    for (int h = v->from.hot + step; h != hot; h += step)
+        if (cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) > NEAR)
+            return false;
+    return true;
+}
+
+static int refusals(const struct view *v, int hot)
+{
+    int n = 0;
+    for (int i = 0; i < v->rule.n_cold; i++)
+        n += v->c->infeasible[hot][i];
+    return n;
+}
+
+/* The share of the time left that a try may cost: half of what a relative says it gains; where nobody says anything, what
+ * probing may lose; little of that where it is against the odds. */
+static double worth_of(const struct view *v, double gain, bool likely)
+{
+    if (gain > 0)
+        return (1 - exp(-gain)) / 2;
+    return v->t->cfg.probe_budget * (likely && !(gain < -NEAR) ? 1 : AGAINST_ODDS);
+}
+
+/* The nearest other memory in which these cores may be had, larger ones first, where no relative has failed. -1: none. */
+static int memory_for(const struct view *v, int hot)
+{
+    for (int strict = v->relative != NULL; strict >= 0; strict--) {
+        for (int i = v->from.cold + 1; i < v->rule.n_cold; i++)
+            if (!v->c->infeasible[hot][i] && !(strict && v->relative->infeasible[hot][i]))
+                return i;
+        for (int i = v->from.cold - 1; i >= 0; i--)
+            if (!v->c->infeasible[hot][i] && !(strict && v->relative->infeasible[hot][i]))
+                return i;
+    }
+    return -1;
+}
+
+/* Cores that have never trained. */
+static double try_cores(const struct view *v, int hot, struct tuner_setting *out)
+{
+    int cold = hot == v->from.hot || knowledge_has_trained(v->c, hot) ? -1 : memory_for(v, hot);
+    if (cold < 0)
+        return 0;
+    double gain = v->relative ? -cost_over(v->relative, v->relative->best.cold, &v->rule, hot, v->from.hot) : NAN;
+    double worth = worth_of(v, gain, could_be_best(v, hot));
+    for (int n = refusals(v, hot); n > 1; n--)
+        worth *= REFUSED_AGAIN;
+    *out = (struct tuner_setting){ hot, cold };
+    return worth;
+}
+
+/* The hot setting to try a memory with: the best one, else the nearest that is not far behind. -1: none. */
+static int hot_for(const struct view *v, int cold)
+{
+    int hot = -1;
+    for (int h = 0; h < v->rule.n_hot; h++)
+        if (!v->c->infeasible[h][cold] &&
+            cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) < TUNER_CONFIRM_RANGE &&
+            (hot < 0 || abs(h - v->from.hot) < abs(hot - v->from.hot)))
+            hot = h;
+    return hot;
+}
+
+/* A larger memory than any that has trained. While trials wait memory has a price. */
+static double try_memory(const struct view *v, int cold, struct tuner_setting *out)
+{
+    for (int i = v->from.cold + 1; i < v->rule.n_cold; i++)
+        if (v->c->cold[i].hot >= 0)
+            return 0;
+    int hot = v->t->waiting > 0 ? -1 : hot_for(v, cold);
+    if (hot < 0)
+        return 0;
+    *out = (struct tuner_setting){ hot, cold };
+    double gain = NAN;
+    if (v->relative)
+        gain = -(knowledge_gap(v->relative, *out, v->from) + v->rule.load[hot] - v->rule.load[v->from.hot]);
+    return worth_of(v, gain, hot == v->from.hot);
+}
+
+/* The next smaller memory, if all that were tried between were as good as the best one, and no relative says otherwise. */
+static double try_less(const struct view *v, struct tuner_setting *out)
+{
+    struct tuner_setting s = v->from;
+    double margin = v->t->cfg.tie_margin;
+    do {
+        s.cold--;
+        if (s.cold < 0 || v->c->infeasible[s.hot][s.cold])
+            return 0;
+    } while (v->c->cold[s.cold].hot >= 0 && knowledge_gap(v->c, s, v->from) < margin);
+    if (v->c->cold[s.cold].hot >= 0 || (v->relative && knowledge_gap(v->relative, s, v->from) > 3 * margin))
+        return 0;
+    *out = s;
+    return worth_of(v, NAN, false);
+}
+
+double tuner_cold_next(const struct tuner *t, const struct class_entry *c, struct tuner_setting from, int n_hot,
+                       enum cold_when when, struct tuner_setting *out)
+{
+    struct view v = { t, c, knowledge_relative(&t->known, c->key, c->family), tuner_rule(t, n_hot), from };
+    struct tuner_setting s = from;
+    double most = 0;
+    for (int i = 0; i < n_hot + t->space.n_cold;
+         i++) { /* of equals the smallest core number, then the largest memory */
+        int cold = n_hot + t->space.n_cold - 1 - i;
+        double worth = i < n_hot ? try_cores(&v, i, &s) : cold > from.cold ? try_memory(&v, cold, &s) : 0;
+        if (!(worth > most))
+            continue;
+        most = worth;
+        *out = s;
+    }
+    return most > 0 || when == COLD_RELAUNCH ? most : try_less(&v, out);
+}
+
+/* --- when --- */
+
+static double steady(const struct trial_state *s)
+{
+    return s->steady_records > 0 ? s->steady_s / s->steady_records : s->reference;
+}
+
+static double epoch_s(const struct trial_state *s)
+{
+    return steady(s) * s->epoch_records * (s->epoch == s->first ? exp(-WARM_UP) : 1);
+}
+
+/* What a relaunch costs now. */
+static double relaunch_s(const struct trial_state *s)
+{
+    double cost = s->startup_s + s->now_s - s->epoch_began_s;
+    if (s->epoch == s->first) /* the first epoch is begun once more, but not run twice */
+        return cost;
+    double warm_up = isfinite(s->first_value) ? s->first_value / steady(s) : exp(WARM_UP);
+    return cost + fmax(0, warm_up - 1) * epoch_s(s);
+}
+
+static void relaunch(struct trial_state *s, struct tuner_setting to, const char *why, struct tuner_actions *out)
+{
+    struct class_entry *c = s->class;
+    c->relaunches = c->relaunched == s->number ? c->relaunches + 1 : 1;
+    c->relaunched = c->planned_for = s->number;
+    c->plan = to;
+    c->records = s->epoch_records > 0 ? s->epoch_records * s->epochs : c->records;
+    s->leaving = true;
+    tuner_act_on(out, ACT_RELAUNCH, s, to, why);
+}
+
+static bool may_relaunch(const struct trial_state *s)
+{
+    const struct class_entry *c = s->class;
+    bool often = c->relaunched == s->number && c->relaunches >= RELAUNCHES_MAX;
+    bool measured = s->epoch_records > 0 && isfinite(s->reference);
+    return s->phase == PHASE_SETTLED && s->alone && s->startup_s > 0 && !s->leaving && !often && measured;
+}
+
+/* Back to a memory that was better. */
+static bool go_back(const struct tuner *t, struct trial_state *s, double left_s, struct tuner_actions *out)
+{
+    struct choice_rule rule = tuner_rule(t, s->n_hot);
+    struct tuner_setting at = { s->incumbent, s->start.cold }, to;
+    if (!knowledge_best(s->class, &rule, &to) || to.cold == at.cold)
+        return false;
+    double gain = -(knowledge_gap(s->class, to, at) + rule.load[to.hot] - rule.load[at.hot]);
+    bool worth = gain > SURE && left_s * (1 - exp(-gain)) > relaunch_s(s);
+    if (worth)
+        relaunch(s, to, "this memory was better", out);
+    return worth;
+}
+
+void tuner_cold_consider(const struct tuner *t, struct trial_state *s, struct tuner_actions *out)
+{
+    if (!may_relaunch(s))
+        return;
+    struct tuner_setting at = { s->incumbent, s->start.cold }, to;
+    double left_s = (s->epochs - s->epoch + 1) * epoch_s(s);
+    if (go_back(t, s, left_s, out))
+        return;
+    double worth = tuner_cold_next(t, s->class, at, s->n_hot, COLD_RELAUNCH, &to);
+    if (relaunch_s(s) + RISK * s->startup_s < worth * left_s)
+        relaunch(s, to,
+                 knowledge_has_trained(s->class, to.hot) ? "a larger memory is worth a try"
+                                                         : "cores that this memory does not let run are worth a try",
+                 out);
+}
+
+/* --- a memory that gets a trial nowhere --- */
+
+void tuner_cold_begin(struct trial_state *s)
+{
+    const struct class_entry *c = s->class;
+    double epoch = s->epochs > 0 ? knowledge_per_record(c) * c->records / s->epochs : NAN;
+    s->patience_s = INFINITY;
+    if (s->new_cold && !s->fresh && s->alone && s->startup_s > 0 && epoch > 0)
+        s->patience_s = s->now_s + PATIENCE * epoch * exp(WARM_UP);
+}
+
+bool tuner_cold_give_up(const struct tuner *t, struct trial_state *s, struct tuner_actions *out)
+{
+    struct choice_rule rule = tuner_rule(t, s->n_hot);
+    struct tuner_setting to;
+    if (isfinite(s->reference) || s->leaving || !isfinite(s->patience_s))
+        return false;
+    if (s->now_s < s->patience_s) {
+        tuner_act(out, ACT_WAKE, s, s->patience_s, "by then it should have shown how fast it is");
+        return false;
+    }
+    s->patience_s = INFINITY;
+    s->class->infeasible[s->now.hot][s->start.cold] = true;
+    if (!knowledge_best(s->class, &rule, &to) || to.cold == s->start.cold)
+        return false;
+    relaunch(s, to, "the other memory gets it nowhere", out);
+    return true;
+}
