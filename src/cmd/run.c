@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -13,9 +14,11 @@
 #include "cmd/show.h"
 #include "cmd/table.h"
 #include "live/driver.h"
+#include "store/export.h"
+#include "store/trace.h"
 
 struct run_options {
-    char *config, *setting;
+    char *config, *setting, *trace;
     bool dry_run, again, detach, quiet, json;
 };
 
@@ -27,6 +30,7 @@ static const struct opt_row run_rows[] = {
     { NULL, "dry_run", OPT_FLAG, FIELD(dry_run), NULL, 0, 0, NULL, NULL, "print each trial's spark-submit command and do nothing" },
     { NULL, "again", OPT_FLAG, FIELD(again), NULL, 0, 0, NULL, NULL, "begin the study anew as NAME@2, @3, …" },
     { NULL, "detach", OPT_FLAG, FIELD(detach), NULL, 0, 0, NULL, NULL, "start what can run now and leave it running; the next run goes on with it" },
+    { NULL, "trace", OPT_TEXT, FIELD(trace), NULL, 0, 0, NULL, "FILE", "at the end, also when interrupted, write the study as a trace; an old file is replaced" },
     { NULL, "quiet", OPT_FLAG, FIELD(quiet), NULL, 0, 0, NULL, NULL, "no progress, only the result" },
     { NULL, "json", OPT_FLAG, FIELD(json), NULL, 0, 0, NULL, NULL, "the result as JSON, as show prints it; progress goes to stderr" },
 };
@@ -68,11 +72,13 @@ static int print_command(const struct plan *p, const struct proposal *pr, struct
 {
     AUTO_STRV struct strv argv = STRV_INIT;
     AUTO_BUF struct buf line = BUF_INIT;
-    int slots = plan_slots(p, &pr->point, e);
+    struct setting requested = plan_requested(p, &pr->point);
+    struct setting setting = plan_effective(p, &requested);
+    int slots = plan_slots(p, &pr->point, &setting, e);
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
-    struct plan_launch l = { .epochs = pr->epochs, .seed_text = seed };
-    int rc = slots < 0 ? slots : plan_argv(p, &pr->point, slots, &l, &argv, e);
+    struct plan_launch l = { .setting = setting, .slots = slots, .epochs = pr->epochs, .seed_text = seed };
+    int rc = slots < 0 ? slots : plan_argv(p, &pr->point, &l, &argv, e);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < argv.n; i++) {
@@ -166,6 +172,61 @@ static int show_result(struct study *s, const struct run_options *o, const struc
     return rc;
 }
 
+/* --- --trace --- */
+
+static int export_to(const struct study *s, const char *path, size_t *out_runs, struct err *e)
+{
+    struct store_study row = { 0 };
+    struct trace t = { 0 };
+    int rc = store_study_find(s->store, s->name, &row, e);
+    if (rc == 1)
+        rc = export_study(&t, s->store, &row, e);
+    if (rc == 0)
+        rc = trace_write(&t, path, e);
+    *out_runs = t.n;
+    trace_done(&t);
+    store_study_done(&row);
+    return rc;
+}
+
+/* False: it was not written, which has been told. The study is in the store whatever becomes of this. */
+static bool write_trace(const struct study *s, const struct run_options *o)
+{
+    struct err e = { 0 };
+    size_t runs = 0;
+    if (!o->trace)
+        return true;
+    if (export_to(s, o->trace, &runs, &e) < 0) {
+        err_prefix(&e, "no trace of study '%s' was written; the same command tries again", s->name);
+        (void)cmd_fail(&e);
+        return false;
+    }
+    fprintf(o->json ? stderr : stdout, "trace with %zu run%s written to '%s'\n", runs, runs == 1 ? "" : "s", o->trace);
+    return true;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A slip of the pen that would cost more than a trace. The store may not exist yet. */
+static int check_trace(const struct plan *p, const char *path, struct err *e)
+{
+    if (!path)
+        return 0;
+    AUTO_FREE char *store = study_store_path(p->cfg.store);
+    AUTO_FREE char *absolute = io_absolute(path);
+    if (!store || !absolute)
+        return err_sys(e, -ENOMEM, "--trace '%s'", path);
+    bool is_store = strcmp(absolute, store) == 0 || is_same_file(path, store);
+    if (!is_store && !is_same_file(path, p->doc.name) && !is_same_file(path, p->bigdl_doc.name))
+        return 0;
+    return err_set(e, -EINVAL, "--trace '%s': this is the %s, which would be replaced; choose another file", path,
+                   is_store ? "study's store" : "study's config");
+}
+
 static int run_study(struct study *s, const struct run_options *o, struct err *e)
 {
     struct progress progress;
@@ -183,6 +244,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     }
     int done = 0;
     rc = conclude(s, &r, &done, e);
+    bool recorded = rc == 0 && write_trace(s, o); /* first of all: whoever reads the result may stop reading */
     if (rc == 0)
         rc = show_result(s, o, &r, e);
     if (rc < 0)
@@ -191,13 +253,14 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     const char *end = end_line(&r, s, done, text, sizeof text);
     if (end)
         fprintf(stderr, "pipetune: %s\n", end);
-    return exit_code(&r, &d, done);
+    int code = exit_code(&r, &d, done);
+    return code == CMD_OK && !recorded ? CMD_NONE : code;
 }
 
 /* What the config may say already, but this version does nothing with: told, so that nobody waits for it. */
 static void note_unused(const struct plan *p)
 {
-    static const char *const unused[] = { "nodes", "powerMeter", "monitoring", "influxdb" };
+    static const char *const unused[] = { "powerMeter", "monitoring", "influxdb" };
     for (size_t i = 0; i < ARRAY_LEN(unused); i++)
         if (json_object_get(p->doc.root, unused[i]))
             fprintf(stderr,
@@ -207,7 +270,9 @@ static void note_unused(const struct plan *p)
 
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
-    int rc = env_apply(&p->env, app_is_one_machine(&p->app), e);
+    int rc = check_trace(p, o->trace, e);
+    if (rc == 0)
+        rc = env_apply(&p->env, app_is_one_machine(&p->app), e);
     if (rc == 0)
         rc = env_require(&p->env, e);
     note_unused(p);

@@ -203,6 +203,14 @@ static int count_samples(struct sample_counts *out, const struct trace *t)
     return 0;
 }
 
+static json_t *tuner_json(const struct trace_tuner *t)
+{
+    if (!t->policy)
+        return json_null();
+    return json_pack("{s:s, s:s, s:I, s:I}", "study", t->study, "policy", t->policy, "entries", (json_int_t)t->log.n,
+                     "decisions", (json_int_t)t->n_decisions);
+}
+
 static json_t *info_json(const struct trace *t, const struct sample_counts *n)
 {
     json_t *runs = json_array();
@@ -212,17 +220,24 @@ static json_t *info_json(const struct trace *t, const struct sample_counts *n)
             return NULL;
         }
     }
-    return json_pack("{s:o, s:{s:I, s:I, s:I, s:I}}", "runs", runs, "samples", "intervals", (json_int_t)n->intervals,
-                     "events", (json_int_t)n->events, "not_counted", (json_int_t)n->not_counted, "not_supported",
-                     (json_int_t)n->not_supported);
+    return json_pack("{s:o, s:{s:I, s:I, s:I, s:I}, s:o}", "runs", runs, "samples", "intervals",
+                     (json_int_t)n->intervals, "events", (json_int_t)n->events, "not_counted",
+                     (json_int_t)n->not_counted, "not_supported", (json_int_t)n->not_supported, "tuner",
+                     tuner_json(&t->tuner));
 }
 
+/* Of those that are known: an epoch that another attempt trained is a row without figures. */
 static double mean_seconds(const struct trace_run *r)
 {
     double sum = 0;
-    for (size_t i = 0; i < r->n_epochs; i++)
-        sum += r->epochs[i].duration_s;
-    return r->n_epochs ? sum / (double)r->n_epochs : (double)NAN;
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_epochs; i++) {
+        if (isfinite(r->epochs[i].duration_s)) {
+            sum += r->epochs[i].duration_s;
+            n++;
+        }
+    }
+    return n ? sum / (double)n : (double)NAN;
 }
 
 static int print_info(const struct trace *t, const struct sample_counts *n)
@@ -249,6 +264,9 @@ static int print_info(const struct trace *t, const struct sample_counts *n)
     if (n->intervals)
         buf_printf(&b, "\nsamples: %zu intervals, %zu events; %zu cells not counted, %zu not supported\n", n->intervals,
                    n->events, n->not_counted, n->not_supported);
+    if (t->tuner.policy)
+        buf_printf(&b, "\ntuner: study '%s', policy '%s': it was told %zu things, and %zu decisions were noted\n",
+                   t->tuner.study, t->tuner.policy, t->tuner.log.n, t->tuner.n_decisions);
     return cmd_print(&b);
 }
 
@@ -408,6 +426,35 @@ static void put_run(struct buf *b, const struct trace *t, const struct trace_run
     buf_putc(b, '}');
 }
 
+static json_t *decision_json(const struct trace_decision *d)
+{
+    json_t *setting = json_loads(d->setting, 0, NULL);
+    return json_pack("{s:I, s:i, s:o, s:s, s:o, s:s}", "seq", (json_int_t)d->seq, "trial", d->trial, "t_s",
+                     look_number(d->t_s), "kind", d->kind, "setting", setting ? setting : json_null(), "reason",
+                     d->reason);
+}
+
+static void put_tuner(struct buf *b, const struct trace_tuner *t)
+{
+    buf_puts(b, "{\"study\":");
+    json_put_string(b, t->study);
+    buf_puts(b, ",\"policy\":");
+    json_put_string(b, t->policy);
+    buf_puts(b, ",\"log\":[");
+    for (size_t i = 0; i < t->log.n; i++) {
+        buf_puts(b, i ? ",\n" : "\n");
+        json_put_string(b, t->log.v[i]);
+    }
+    buf_puts(b, "],\"decisions\":[");
+    for (size_t i = 0; i < t->n_decisions; i++) {
+        AUTO_JSON json_t *d = decision_json(&t->decisions[i]);
+        b->failed |= !d;
+        buf_puts(b, i ? ",\n" : "\n");
+        json_put(b, d, JSON_STYLE_COMPACT);
+    }
+    buf_puts(b, "]}");
+}
+
 static void put_json(struct buf *b, const struct trace *t)
 {
     buf_puts(b, "{\"features\":[");
@@ -421,7 +468,12 @@ static void put_json(struct buf *b, const struct trace *t)
         buf_puts(b, i ? ",\n" : "\n");
         put_run(b, t, &t->runs[i]);
     }
-    buf_puts(b, "]}\n");
+    buf_putc(b, ']');
+    if (t->tuner.policy) {
+        buf_puts(b, ",\n\"tuner\":");
+        put_tuner(b, &t->tuner);
+    }
+    buf_puts(b, "}\n");
 }
 
 static int write_text(const struct buf *b, const char *path, struct err *e)

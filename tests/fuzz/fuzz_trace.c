@@ -37,9 +37,15 @@ static void check_trace(const struct trace *t)
         for (size_t k = 0; k < r->n_windows; k++)
             check(r->windows[k].setting != NULL);
     }
+    const struct trace_tuner *tuner = &t->tuner;
+    check(tuner->policy ? tuner->study != NULL : tuner->log.n == 0 && tuner->n_decisions == 0);
+    for (size_t i = 0; i < tuner->log.n; i++)
+        check(!strchr(tuner->log.v[i], '\n'));
+    for (size_t i = 0; i < tuner->n_decisions; i++)
+        check(tuner->decisions[i].kind && tuner->decisions[i].setting && tuner->decisions[i].reason);
     struct timeline timeline = { 0 };
     struct err e = { 0 };
-    check(trace_to_timeline(&timeline, t, &e) == 0 || e.text[0]);
+    check(trace_to_timeline(&timeline, t, &e) >= 0 || e.text[0]);
     timeline_done(&timeline);
 }
 

@@ -318,7 +318,8 @@ static const struct {
     { "a folder without tables", { "offline", "@empty" }, 2, "holds no .csv" },
     { "a folder without queues", { "online", "@empty" }, 2, "holds no TuneV1Load" },
     { "a file for a folder", { "online", "@t.csv" }, 3, "cannot read folder" },
-    { "decisions are for later", { "decisions", "demo" }, 2, "not in this version" },
+    { "decisions of nothing", { "decisions" }, 2, "needs a study, or a trace" },
+    { "decisions without a store", { "decisions", "demo", "--store", "@none.db" }, 3, "no store" },
 };
 
 static void test_wrong_usage_is_explained(void **state)

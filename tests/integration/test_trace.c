@@ -21,7 +21,7 @@
 
 enum { WORDS = 12 };
 
-struct world {
+struct folder {
     char *dir;
 };
 
@@ -32,7 +32,7 @@ static void decref(json_t **j)
 
 static int make_world(void **state)
 {
-    static struct world w;
+    static struct folder w;
     w.dir = harness_dir();
     *state = &w;
     return 0;
@@ -40,13 +40,13 @@ static int make_world(void **state)
 
 static int remove_world(void **state)
 {
-    struct world *w = *state;
+    struct folder *w = *state;
     harness_remove(w->dir);
     return 0;
 }
 
 /* Runs `pipetune trace` with these words; one that begins with '@' is a file of the world. */
-static struct harness_output trace(const struct world *w, const char *const *words)
+static struct harness_output trace(const struct folder *w, const char *const *words)
 {
     AUTO_FREE char *program = harness_program("pipetune");
     char verb[] = "trace", *argv[WORDS + 3] = { program, verb }, *made[WORDS];
@@ -81,7 +81,7 @@ static json_t *parsed(const char *text)
     return j;
 }
 
-static json_t *info(const struct world *w, const char *file)
+static json_t *info(const struct folder *w, const char *file)
 {
     AUTO_OUTPUT struct harness_output o = TRACE(w, "info", file, "--json");
     expect(&o, 0, "", "");
@@ -103,7 +103,7 @@ static const char timeline[] = "lenet,mnist,8,4,512,a.log,0,1000\nlenet,mnist,8,
 
 static void test_a_timeline_is_imported(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     harness_write(w->dir, "t.csv", timeline);
     AUTO_OUTPUT struct harness_output o = TRACE(w, "import", "--format", "timeline", "@t.csv", "-o", "@t.h5");
     expect(&o, 0, "3 runs (1 complete, 1 partial, 1 failed, 0 running), 2 epochs", "partial (1), failed (1)");
@@ -129,7 +129,7 @@ static void test_a_timeline_is_imported(void **state)
 
 static void test_broken_rows_are_named_and_used_only_when_asked(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     AUTO_FREE char *text = NULL;
     assert_true(asprintf(&text, "%sbroken\nlenet,mnist,x,4,512,d.log,0,1\n", timeline) > 0);
     harness_write(w->dir, "t.csv", text);
@@ -148,7 +148,7 @@ static void test_broken_rows_are_named_and_used_only_when_asked(void **state)
 
 static void test_a_failed_import_leaves_the_old_trace(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     harness_write(w->dir, "t.csv", timeline);
     harness_write(w->dir, "bad.csv", "broken\n");
     AUTO_OUTPUT struct harness_output o = TRACE(w, "import", "--format", "timeline", "@t.csv", "-o", "@t.h5");
@@ -163,7 +163,7 @@ static void test_a_failed_import_leaves_the_old_trace(void **state)
 
 static void test_counters_are_counted(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     harness_write(w->dir, "p.txt",
                   "# started on Mon Nov 18 12:00:00 2026\n\n#           time             counts unit events\n"
                   "     1.000106442           1,003.01 msec cpu-clock          #    1.003 CPUs utilized\n"
@@ -190,7 +190,7 @@ static void test_counters_are_counted(void **state)
 
 static void test_logs_and_tuning_runs(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     AUTO_OUTPUT struct harness_output o =
         TRACE(w, "import", "--format", "bigdl-log", "tests/data/logs/lenet-jvm-local.log", "-o", "@l.h5");
     expect(&o, 0, "1 run (1 complete", "");
@@ -210,7 +210,7 @@ static void test_logs_and_tuning_runs(void **state)
 
 static void test_export_goes_where_it_is_told(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     harness_write(w->dir, "t.csv", timeline);
     AUTO_OUTPUT struct harness_output o = TRACE(w, "import", "--format", "timeline", "@t.csv", "-o", "@t.h5");
     expect(&o, 0, "3 runs", "");
@@ -232,7 +232,7 @@ static void test_export_goes_where_it_is_told(void **state)
 
 static void test_misuse_is_explained(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     static const struct {
         const char *words[8];
         int code;
@@ -265,7 +265,7 @@ static void test_misuse_is_explained(void **state)
 /* A truncated trace at many lengths: one line that names it, exit 2, and no crash. */
 static void test_truncated_traces(void **state)
 {
-    const struct world *w = *state;
+    const struct folder *w = *state;
     harness_write(w->dir, "t.csv", timeline);
     AUTO_OUTPUT struct harness_output o = TRACE(w, "import", "--format", "timeline", "@t.csv", "-o", "@t.h5");
     expect(&o, 0, "3 runs", "");

@@ -62,6 +62,21 @@ static void fill_samples(struct trace_samples *s, size_t features)
     }
 }
 
+static void fill_tuner(struct trace_tuner *t)
+{
+    t->policy = strdup("pipetune");
+    t->study = strdup("s \xC3\xA9");
+    strv_add(&t->log, "H 1 pipetune 3 0.1 0.01 0.01 2 4 8 1 0");
+    strv_add(&t->log, "");
+    strv_add(&t->log, "L 1 \"a \\\"key\\\" \xC3\xA9\" null 0 0 2 1");
+    t->decisions = calloc(2, sizeof *t->decisions);
+    assert_non_null(t->decisions);
+    t->decisions[t->n_decisions++] = (struct trace_decision){
+        INT64_C(1) << 40, 3, 0.125, strdup("apply"), strdup("{\"cores\": 4}"), strdup("it is said\nto be better"),
+    };
+    t->decisions[t->n_decisions++] = (struct trace_decision){ 2, 0, NAN, strdup("launch"), strdup(""), strdup("") };
+}
+
 static void fill(struct trace *t)
 {
     assert_int_equal(trace_default_features(t), 0);
@@ -88,6 +103,7 @@ static void fill(struct trace *t)
         r->windows[r->n_windows++] = (struct trace_window){ (int)i + 1, strdup("{\"cores\":4}"), epoch((double)i) };
     }
     fill_samples(&t->runs[3].samples, t->features.n);
+    fill_tuner(&t->tuner);
 }
 
 static void write_one(const char *path)
@@ -129,6 +145,23 @@ static void expect_same_run(const struct trace_run *a, const struct trace_run *b
                 same_bytes(s->ratio, z->ratio, cells * 4));
 }
 
+static void expect_same_tuner(const struct trace_tuner *a, const struct trace_tuner *b)
+{
+    assert_string_equal(a->policy, b->policy);
+    assert_string_equal(a->study, b->study);
+    assert_int_equal(a->log.n, b->log.n);
+    for (size_t i = 0; i < a->log.n; i++)
+        assert_string_equal(a->log.v[i], b->log.v[i]);
+    assert_int_equal(a->n_decisions, b->n_decisions);
+    for (size_t i = 0; i < a->n_decisions; i++) {
+        const struct trace_decision *x = &a->decisions[i], *y = &b->decisions[i];
+        assert_true(x->seq == y->seq && x->trial == y->trial && (x->t_s == y->t_s || isnan(x->t_s) == isnan(y->t_s)));
+        assert_string_equal(x->kind, y->kind);
+        assert_string_equal(x->setting, y->setting);
+        assert_string_equal(x->reason, y->reason);
+    }
+}
+
 static void test_what_was_written_is_read(void **state)
 {
     struct world *w = *state;
@@ -144,6 +177,7 @@ static void test_what_was_written_is_read(void **state)
     assert_int_equal(a.n, b.n);
     for (size_t i = 0; i < a.n; i++)
         expect_same_run(&a.runs[i], &b.runs[i], a.features.n);
+    expect_same_tuner(&a.tuner, &b.tuner);
     trace_done(&a);
     trace_done(&b);
     trace_done(NULL);
@@ -170,8 +204,23 @@ static void test_an_empty_trace(void **state)
     assert_int_equal(trace_write(&t, w->path, &e), 0);
     if (trace_read(&t, w->path, &e) < 0)
         fail_msg("%s", e.text);
-    assert_true(t.n == 0 && t.features.n == 0);
+    assert_true(t.n == 0 && t.features.n == 0 && !t.tuner.policy);
     trace_done(&t);
+}
+
+static void test_a_tuner_that_was_told_nothing(void **state)
+{
+    struct world *w = *state;
+    struct trace t = { 0 }, back = { 0 };
+    struct err e = { 0 };
+    t.tuner.policy = strdup("v1");
+    t.tuner.study = strdup("s");
+    assert_int_equal(trace_write(&t, w->path, &e), 0);
+    if (trace_read(&back, w->path, &e) < 0)
+        fail_msg("%s", e.text);
+    expect_same_tuner(&t.tuner, &back.tuner);
+    trace_done(&t);
+    trace_done(&back);
 }
 
 /* --- timelines --- */
@@ -244,6 +293,139 @@ static void test_settings_are_found_however_written(void **state)
         timeline_done(&to);
         trace_done(&t);
     }
+}
+
+/* One run of three epochs, 10, 20 and 30 s and 100 records each. */
+struct mixed_case {
+    const char *name, *system, *results;
+    enum timeline_status status;
+    struct {
+        int epoch;
+        const char *setting;
+        double records;
+    } windows[5];
+    const char *want; /* the durations that are left; NULL: the run is left out */
+};
+
+static void make_mixed(struct trace *t, const struct mixed_case *c)
+{
+    struct trace_run *r = trace_add(t);
+    r->system = strdup(c->system);
+    r->results = c->results ? strdup(c->results) : NULL;
+    r->status = c->status;
+    r->epochs = calloc(3, sizeof *r->epochs);
+    r->windows = calloc(ARRAY_LEN(c->windows), sizeof *r->windows);
+    for (; r->n_epochs < 3; r->n_epochs++)
+        r->epochs[r->n_epochs] = (struct trace_epoch){ .duration_s = 10 * (double)(r->n_epochs + 1), .records = 100 };
+    for (size_t i = 0; i < ARRAY_LEN(c->windows) && c->windows[i].setting; i++)
+        r->windows[r->n_windows++] = (struct trace_window){ c->windows[i].epoch,
+                                                            strdup(c->windows[i].setting),
+                                                            { .records = c->windows[i].records } };
+}
+
+static void put_durations(struct buf *b, const struct timeline_run *r)
+{
+    for (size_t i = 0; i < r->n_epochs; i++)
+        buf_printf(b, "%s%g", i ? " " : "", r->epochs[i].duration_s);
+}
+
+#define A "{\"cores\":4,\"memory\":8}"
+#define B "{\"cores\":2,\"memory\":8}"
+
+static void test_an_epoch_of_several_settings_stands_for_none(void **state)
+{
+    (void)state;
+    static const struct mixed_case cases[] = {
+        { "no windows: nothing changed", A, NULL, RUN_COMPLETE, { { 0 } }, "10 20 30" },
+        { "all under one setting", A, NULL, RUN_COMPLETE, { { 1, A, 100 }, { 2, A, 100 }, { 3, A, 100 } }, "10 20 30" },
+        { "a probe in the second epoch",
+          A,
+          NULL,
+          RUN_COMPLETE,
+          { { 1, A, 100 }, { 2, A, 50 }, { 2, B, 50 }, { 3, A, 100 } },
+          "10 nan 30" },
+        { "an epoch under another setting",
+          A,
+          NULL,
+          RUN_COMPLETE,
+          { { 1, A, 100 }, { 2, A, 100 }, { 3, B, 100 } },
+          "10 20 nan" },
+        { "an epoch that nobody watched", A, NULL, RUN_COMPLETE, { { 1, A, 100 }, { 3, A, 100 } }, "10 nan 30" },
+        { "a third of an epoch was not watched",
+          A,
+          NULL,
+          RUN_COMPLETE,
+          { { 1, A, 91 }, { 2, A, 66 }, { 3, A, 100 } },
+          "10 nan 30" },
+        { "records that are not known",
+          A,
+          NULL,
+          RUN_COMPLETE,
+          { { 1, A, NAN }, { 2, A, NAN }, { 3, A, NAN } },
+          "10 20 30" },
+        { "the same setting in other words",
+          "{\"cores\":\"4\",\"memory\":8}",
+          NULL,
+          RUN_COMPLETE,
+          { { 1, "{\"cores\":4.0}", 100 }, { 2, A, 100 }, { 3, "{\"other\":1}", 100 } },
+          "10 20 30" },
+        { "a setting that cannot be read", A, NULL, RUN_COMPLETE, { { 1, A, 100 }, { 2, "4", 100 } }, "10 nan nan" },
+        { "windows of no epoch", A, NULL, RUN_COMPLETE, { { 0, B, 100 }, { 4, B, 100 }, { 1, A, 100 } }, "10 nan nan" },
+        { "a first epoch of several settings", A, NULL, RUN_COMPLETE, { { 1, A, 50 }, { 1, B, 50 } }, NULL },
+        { "one that failed all the same is infeasible", A, NULL, RUN_FAILED, { { 1, B, 100 } }, "nan nan nan" },
+        { "a recorded one that was finished", A, "{\"outcome\":\"finished\"}", RUN_COMPLETE, { { 0 } }, "10 20 30" },
+        { "a recorded one that was interrupted", A, "{\"outcome\":\"interrupted\"}", RUN_PARTIAL, { { 0 } }, NULL },
+        { "a recorded one that runs", A, "{\"outcome\":null}", RUN_RUNNING, { { 0 } }, NULL },
+        { "a recorded one that failed", A, "{\"outcome\":\"infeasible\"}", RUN_FAILED, { { 0 } }, "10 20 30" },
+        { "an imported one that was cut short", A, NULL, RUN_PARTIAL, { { 0 } }, "10 20 30" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct trace t = { 0 };
+        struct timeline to = { 0 };
+        struct err e = { 0 };
+        AUTO_BUF struct buf got = BUF_INIT;
+        make_mixed(&t, &cases[i]);
+        int rc = trace_to_timeline(&to, &t, &e);
+        if (to.n)
+            put_durations(&got, &to.runs[0]);
+        if (rc != (cases[i].want ? 0 : 1) || strcmp(buf_text(&got), cases[i].want ? cases[i].want : "") != 0)
+            fail_msg("%s: got %d and '%s', want '%s'", cases[i].name, rc, buf_text(&got), cases[i].want);
+        timeline_done(&to);
+        trace_done(&t);
+    }
+}
+
+static void test_a_first_epoch_that_another_attempt_trained(void **state)
+{
+    (void)state;
+    struct trace t = { 0 };
+    struct timeline to = { 0 };
+    struct err e = { 0 };
+    make_mixed(&t, &(struct mixed_case){ .system = A, .results = "{\"outcome\":\"finished\"}" });
+    t.runs[0].epochs[0] = trace_no_epoch();
+    assert_int_equal(trace_to_timeline(&to, &t, &e), 1);
+    assert_int_equal(to.n, 0);
+    timeline_done(&to);
+    trace_done(&t);
+}
+
+static void test_a_timeline_whatever_fails(void **state)
+{
+    (void)state;
+    struct trace t = { 0 };
+    make_mixed(&t, &(struct mixed_case){ .system = A, .windows = { { 1, A, 100 } } });
+    int rc = -ENOMEM;
+    for (unsigned nth = 1; rc < 0; nth++) {
+        struct timeline to = { 0 };
+        struct err e = { 0 };
+        assert_true(nth < 64);
+        fault_arm(FAULT_ALLOC, nth);
+        rc = trace_to_timeline(&to, &t, &e);
+        fault_disarm();
+        assert_true(rc == 0 || (rc == -ENOMEM && e.text[0]));
+        timeline_done(&to);
+    }
+    trace_done(&t);
 }
 
 /* --- files that are none of ours --- */
@@ -457,6 +639,67 @@ static void group_in_itself(hid_t f)
     (void)H5Lcreate_hard(f, "/runs", f, "/runs/3", H5P_DEFAULT, H5P_DEFAULT);
 }
 
+static void no_policy(hid_t f)
+{
+    (void)H5Adelete_by_name(f, "/tuner", "policy", H5P_DEFAULT);
+}
+static void policy_with_newline(hid_t f)
+{
+    set_text(f, "/tuner", "policy", "a\nb");
+}
+static void no_log(hid_t f)
+{
+    (void)H5Ldelete(f, "/tuner/log", H5P_DEFAULT);
+}
+static void numeric_log(hid_t f)
+{
+    set_array(f, "/tuner/log", H5T_NATIVE_INT, 1, 1, (int[]){ 1 });
+}
+static void log_with_newline(hid_t f)
+{
+    AUTO_H5 hid_t text = trace_h5_text_type();
+    set_array(f, "/tuner/log", text, 1, 1, (const char *[]){ "b 1 0\nb 2 0" });
+}
+static void long_log(hid_t f)
+{
+    AUTO_H5 hid_t text = trace_h5_text_type();
+    AUTO_H5 hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
+    AUTO_H5 hid_t space = H5Screate_simple(1, (const hsize_t[]){ (hsize_t)1 << 40 }, NULL);
+    (void)H5Pset_chunk(properties, 1, (const hsize_t[]){ 1024 });
+    (void)H5Ldelete(f, "/tuner/log", H5P_DEFAULT);
+    AUTO_H5 hid_t set = H5Dcreate2(f, "/tuner/log", text, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    assert_true(set >= 0);
+}
+static void plain_decisions(hid_t f)
+{
+    set_array(f, "/tuner/decisions", H5T_NATIVE_INT, 1, 1, (int[]){ 1 });
+}
+static void decisions_of(hid_t f, bool numbers)
+{
+    struct row {
+        double seq, trial, t_s;
+    } rows[1] = { { 1, 1, 1 } };
+    AUTO_H5 hid_t table = H5Tcreate(H5T_COMPOUND, sizeof(struct row));
+    (void)H5Tinsert(table, "seq", offsetof(struct row, seq), H5T_NATIVE_DOUBLE);
+    (void)H5Tinsert(table, "trial", offsetof(struct row, trial), H5T_NATIVE_DOUBLE);
+    if (numbers)
+        (void)H5Tinsert(table, "t_s", offsetof(struct row, t_s), H5T_NATIVE_DOUBLE);
+    set_array(f, "/tuner/decisions", table, 1, 1, rows);
+}
+static void decisions_without_texts(hid_t f)
+{
+    decisions_of(f, true);
+}
+static void decisions_without_times(hid_t f)
+{
+    decisions_of(f, false);
+}
+static void tuner_elsewhere(hid_t f)
+{
+    (void)H5Lmove(f, "/tuner", f, "/elsewhere", H5P_DEFAULT, H5P_DEFAULT);
+    (void)H5Lcreate_soft("/elsewhere", f, "/tuner", H5P_DEFAULT, H5P_DEFAULT);
+}
+
 static void test_other_hdf5_is_refused(void **state)
 {
     struct world *w = *state;
@@ -487,6 +730,16 @@ static void test_other_hdf5_is_refused(void **state)
         { "a link into another file", "'meta' is a link that leads elsewhere", external_link },
         { "data in another file", "'t_ns' keeps its data outside", external_data },
         { "runs within runs for ever", "run 3: 'model' is missing", group_in_itself },
+        { "a tuner without a policy", "the tuner: 'policy' is missing", no_policy },
+        { "a policy in two lines", "'policy, study' are no names", policy_with_newline },
+        { "no log", "the tuner: 'log' is missing", no_log },
+        { "a log of numbers", "'log' holds no texts", numeric_log },
+        { "two entries in one", "'log' holds what is not one line", log_with_newline },
+        { "a trillion entries", "'log' has too many rows", long_log },
+        { "decisions that are no table", "'decisions' is no table", plain_decisions },
+        { "decisions without texts", "'decisions' has no columns 'kind'", decisions_without_texts },
+        { "decisions without times", "'decisions' has no columns 'seq'", decisions_without_times },
+        { "a tuner that is a link", "'tuner' is a link that leads elsewhere", tuner_elsewhere },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct trace t = { 0 };
@@ -580,8 +833,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_was_written_is_read, make_world, remove_world),
         cmocka_unit_test_setup_teardown(test_the_same_trace_is_the_same_bytes, make_world, remove_world),
         cmocka_unit_test_setup_teardown(test_an_empty_trace, make_world, remove_world),
+        cmocka_unit_test_setup_teardown(test_a_tuner_that_was_told_nothing, make_world, remove_world),
         cmocka_unit_test(test_a_timeline_survives),
         cmocka_unit_test(test_settings_are_found_however_written),
+        cmocka_unit_test(test_an_epoch_of_several_settings_stands_for_none),
+        cmocka_unit_test(test_a_first_epoch_that_another_attempt_trained),
+        cmocka_unit_test(test_a_timeline_whatever_fails),
         cmocka_unit_test_setup_teardown(test_other_files_are_refused, make_world, remove_world),
         cmocka_unit_test_setup_teardown(test_truncated_files_are_refused, make_world, remove_world),
         cmocka_unit_test_setup_teardown(test_damaged_files_never_crash, make_world, remove_world),

@@ -35,6 +35,13 @@ static void fill(struct trace *t)
     assert_int_equal(trace_samples_init(&r->samples, 2, 2), 0);
     r->samples.t_ns[1] = 77;
     r->samples.state[3] = TRACE_DENIED;
+    t->tuner.policy = strdup("paper");
+    t->tuner.study = strdup("s");
+    strv_add(&t->tuner.log, "H 1 paper");
+    strv_add(&t->tuner.log, "b 1 0.5");
+    t->tuner.decisions = calloc(1, sizeof *t->tuner.decisions);
+    t->tuner.decisions[t->tuner.n_decisions++] =
+        (struct trace_decision){ 7, 1, 2.5, strdup("apply"), strdup(""), strdup("because") };
 }
 
 /* The bytes of an outcome, to be freed. */
@@ -76,6 +83,15 @@ static void test_a_trace_arrives(void **state)
     assert_true(r->status == RUN_PARTIAL && r->startup_s == 45 && r->windows[0].epoch == 3 &&
                 r->windows[0].at.records == 7);
     assert_true(r->epochs[0].accuracy == 4 && r->samples.t_ns[1] == 77 && r->samples.state[3] == TRACE_DENIED);
+    const struct trace_tuner *tuner = &t.tuner;
+    assert_true(tuner->log.n == 2 && tuner->n_decisions == 1);
+    assert_string_equal(tuner->policy, "paper");
+    assert_string_equal(tuner->study, "s");
+    assert_string_equal(tuner->log.v[1], "b 1 0.5");
+    assert_true(tuner->decisions[0].seq == 7 && tuner->decisions[0].trial == 1 && tuner->decisions[0].t_s == 2.5);
+    assert_string_equal(tuner->decisions[0].kind, "apply");
+    assert_string_equal(tuner->decisions[0].setting, "");
+    assert_string_equal(tuner->decisions[0].reason, "because");
     trace_done(&t);
 }
 
@@ -91,6 +107,57 @@ static void test_an_error_arrives(void **state)
     assert_string_equal(e.text, "'f' is odd");
     assert_int_equal(trace_wire_get(&t, bytes, len - 1, "f", &e), -EPROTO);
     assert_non_null(strstr(e.text, "'f' is no trace"));
+    error.text[0] = '\0'; /* nobody would know what happened */
+    AUTO_FREE char *mute = put(-EPROTO, NULL, &error, &len);
+    assert_int_equal(trace_wire_get(&t, mute, len, "f", &e), -EPROTO);
+    assert_non_null(strstr(e.text, "'f' is no trace"));
+}
+
+static void test_a_trace_without_a_tuner_arrives_without_one(void **state)
+{
+    (void)state;
+    struct trace empty = { 0 }, t = { 0 };
+    struct err e;
+    size_t len = 0;
+    AUTO_FREE char *bytes = put(0, &empty, NULL, &len);
+    assert_int_equal(trace_wire_get(&t, bytes, len, "f", &e), 0);
+    assert_null(t.tuner.policy);
+    trace_done(&t);
+}
+
+static void refuse_filled(void (*change)(struct trace_tuner *t))
+{
+    struct trace from = { 0 }, t = { 0 };
+    struct err e = { 0 };
+    size_t len = 0;
+    fill(&from);
+    change(&from.tuner);
+    AUTO_FREE char *bytes = put(0, &from, NULL, &len);
+    assert_int_equal(trace_wire_get(&t, bytes, len, "f", &e), -EPROTO);
+    assert_null(t.runs);
+    trace_done(&from);
+}
+
+static void two_lines_in_one(struct trace_tuner *t)
+{
+    t->log.v[1][3] = '\n';
+}
+static void policy_that_is_no_name(struct trace_tuner *t)
+{
+    t->policy[0] = '\x1b';
+}
+static void decision_without_a_kind(struct trace_tuner *t)
+{
+    free(t->decisions[0].kind);
+    t->decisions[0].kind = NULL;
+}
+
+static void test_a_tuner_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    refuse_filled(two_lines_in_one);
+    refuse_filled(policy_that_is_no_name);
+    refuse_filled(decision_without_a_kind);
 }
 
 static void test_what_is_cut_or_changed_is_refused_or_sane(void **state)
@@ -149,6 +216,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_trace_arrives),
         cmocka_unit_test(test_an_error_arrives),
+        cmocka_unit_test(test_a_trace_without_a_tuner_arrives_without_one),
+        cmocka_unit_test(test_a_tuner_that_is_none_is_refused),
         cmocka_unit_test(test_what_is_cut_or_changed_is_refused_or_sane),
         cmocka_unit_test(test_put_and_get_whatever_fails),
     };
