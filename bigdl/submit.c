@@ -154,6 +154,15 @@ static void put_setting_options(struct buf *b, const struct submit *s, const cha
             buf_printf(b, "%s%s", b->len ? " " : "", s->properties[i].text);
 }
 
+/* A JVM that is told of two collectors does not start. */
+static bool sets_collector(const struct submit *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_properties; i++)
+        if (strcmp(s->properties[i].name, name) == 0 && strstr(s->properties[i].text, "GC"))
+            return true;
+    return false;
+}
+
 /* Without LoggerFilter.disable BigDL re-routes the log (PROVEN.md); an executor floods its own log without our file. */
 static void add_java_options(struct strv *out, const struct submit *s, const char *name, bool log)
 {
@@ -167,6 +176,10 @@ static void add_java_options(struct strv *out, const struct submit *s, const cha
         buf_puts(&b, "-Dbigdl.utils.LoggerFilter.disable=true");
     if (s->launch)
         buf_printf(&b, "%s-Dpipetune.launch=%s", b.len ? " " : "", s->launch);
+    if (s->one_cpu && app_is_local(s->app) && strcmp(name, DRIVER_OPTIONS) == 0 && !sets_collector(s, name))
+        buf_puts(
+            &b,
+            " -XX:+UseSerialGC"); /* what the JVM would choose there: a tenth less CPU time than G1 at large batches */
     put_setting_options(&b, s, name);
     out->failed |= b.failed;
     if (b.len)

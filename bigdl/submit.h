@@ -2,6 +2,8 @@
 #ifndef BIGDL_SUBMIT_H
 #define BIGDL_SUBMIT_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/strv.h"
 #include "bigdl/app.h"
@@ -36,6 +38,7 @@ struct submit {
     /* The socket of a warm session: hyperparameters, epochs, checkpoint, resume and seed of each trial come through it, and
      * none of them is in argv, whatever stands above. NULL: one trial, told in argv. */
     const char *session;
+    bool one_cpu; /* local mode: the JVM will be held to one CPU, though it sees more when it starts */
 };
 
 /* Appends spark-submit's argv. -EINVAL: a hyperparameter reaches nothing, executors do not divide slots. */

@@ -95,6 +95,14 @@ void buf_put_shell(struct buf *b, const char *text)
     buf_putc(b, '\'');
 }
 
+void buf_cut(struct buf *b, size_t len)
+{
+    if (len >= b->len)
+        return;
+    b->len = len;
+    b->data[len] = '\0';
+}
+
 void buf_shift(struct buf *b, size_t n)
 {
     if (n == 0)

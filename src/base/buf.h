@@ -25,6 +25,9 @@ void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(print
 /* `text` as one POSIX shell word, quoted only when it must be. */
 void buf_put_shell(struct buf *b, const char *text);
 
+/* Keep the first `len` bytes (at most as many as there are). */
+void buf_cut(struct buf *b, size_t len);
+
 /* Drop the first n bytes (n <= len). */
 void buf_shift(struct buf *b, size_t n);
 

@@ -30,8 +30,7 @@ void progress_init(struct progress *p, FILE *out, const struct study *s)
                             .ended = s->sched.made - (int)s->n_open,
                             .best = NAN,
                             .best_accuracy = NAN,
-                            .maximise = config_maximise(&s->plan->cfg),
-                            .parallel = s->sched.parallel };
+                            .maximise = config_maximise(&s->plan->cfg) };
 }
 
 /* --- the live part --- */
@@ -69,6 +68,8 @@ static void draw_row(struct progress *p, const struct progress_row *r)
         buf_printf(&line, "  accuracy %.4f", r->accuracy);
     if (!isnan(r->throughput))
         buf_printf(&line, "  %.0f records/s", r->throughput);
+    if (r->cores > 0)
+        buf_printf(&line, "  %g CPU%s", r->cores, r->cores == 1 ? "" : "s");
     buf_printf(&line, "  %s  %s", table_duration((double)(clock_ms() - r->since_ms) / 1000.0, time), r->hyper);
     put_cut(p, &line);
     buf_done(&line);
@@ -86,7 +87,7 @@ static double remaining_s(const struct progress *p)
         double used = (double)(clock_ms() - p->running[i].since_ms) / 1000.0;
         left -= used < mean ? used : mean;
     }
-    return left / p->parallel;
+    return left / (p->n_running ? (double)p->n_running : 1);
 }
 
 static void draw_foot(struct progress *p)
@@ -182,6 +183,7 @@ static void on_tick(struct progress *p, const struct driver_news *n)
             r->part = r->part > 1 ? 1 : r->part;
         }
         r->throughput = n->fold->throughput;
+        r->cores = n->cores;
     }
     if (!n->trial)
         redraw(p, false);
@@ -252,7 +254,12 @@ void progress_news(void *ctx, const struct driver_news *n)
         break;
     case NEWS_EPOCH: on_epoch(p, n); break;
     case NEWS_ENDED: on_ended(p, n); break;
-    case NEWS_NOTE: say(p, "%s\n", n->text); break;
+    case NEWS_NOTE:
+        if (n->trial)
+            say(p, "trial %d: %s\n", n->trial->number, n->text);
+        else
+            say(p, "%s\n", n->text);
+        break;
     case NEWS_TICK: on_tick(p, n); break;
     }
 }

@@ -21,13 +21,13 @@ struct progress {
     double best; /* metric of the best trial, NAN: none */
     double best_accuracy;
     bool maximise;
-    int parallel;
     struct progress_row {
         int trial, attempt;
         char hyper[160];
         int epochs, epoch; /* budget; the one under way */
         double part;       /* of the epoch under way, 0…1 */
         double accuracy, throughput;
+        double cores; /* CPUs in force; 0 or NAN: not known */
         int64_t since_ms;
     } running[PROGRESS_RUNNING_MAX];
     size_t n_running;

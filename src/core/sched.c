@@ -13,9 +13,13 @@ static const char *const state_names[] = {
 };
 
 static const char *const outcome_names[] = {
-    [OUTCOME_FINISHED] = "finished",       [OUTCOME_FAILED] = "failed",
-    [OUTCOME_INFEASIBLE] = "infeasible",   [OUTCOME_UNUSABLE] = "unusable_checkpoint",
-    [OUTCOME_ENVIRONMENT] = "environment", [OUTCOME_INTERRUPTED] = "interrupted",
+    [OUTCOME_FINISHED] = "finished",
+    [OUTCOME_FAILED] = "failed",
+    [OUTCOME_INFEASIBLE] = "infeasible",
+    [OUTCOME_REFUSED] = "refused_setting",
+    [OUTCOME_UNUSABLE] = "unusable_checkpoint",
+    [OUTCOME_ENVIRONMENT] = "environment",
+    [OUTCOME_INTERRUPTED] = "interrupted",
 };
 
 static int find_name(const char *const *names, size_t n, const char *name)
@@ -92,11 +96,13 @@ int sched_add(struct sched *s, int number, enum trial_state state, int failures)
 }
 
 /* The trial to start: the first that was begun before, else the first new one. */
-static const struct sched_trial *pick(const struct sched *s)
+static const struct sched_trial *pick(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx)
 {
     const struct sched_trial *fresh = NULL;
     for (size_t i = 0; i < s->n; i++) {
         const struct sched_trial *t = &s->trials[i];
+        if (t->state == TRIAL_RUNNING || (fits && !fits(ctx, t->number)))
+            continue;
         if (t->state == TRIAL_INTERRUPTED || (t->state == TRIAL_WAITING && t->failures > 0))
             return t;
         if (t->state == TRIAL_WAITING && !fresh)
@@ -107,17 +113,18 @@ static const struct sched_trial *pick(const struct sched *s)
 
 static bool may_ask(const struct sched *s)
 {
-    return !s->exhausted && !s->waiting && (s->max_trials == 0 || s->made < s->max_trials);
+    return !s->exhausted && !s->waiting && sched_waiting(s) < SCHED_LOOKAHEAD &&
+           (s->max_trials == 0 || s->made < s->max_trials);
 }
 
-enum sched_verb sched_next(const struct sched *s, int *out_trial)
+enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial)
 {
     size_t running = sched_running(s);
     enum sched_verb idle = running ? SCHED_WAIT : SCHED_END;
     assert(s->parallel >= 1);
     if (s->stopping || running >= (size_t)s->parallel)
         return idle;
-    const struct sched_trial *t = pick(s);
+    const struct sched_trial *t = pick(s, fits, ctx);
     if (t) {
         *out_trial = t->number;
         return SCHED_START;
@@ -154,6 +161,7 @@ static enum trial_state state_after(struct sched *s, struct sched_trial *t, enum
     case OUTCOME_FAILED: return ++t->failures > s->retries ? TRIAL_FAILED : TRIAL_WAITING;
     case OUTCOME_INFEASIBLE: return TRIAL_INFEASIBLE;
     case OUTCOME_ENVIRONMENT: s->stopping = true; return TRIAL_WAITING;
+    case OUTCOME_REFUSED:
     case OUTCOME_UNUSABLE:
     case OUTCOME_INTERRUPTED: break;
     }
@@ -180,4 +188,9 @@ size_t sched_running(const struct sched *s)
     for (size_t i = 0; i < s->n; i++)
         n += s->trials[i].state == TRIAL_RUNNING;
     return n;
+}
+
+size_t sched_waiting(const struct sched *s)
+{
+    return s->n - sched_running(s);
 }

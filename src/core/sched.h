@@ -24,6 +24,7 @@ enum outcome {
     OUTCOME_FAILED,      /* the application failed: counts against the retries */
     OUTCOME_INFEASIBLE,  /* proven at this setting: no retry */
     OUTCOME_ENVIRONMENT, /* no trial can run (data or class missing, master down): the trial waits, the study stops */
+    OUTCOME_REFUSED,     /* the setting that a policy chose cannot be had: another is next, which costs no retry */
     OUTCOME_UNUSABLE,    /* the checkpoint could not be gone on from: an older one is next, which costs no retry */
     OUTCOME_INTERRUPTED, /* ended by us, or by a loss that is nobody's fault (driver killed before the start, reboot) */
 };
@@ -61,8 +62,11 @@ void sched_done(struct sched *s);
 /* Adds a trial in this state (final ones are only counted). -ENOMEM. */
 int sched_add(struct sched *s, int number, enum trial_state state, int failures);
 
-/* Trials cut short or to be retried come before new ones, the lowest number first. */
-enum sched_verb sched_next(const struct sched *s, int *out_trial);
+/* Trials cut short or to be retried come before new ones, the lowest number first. `fits` says whether a trial may be started
+ * beside those that run (NULL: any may); while none of those that wait does, a few more are asked for, since one of them could. When
+ * nothing runs everything must fit. */
+enum { SCHED_LOOKAHEAD = 8 };
+enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial);
 
 /* The search answered: 0 wait (until the next report), -ENODATA exhausted. */
 void sched_asked(struct sched *s, int rc);
@@ -74,5 +78,6 @@ void sched_started(struct sched *s, int number);
 enum trial_state sched_ended(struct sched *s, int number, enum outcome o);
 
 size_t sched_running(const struct sched *s);
+size_t sched_waiting(const struct sched *s); /* made, and not running */
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/space.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -207,7 +208,7 @@ struct value space_value(const struct space *s, const struct point *p, size_t di
 json_t *space_point_json(const struct space *s, const struct point *p)
 {
     json_t *j = json_object();
-    for (size_t i = 0; j && i < s->n_dims; i++) {
+    for (size_t i = 0; j && i < space_n_hyper(s); i++) {
         struct value v = space_value(s, p, i);
         if (json_object_set_new(j, s->dims[i].name, value_to_json(&v)) < 0) { /* also when the value is NULL */
             json_decref(j);
@@ -217,10 +218,30 @@ json_t *space_point_json(const struct space *s, const struct point *p)
     return j;
 }
 
+int space_join_knobs(struct space *s, struct err *e)
+{
+    if (s->n_dims + s->n_knobs > SPACE_MAX_DIMS)
+        return err_set(e, -E2BIG,
+                       "%zu hyperparameters and %zu system parameters are more than the %d that can be searched",
+                       s->n_dims, s->n_knobs, SPACE_MAX_DIMS);
+    for (size_t i = 0; i < s->n_knobs; i++) {
+        const struct knob *k = &s->knobs[i];
+        struct value *values = malloc(k->n * sizeof *values);
+        if (!values)
+            return err_sys(e, -ENOMEM, "system parameter '%s'", k->name);
+        memcpy(values, k->values, k->n * sizeof *values);
+        struct dim *d = &s->dims[s->n_dims++];
+        *d = (struct dim){ .kind = DIM_LIST, .values = values, .n = k->n };
+        (void)snprintf(d->name, sizeof d->name, "%s", k->name);
+        s->n_joined++;
+    }
+    return 0;
+}
+
 double space_batch(const struct space *s, const struct point *p)
 {
     double batch = NAN;
-    for (size_t i = 0; i < s->n_dims; i++) {
+    for (size_t i = 0; i < space_n_hyper(s); i++) {
         const char *name = s->dims[i].name;
         if (!space_is_batch(name))
             continue;

@@ -65,7 +65,8 @@ struct knob {
 
 struct space {
     struct dim dims[SPACE_MAX_DIMS];
-    size_t n_dims;
+    size_t n_dims;   /* hyperparameters, then what has joined them */
+    size_t n_joined; /* knobs that are searched like hyperparameters: see space_join_knobs() */
     struct knob knobs[SPACE_MAX_KNOBS];
     size_t n_knobs;
 };
@@ -90,6 +91,15 @@ const char *knob_kind_bounds(const struct knob_kind *k, char text[KNOB_BOUNDS_MA
 int space_parse(struct space *out, const struct json_doc *doc, struct err *e);
 void space_done(struct space *s);
 
+/* Makes each knob one more dimension, a list of its values, behind the hyperparameters: a policy that searches for both at once.
+ * -E2BIG: more than SPACE_MAX_DIMS; -ENOMEM. */
+int space_join_knobs(struct space *s, struct err *e);
+
+static inline size_t space_n_hyper(const struct space *s)
+{
+    return s->n_dims - s->n_joined;
+}
+
 /* Number of points: exact, or UINT64_MAX when it is more than fits or infinite (a DIM_REAL). */
 uint64_t space_size(const struct space *s);
 
@@ -112,7 +122,8 @@ const struct knob *space_knob(const struct space *s, enum knob_id id); /* NULL w
 int space_dim_index(const struct space *s, const char *name);          /* -1 when there is none */
 
 struct value space_value(const struct space *s, const struct point *p, size_t dim);
-json_t *space_point_json(const struct space *s, const struct point *p); /* {"batch_size": 32, …}, new reference */
+json_t *space_point_json(const struct space *s,
+                         const struct point *p); /* hyperparameters, {"batch_size": 32, …}; new reference */
 
 /* The number of a hyperparameter whose name begins with "batch", NAN when there is none or it is no number. */
 double space_batch(const struct space *s, const struct point *p);

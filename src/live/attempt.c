@@ -13,13 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "bigdl/submit.h"
-#include "live/resume.h"
+#include "live/tuning.h"
 
 enum {
+    MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
     LINGER_MS = 60000, /* an application may take this long to end after its last epoch */
     EXIT_NOTE_MAX = 4096,
 };
@@ -31,49 +33,6 @@ static char *trial_dir(const struct study *s, int number)
     char name[16];
     (void)snprintf(name, sizeof name, "%d", number);
     return io_join(s->dir, name);
-}
-
-/* A tag that no other launch on any machine has: [A-Za-z0-9_-]. */
-static char *new_tag(const struct store_trial *t, int attempt)
-{
-    uint32_t r[2] = { 0 };
-    if (getrandom(r, sizeof r, 0) != (ssize_t)sizeof r)
-        r[0] = (uint32_t)getpid(), r[1] = (uint32_t)study_now_ms();
-    char *tag = NULL;
-    return asprintf(&tag, "pt-%08x%08x-%d-%d", r[0], r[1], t->number, attempt) < 0 ? NULL : tag;
-}
-
-/* One step of the launcher: its words, with their count before them. */
-static void add_step(struct strv *argv, const struct strv *step)
-{
-    strv_addf(argv, "%zu", step->n);
-    for (size_t i = 0; i < step->n; i++)
-        strv_add(argv, step->v[i]);
-    argv->failed |= step->failed;
-}
-
-static void add_launcher(const struct attempt *a, struct strv *argv)
-{
-    /* Lines that a capped log goes on keeping: those that epochs are made of. */
-    static const char *const keep[] = { "Epoch finished", "Accuracy is ", "Loss is (", "Save ",
-                                        "Retrying",       "recover from", "Error",     "Exception" };
-    strv_add(argv, a->study->plan->env.node);
-    strv_add(argv, "exec");
-    strv_add(argv, "--dir");
-    strv_add(argv, a->dir);
-    strv_add(argv, "--attempt");
-    strv_addf(argv, "%d", a->row.number);
-    strv_add(argv, "--launch");
-    strv_add(argv, a->row.launch);
-    strv_add(argv, "--control");
-    strv_add(argv, "3");
-    strv_add(argv, "--grace");
-    strv_addf(argv, "%d", ATTEMPT_GRACE_S);
-    for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
-        strv_add(argv, "--keep");
-        strv_add(argv, keep[i]);
-    }
-    strv_add(argv, "--");
 }
 
 static int argv_text(const struct strv *argv, char **out)
@@ -89,44 +48,51 @@ static int argv_text(const struct strv *argv, char **out)
     return *out ? 0 : -ENOMEM;
 }
 
+static struct plan_launch plan_launch_of(const struct attempt *a, const char *converted, const char *seed)
+{
+    return (struct plan_launch){ .setting = study_setting(a->study, a->trial),
+                                 .slots = a->trial->row.slots,
+                                 .epochs = a->trial->row.epochs,
+                                 .launch = a->row.launch,
+                                 .checkpoint = a->checkpoint_dir,
+                                 .resume_model = converted ? converted : a->resume.model,
+                                 .resume_state = a->resume.state,
+                                 .seed_text = seed };
+}
+
 /* The steps: for a JVM application that resumes, the conversion of its checkpoint; then the training. */
-static int add_steps(struct attempt *a, const char *checkpoint_dir, const struct resume_point *r, struct strv *argv,
-                     struct err *e)
+static int add_steps(struct attempt *a, struct strv *argv, struct err *e)
 {
     const struct plan *p = a->study->plan;
     AUTO_STRV struct strv convert = STRV_INIT;
     AUTO_STRV struct strv train = STRV_INIT;
     AUTO_FREE char *converted = io_join(a->dir, "resume.model");
-    bool convert_first = r->model && submit_needs_convert(&p->app);
+    bool convert_first = a->resume.model && submit_needs_convert(&p->app);
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0 && convert_first)
-        rc = plan_convert_argv(p, r->model, converted, &convert, e);
+        rc = plan_convert_argv(p, a->resume.model, converted, &convert, e);
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%" PRId64, p->cfg.seed);
-    struct plan_launch l = { .epochs = a->trial->row.epochs,
-                             .launch = a->row.launch,
-                             .checkpoint = checkpoint_dir,
-                             .resume_model = convert_first ? converted : r->model,
-                             .resume_state = r->state,
-                             .seed_text = seed };
+    struct plan_launch l = plan_launch_of(a, convert_first ? converted : NULL, seed);
     if (rc == 0)
-        rc = plan_argv(p, &a->trial->point, a->trial->row.slots, &l, &train, e);
+        rc = plan_argv(p, &a->trial->point, &l, &train, e);
     if (rc == 0 && argv_text(&train, &a->row.argv) < 0)
         rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc < 0)
         return rc;
     if (convert_first)
-        add_step(argv, &convert);
-    add_step(argv, &train);
+        launcher_put_step(argv, &convert);
+    launcher_put_step(argv, &train);
     return 0;
 }
 
-static int find_resume(struct attempt *a, const char *checkpoint_dir, struct resume_point *r, struct err *e)
+static int find_resume(struct attempt *a, struct err *e)
 {
+    struct resume_point *r = &a->resume;
     a->row.first_epoch = 1;
     if (!app_argument(&a->study->plan->app, "resume"))
         return 0;
-    int rc = resume_find(a->study->store, a->trial->row.id, checkpoint_dir, r, e);
+    int rc = resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, r, e);
     if (rc == 1) {
         a->row.first_epoch = r->epochs + 1;
         a->row.resumed_from = strdup(r->model);
@@ -141,29 +107,121 @@ static void init(struct attempt *a, struct study *s, struct study_trial *t)
     *a = (struct attempt){ .study = s, .trial = t, .log_fd = -1, .dir = trial_dir(s, t->row.number) };
     a->row.trial = t->row.id;
     a->row.exit_code = -1;
+    a->row.startup_s = a->row.cores = NAN;
+}
+
+/* Its folder, what it goes on from, and the setting it is launched with. */
+static int prepare(struct attempt *a, struct study *s, struct study_trial *t, struct err *e)
+{
+    init(a, s, t);
+    a->row.number = t->row.attempts + 1;
+    a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
+    if (!a->checkpoint_dir)
+        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    int rc = io_mkdirs(a->checkpoint_dir, e);
+    if (rc == 0)
+        rc = find_resume(a, e);
+    a->epochs_done = a->row.first_epoch - 1;
+    struct setting set = study_setting(s, t);
+    AUTO_JSON json_t *j = plan_effective_json(s->plan, &set, s->tuning ? 0 : t->row.slots);
+    struct buf text = BUF_INIT;
+    json_put(&text, j, JSON_STYLE_COMPACT);
+    a->row.setting = buf_take(&text);
+    return rc == 0 && (!j || !a->row.setting) ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
 }
 
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct strv *argv, struct err *e)
 {
-    init(a, s, t);
-    a->row.number = t->row.attempts + 1;
-    a->row.launch = new_tag(&t->row, a->row.number);
-    AUTO_FREE char *checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
-    if (!checkpoint_dir || !a->row.launch)
-        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    int rc = io_mkdirs(checkpoint_dir, e);
-    struct resume_point r = { 0 };
-    if (rc == 0)
-        rc = find_resume(a, checkpoint_dir, &r, e);
-    if (rc == 0) {
-        a->epochs_done = a->row.first_epoch - 1;
-        add_launcher(a, argv);
-        rc = add_steps(a, checkpoint_dir, &r, argv, e);
-    }
-    if (rc == 0 && argv->failed)
+    int rc = prepare(a, s, t, e);
+    if (rc == 0 && !(a->row.launch = launcher_new_tag(t->row.number, a->row.number)))
         rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    resume_done(&r);
-    return rc;
+    if (rc < 0)
+        return rc;
+    struct launcher_words words = { .node = s->plan->env.node,
+                                    .dir = a->dir,
+                                    .tag = a->row.launch,
+                                    .attempt = a->row.number,
+                                    .grace_s = ATTEMPT_GRACE_S };
+    launcher_put_words(argv, &words);
+    rc = add_steps(a, argv, e);
+    return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
+}
+
+/* --- a warm session's run --- */
+
+static uint64_t log_size(const struct attempt *a)
+{
+    AUTO_FREE char *path = io_join(a->session_dir ? a->session_dir : a->dir, "log");
+    struct stat st;
+    return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+static int join_session(struct attempt *a, int session, const char *tag)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "session-%d", session);
+    a->session_dir = io_join(a->study->dir, name);
+    a->row.session = session;
+    if (asprintf(&a->run_id, "%s-t%d-%d", tag, a->trial->row.number, a->row.number) < 0)
+        a->run_id = NULL;
+    return a->session_dir && a->run_id ? 0 : -ENOMEM;
+}
+
+static struct session_run run_of(const struct attempt *a, const json_t *hyper)
+{
+    return (struct session_run){ .id = a->run_id,
+                                 .hyper = hyper,
+                                 .epochs = a->trial->row.epochs,
+                                 .seed = a->study->plan->cfg.seed,
+                                 .checkpoint = a->checkpoint_dir,
+                                 .model = a->resume.model,
+                                 .state = a->resume.state };
+}
+
+int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out)
+{
+    *hyper = space_point_json(&a->study->plan->space, &a->trial->point);
+    if (!a->checkpoint_dir)
+        a->checkpoint_dir = io_join(a->dir, "checkpoint");
+    if (!*hyper || !a->checkpoint_dir)
+        return -ENOMEM;
+    *out = run_of(a, *hyper);
+    return 0;
+}
+
+int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,
+                        struct session_run *out, struct err *e)
+{
+    int rc = prepare(a, s, t, e);
+    if (rc < 0)
+        return rc;
+    a->row.launch = strdup(w->tag);
+    *hyper = space_point_json(&s->plan->space, &t->point);
+    if (!a->row.launch || !*hyper || join_session(a, w->number, w->tag) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    *out = run_of(a, *hyper);
+    return 0;
+}
+
+struct launcher_ready attempt_session_ready(const struct attempt *a, const struct warm *w)
+{
+    struct launcher_ready r = w->at;
+    r.log_size = log_size(a);
+    return r;
+}
+
+void attempt_done_said(struct attempt *a, const struct session_message *m)
+{
+    a->served = m->ok ? SERVED_OK : SERVED_FAILED;
+    a->served_ms = clock_ms();
+    (void)snprintf(a->served_error, sizeof a->served_error, "%s", m->error);
+}
+
+bool attempt_is_served(const struct attempt *a, int64_t now_ms)
+{
+    if (a->served != SERVED_NOT)
+        return a->marked_end || now_ms - a->served_ms > MARK_MS;
+    return a->marked_end && now_ms - a->line_ms > MARK_MS; /* its word was lost, or never comes */
 }
 
 static int last_epoch(void *ctx, const struct store_epoch *row)
@@ -188,7 +246,12 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
     log_stream_init(&a->stream, row->log_offset);
     fold_init(&a->fold, s->plan->cfg.metric, row->log_offset);
     a->fold.connected = a->fold.granted = row->app_id != NULL; /* its line may lie before the offset */
-    return store_epochs(s->store, t->row.id, last_epoch, a, e);
+    if (row->session && join_session(a, row->session, row->launch) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    a->live_from = log_size(a);
+    int rc = store_epochs(s->store, t->row.id, last_epoch, a, e);
+    a->begun = a->gained; /* the offset stands behind its begin mark when an epoch was accounted */
+    return rc;
 }
 
 void attempt_done(struct attempt *a)
@@ -200,7 +263,11 @@ void attempt_done(struct attempt *a)
         (void)close(a->log_fd); /* read only */
     log_stream_done(&a->stream);
     store_attempt_done(&a->row);
+    resume_done(&a->resume);
     free(a->dir);
+    free(a->session_dir);
+    free(a->run_id);
+    free(a->checkpoint_dir);
     *a = (struct attempt){ .log_fd = -1 };
 }
 
@@ -221,14 +288,16 @@ static int store_launch(struct attempt *a, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
+    if (s->tuning && set_text(&t->effective, a->row.setting) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", t->number);
     int rc = store_begin(s->store, e);
     if (rc == 0)
         rc = store_attempt_add(s->store, &a->row, e);
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
-        rc = study_decide(s, t->number, "launch", t->effective, e, "attempt %d on %d slot%s, %s%s", a->row.number,
-                          t->slots, t->slots == 1 ? "" : "s",
+        rc = study_decide(s, t->number, "launch", t->effective, e, "attempt %d on %d slot%s%s, %s%s", a->row.number,
+                          t->slots, t->slots == 1 ? "" : "s", a->session_dir ? " of a warm session" : "",
                           a->row.resumed_from ? "from checkpoint " : "from the beginning",
                           a->row.resumed_from ? a->row.resumed_from : "");
     failpoint("attempt-before-commit");
@@ -262,6 +331,7 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
 
 struct reading {
     struct attempt *a;
+    int64_t now_ms; /* since 1970 */
     struct err *e;
 };
 
@@ -282,13 +352,38 @@ static struct store_epoch epoch_row(const struct attempt *a, const struct fold_e
                                  .end_ms = f->end_ms };
 }
 
+static int64_t log_mtime_ms(const struct attempt *a)
+{
+    struct stat st;
+    if (a->log_fd < 0 || fstat(a->log_fd, &st) < 0)
+        return 0;
+    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+}
+
+/* Seconds from the first submission until now; of a log that is read later than it was written, until its last line. */
+static double seconds_so_far(const struct attempt *a)
+{
+    int64_t now = study_now_ms(), written = log_mtime_ms(a);
+    int64_t until = a->adopted && written < now ? written : now;
+    return a->trial->row.seconds + (double)(until - a->row.started_ms) / 1000.0;
+}
+
+/* What the trial is worth: where system parameters are searched too, its metric over time. */
+static double worth(const struct attempt *a, double metric)
+{
+    double s = seconds_so_far(a);
+    if (!a->study->plan->policy->joins_search || !(s > 0))
+        return metric;
+    return config_maximise(&a->study->plan->cfg) ? metric / s : metric * s;
+}
+
 static int store_one_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
     t->accuracy = row->accuracy;
     t->loss = row->loss;
-    t->metric = row->metric;
+    t->metric = worth(a, row->metric);
     a->row.log_offset = a->fold.safe_offset;
     int rc = store_begin(s->store, e);
     if (rc == 0)
@@ -298,13 +393,17 @@ static int store_one_epoch(struct attempt *a, const struct store_epoch *row, str
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
-        rc = study_tell(s, t, row->epoch, row->metric, false, e);
+        rc = study_tell(s, t, row->epoch, t->metric, false, e);
+    if (rc == 0)
+        rc = tuning_epoch(s->tuning, a->trial, row->epoch, row->seconds, row->records, e);
     failpoint("epoch-before-commit");
     if (rc == 0)
         rc = store_commit(s->store, e);
     if (rc < 0)
         store_rollback(s->store);
     failpoint("epoch-committed");
+    if (rc == 0)
+        tuning_act(s->tuning);
     return rc;
 }
 
@@ -321,10 +420,48 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     return 0;
 }
 
+/* Of a session's log only the lines between the two marks are this attempt's. */
+static bool is_ours(struct attempt *a, const struct log_event *ev, uint64_t end)
+{
+    if (!a->run_id)
+        return true;
+    if (ev->kind != LOG_MARK)
+        return a->begun && !a->marked_end;
+    if (strcmp(ev->text, a->run_id) != 0)
+        return false;
+    if (ev->begins)
+        fold_init(&a->fold, a->study->plan->cfg.metric, end);
+    a->begun |= ev->begins;
+    a->marked_end = !ev->begins;
+    return false;
+}
+
+/* What the policy wants to know of a line that was written while we watched. */
+static int tell_tuning(const struct reading *r, const struct log_event *ev, uint64_t end)
+{
+    struct attempt *a = r->a;
+    struct study_trial *t = a->trial;
+    if (!a->study->tuning || end <= a->live_from)
+        return 0;
+    if (ev->kind == LOG_RECOVERY || ev->kind == LOG_LOST)
+        return tuning_break(a->study->tuning, t->row.number, r->e);
+    if (ev->kind != LOG_ITERATION)
+        return 0;
+    if (isnan(a->row.startup_s) && !a->adopted) {
+        a->row.startup_s = (double)(clock_ms() - a->born_ms) / 1000.0;
+        bool resumable =
+            app_argument(&a->study->plan->app, "resume") && app_argument(&a->study->plan->app, "checkpoint");
+        t->startup_s = resumable ? a->row.startup_s : 0;
+    }
+    return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
+}
+
 static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
 {
     struct reading *r = ctx;
     struct fold_epoch f;
+    if (!is_ours(r->a, ev, end))
+        return 0;
     /* An attempt that went back to the untrained model keeps its old counters: its figures would be another trial's. */
     if (ev->kind == LOG_RECOVERY && strstr(ev->text, "origin") && r->a->stop == STOP_NONE)
         r->a->stop = STOP_ORIGIN;
@@ -332,12 +469,13 @@ static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
         return 0;
     if (ev->kind == LOG_APP_ID && !r->a->row.app_id)
         r->a->row.app_id = strdup(ev->text); /* stored with the next epoch; NULL is "not known" */
-    return fold_event(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : 0;
+    int rc = tell_tuning(r, ev, end);
+    return rc == 0 && fold_event(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : rc;
 }
 
 static int open_log(struct attempt *a, struct err *e)
 {
-    AUTO_FREE char *path = io_join(a->dir, "log");
+    AUTO_FREE char *path = io_join(a->session_dir ? a->session_dir : a->dir, "log");
     if (!path)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     a->log_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -351,7 +489,7 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
     int rc = a->log_fd < 0 ? open_log(a, e) : 0;
     if (rc < 0 || a->log_fd < 0)
         return rc;
-    struct reading r = { .a = a, .e = e };
+    struct reading r = { .a = a, .now_ms = study_now_ms(), .e = e };
     char chunk[32768];
     for (;;) {
         ssize_t n = pread(a->log_fd, chunk, sizeof chunk, (off_t)a->stream.offset);
@@ -375,7 +513,7 @@ enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
     const struct config *c = &a->study->plan->cfg;
     if (a->stop != STOP_NONE)
         return a->stop;
-    if (a->done_ms && now_ms - a->done_ms > LINGER_MS)
+    if (!a->run_id && a->done_ms && now_ms - a->done_ms > LINGER_MS)
         return STOP_LINGERS;
     if (a->fold.connected && !a->fold.granted && now_ms - a->born_ms > c->grant_seconds * 1000)
         return STOP_NO_EXECUTOR;
@@ -413,7 +551,7 @@ struct exit_note {
 static void read_exit(const struct attempt *a, struct exit_note *out)
 {
     *out = (struct exit_note){ .code = -1 };
-    AUTO_FREE char *path = io_join(a->dir, "exit");
+    AUTO_FREE char *path = io_join(a->session_dir ? a->session_dir : a->dir, "exit");
     AUTO_BUF struct buf b = BUF_INIT;
     struct stat st;
     if (!path || io_read_file(&b, path, EXIT_NOTE_MAX, NULL) < 0 || stat(path, &st) < 0)
@@ -422,7 +560,7 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
     char launch[80];
     struct exit_note x = { .there = true };
     if (sscanf(buf_text(&b), "attempt=%d launch=%79s kind=%15s code=%d", &attempt, launch, x.kind, &x.code) == 4 &&
-        attempt == a->row.number && strcmp(launch, a->row.launch) == 0) {
+        attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
         x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
         *out = x;
     }
@@ -466,19 +604,31 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
     case STOP_ORIGIN:
         (void)snprintf(text, 512, "it lost its executor before the first checkpoint, and begins anew");
         return OUTCOME_FAILED;
+    case STOP_RELAUNCH: (void)snprintf(text, 512, "launched again with another setting"); return OUTCOME_INTERRUPTED;
     default: (void)snprintf(text, 512, "interrupted"); return OUTCOME_INTERRUPTED;
     }
 }
 
 static enum outcome judge_exit(const struct attempt *a, const struct exit_note *x, char text[512])
 {
+    const char *where = a->session_dir ? a->session_dir : a->dir;
     if (strcmp(x->kind, "not-started") == 0 && x->code == 127) {
-        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", a->dir);
+        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", where);
         return OUTCOME_ENVIRONMENT;
     }
     const char *how = x->code > 128 ? "was killed by signal" : "ended with exit code";
     (void)snprintf(text, 512, "%s %d after %d of %d epochs, see %s/log", how, x->code > 128 ? x->code - 128 : x->code,
-                   a->epochs_done, a->trial->row.epochs, a->dir);
+                   a->epochs_done, a->trial->row.epochs, where);
+    return OUTCOME_FAILED;
+}
+
+static enum outcome judge_served(const struct attempt *a, char text[512])
+{
+    if (a->served == SERVED_FAILED)
+        (void)snprintf(text, 512, "the application says: %s", a->served_error);
+    else
+        (void)snprintf(text, 512, "the application returned after %d of %d epochs, see %s/log", a->epochs_done,
+                       a->trial->row.epochs, a->session_dir);
     return OUTCOME_FAILED;
 }
 
@@ -492,42 +642,37 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
     if (x->there && strcmp(x->kind, "not-started") == 0)
         return judge_exit(a, x, text);
-    if (a->fold.cause != CAUSE_NONE) {
+    bool vague = a->fold.cause == CAUSE_EXCEPTION && a->served == SERVED_FAILED; /* the session knows it better */
+    if (a->fold.cause != CAUSE_NONE && !vague) {
         const char *fix = log_cause_fix(a->fold.cause);
         (void)snprintf(text, 512, "%s: %s%s%s", log_cause_name(a->fold.cause), a->fold.cause_text, fix ? "; " : "",
                        fix ? fix : "");
         return outcome_of_verdict(log_cause_verdict(a->fold.cause));
     }
+    if (a->served != SERVED_NOT || a->marked_end)
+        return judge_served(a, text);
     return x->there ? judge_exit(a, x, text) : judge_silent(a, text);
 }
 
 static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e)
 {
     int rc = attempt_read(a, 0, e);
-    struct reading r = { .a = a, .e = e };
-    if (rc == 0)
+    struct reading r = { .a = a, .now_ms = study_now_ms(), .e = e };
+    if (rc == 0 && !a->run_id) /* a session writes on */
         rc = log_stream_end(&a->stream, on_event, &r);
     struct fold_epoch f;
     if (rc < 0 || a->stop == STOP_ORIGIN || !fold_end(&a->fold, &f))
         return rc;
     /* An epoch without its result counts only when the application ended by itself: one that was cut short in its
      * validation would be finished without an accuracy. */
-    bool by_itself = x->there && strcmp(x->kind, "exited") == 0 && x->code == 0;
+    bool by_itself = a->served == SERVED_OK || (x->there && strcmp(x->kind, "exited") == 0 && x->code == 0);
     return isnan(f.metric) && !by_itself ? 0 : on_epoch(a, &f, e);
-}
-
-static int64_t log_mtime_ms(const struct attempt *a)
-{
-    struct stat st;
-    if (a->log_fd < 0 || fstat(a->log_fd, &st) < 0)
-        return 0;
-    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
 }
 
 /* When it ended: by its own note; met dead without one, by its last line. */
 static int64_t end_time(const struct attempt *a, const struct exit_note *x)
 {
-    int64_t at = x->there ? x->at_ms : a->adopted ? log_mtime_ms(a) : study_now_ms();
+    int64_t at = x->there && a->served == SERVED_NOT ? x->at_ms : a->adopted ? log_mtime_ms(a) : study_now_ms();
     return at > a->row.started_ms ? at : a->row.started_ms;
 }
 
@@ -536,6 +681,10 @@ static int store_end(struct attempt *a, enum outcome o, enum trial_state state, 
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
     int rc = store_begin(s->store, e);
+    if (rc == 0)
+        rc = tuning_end(s->tuning, a->trial, o == OUTCOME_FINISHED, e);
+    if (rc == 0 && a->out_of_memory)
+        rc = tuning_bound(s->tuning, a->trial, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
@@ -551,13 +700,26 @@ static int store_end(struct attempt *a, enum outcome o, enum trial_state state, 
     if (rc < 0)
         store_rollback(s->store);
     failpoint("end-committed");
+    if (rc == 0)
+        tuning_act(s->tuning);
     return rc;
 }
 
 /* An application that cannot read its checkpoint says so and exits; one that was killed says nothing of it. */
 static bool blames_checkpoint(const struct attempt *a, const struct exit_note *x)
 {
-    return a->row.resumed_from && !a->gained && x->there && x->code <= 128;
+    return a->row.resumed_from && !a->gained && (a->served == SERVED_FAILED || (x->there && x->code <= 128));
+}
+
+/* A setting that the policy chose has run out of memory: the trial goes on with more, as long as there is more. */
+static bool refuse_setting(struct attempt *a)
+{
+    struct study_trial *t = a->trial;
+    a->out_of_memory = a->study->tuning && a->fold.cause == CAUSE_OUT_OF_MEMORY;
+    if (!a->out_of_memory)
+        return false;
+    t->refused_cold |= 1u << t->setting.cold;
+    return t->setting.cold + 1 < a->study->plan->choices.n_cold;
 }
 
 int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct err *e)
@@ -572,6 +734,8 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     enum outcome o = judge(a, &x, text);
     if (o == OUTCOME_FAILED && blames_checkpoint(a, &x))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
+    if (o == OUTCOME_INFEASIBLE && refuse_setting(a))
+        o = OUTCOME_REFUSED;
     a->row.exit_code = x.code;
     a->row.ended_ms = end_time(a, &x);
     t->seconds += (double)(a->row.ended_ms - a->row.started_ms) / 1000.0;

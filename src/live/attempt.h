@@ -5,6 +5,8 @@
 #include "bigdl/fold.h"
 #include "bigdl/log.h"
 #include "live/launcher.h"
+#include "live/pool.h"
+#include "live/resume.h"
 #include "live/study.h"
 
 /* The launcher kills what is left after the grace, ends leftovers and writes its note; when it has not ended by then, we
@@ -12,24 +14,38 @@
 enum { ATTEMPT_GRACE_S = 10, ATTEMPT_KILL_AFTER_MS = 20000 };
 
 /* Why we ended it ourselves. */
-enum attempt_stop { STOP_NONE, STOP_USER, STOP_NO_EXECUTOR, STOP_STALLED, STOP_LINGERS, STOP_ORIGIN };
+enum attempt_stop { STOP_NONE, STOP_USER, STOP_NO_EXECUTOR, STOP_STALLED, STOP_LINGERS, STOP_ORIGIN, STOP_RELAUNCH };
+
+/* What its warm session has said of it. */
+enum attempt_served { SERVED_NOT, SERVED_OK, SERVED_FAILED };
 
 struct attempt {
     uint64_t id; /* of this attempt within the loop */
     struct study *study;
     struct study_trial *trial;
     struct store_attempt row;
-    char *dir; /* the trial's folder */
-    struct launcher *launcher;
-    bool running; /* the go was given, or it was met running */
+    char *dir;                 /* the trial's folder */
+    struct launcher *launcher; /* of its own; NULL when a session serves it */
+    /* served by a warm session: its lines are those between its two marks in the session's log */
+    char *session_dir; /* NULL: a submission of its own */
+    char *run_id;
+    bool begun, marked_end;
+    enum attempt_served served;
+    char served_error[SESSION_TEXT_MAX];
+    int64_t served_ms; /* monotonic */
+    char *checkpoint_dir;
+    struct resume_point resume; /* what it goes on from */
+    bool running;               /* the go was given, or it was met running */
     bool adopted;
     int epochs_done; /* of the trial, up to now */
     bool gained;     /* an epoch was completed in this attempt */
     enum attempt_stop stop;
+    bool out_of_memory; /* the setting that the policy chose has too little */
     /* the log */
     int log_fd;
     struct log_stream stream;
     struct fold fold;
+    uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
     void (*on_epoch)(struct attempt *a, const struct store_epoch *row); /* after it was stored */
@@ -38,6 +54,16 @@ struct attempt {
 
 /* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, the launcher's argv. */
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct strv *argv, struct err *e);
+
+/* The same for a run of a warm session: *out is what to send it, and points into *a. */
+int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,
+                        struct session_run *out, struct err *e);
+
+/* The same run once more, for a session that is met again. */
+int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out);
+
+/* Where the session's log ends now: its launcher as attempt_commit() wants to know it. */
+struct launcher_ready attempt_session_ready(const struct attempt *a, const struct warm *w);
 
 /* Prepares to go on with the stored attempt `row` (copied) of the trial. */
 int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, const struct store_attempt *row,
@@ -50,9 +76,13 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
 /* Reads what the log has gained; each complete epoch is stored. */
 int attempt_read(struct attempt *a, int64_t now_ms, struct err *e);
 
-/* Is it time to end it, and why? Pure judgement over the clock. */
+/* The session is done with it. */
+void attempt_done_said(struct attempt *a, const struct session_message *m);
 
-/* Why we ended it ourselves. */
+/* … and its last line has been read, or does not come (or that has, and no word comes): it can be settled. */
+bool attempt_is_served(const struct attempt *a, int64_t now_ms);
+
+/* Is it time to end it, and why? Pure judgement over the clock. */
 enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms);
 
 /* Tells its processes to end; `hard` kills. Safe when they are gone. */

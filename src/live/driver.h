@@ -21,6 +21,7 @@ struct driver_news {
     bool adopted;
     const struct store_epoch *epoch; /* NEWS_EPOCH */
     const struct fold *fold;         /* NEWS_TICK: how far the trial is; NULL while it starts */
+    double cores;                    /* NEWS_TICK: CPUs in force, NAN: not known */
     const char *text;
 };
 

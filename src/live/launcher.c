@@ -2,10 +2,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
 
 enum { LINE_MAX_BYTES = 1024 };
 
@@ -139,6 +144,48 @@ static struct launcher *make(const struct launcher_ops *ops, void *ctx, uint64_t
     *l = (struct launcher){ .ops = ops, .ctx = ctx, .id = id, .pidfd = -1 };
     l->process.data = l->control.data = l->poll.data = l;
     return l;
+}
+
+/* One step: its words, with their count before them. */
+void launcher_put_step(struct strv *argv, const struct strv *step)
+{
+    strv_addf(argv, "%zu", step->n);
+    for (size_t i = 0; i < step->n; i++)
+        strv_add(argv, step->v[i]);
+    argv->failed |= step->failed;
+}
+
+void launcher_put_words(struct strv *argv, const struct launcher_words *w)
+{
+    /* Lines that a capped log goes on keeping: those that epochs are made of. */
+    static const char *const keep[] = { "Epoch finished", "Accuracy is ", "Loss is (", "Save ",         "Retrying",
+                                        "recover from",   "Error",        "Exception", "PIPETUNE trial" };
+    strv_add(argv, w->node);
+    strv_add(argv, "exec");
+    strv_add(argv, "--dir");
+    strv_add(argv, w->dir);
+    strv_add(argv, "--attempt");
+    strv_addf(argv, "%d", w->attempt);
+    strv_add(argv, "--launch");
+    strv_add(argv, w->tag);
+    strv_add(argv, "--control");
+    strv_add(argv, "3");
+    strv_add(argv, "--grace");
+    strv_addf(argv, "%d", w->grace_s);
+    for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
+        strv_add(argv, "--keep");
+        strv_add(argv, keep[i]);
+    }
+    strv_add(argv, "--");
+}
+
+char *launcher_new_tag(int trial, int attempt)
+{
+    uint32_t r[2] = { 0 };
+    if (getrandom(r, sizeof r, 0) != (ssize_t)sizeof r)
+        r[0] = (uint32_t)getpid(), r[1] = (uint32_t)clock_ms();
+    char *tag = NULL;
+    return asprintf(&tag, "pt-%08x%08x-%d-%d", r[0], r[1], trial, attempt) < 0 ? NULL : tag;
 }
 
 int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/proc.h"
+#include "base/strv.h"
 
 struct launcher;
 
@@ -26,6 +27,18 @@ struct launcher_ops {
     void (*refused)(void *ctx, uint64_t id, bool busy, const char *why); /* before the go: nothing was started */
     void (*gone)(void *ctx, uint64_t id);                                /* after the go: its process has ended */
 };
+
+/* What it is given, `node` (our pipetune-node) first; then each step, which runs when the one before has succeeded. */
+struct launcher_words {
+    const char *node, *dir, *tag;
+    int attempt;
+    int grace_s; /* between TERM and KILL */
+};
+void launcher_put_words(struct strv *argv, const struct launcher_words *w);
+void launcher_put_step(struct strv *argv, const struct strv *step);
+
+/* A tag that no other launch on any machine has: [A-Za-z0-9_-]. Free it; NULL: memory. */
+char *launcher_new_tag(int trial, int attempt);
 
 /* Starts argv in a session of its own; its control socket is fd 3. -errno of the start. */
 int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,

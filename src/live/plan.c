@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "bigdl/master.h"
 #include "bigdl/submit.h"
+#include "live/nodes_cfg.h"
 #include "search/search.h"
 
 enum { FILE_MAX = 16 << 20 };
@@ -134,8 +135,14 @@ static struct offer offer_of(const struct app *a)
     return (struct offer){ .cores = a->total_executor_cores };
 }
 
+static int make_choices(struct plan *p, struct err *e)
+{
+    return p->policy->create ? choices_make(&p->choices, &p->space, &p->offer, &p->requested, e) : 0;
+}
+
 static int choose_setting(struct plan *p, const char *setting, struct err *e)
 {
+    p->policy = policy_find(p->cfg.policy);
     p->offer = offer_of(&p->app);
     p->requested = setting_default(&p->space, &p->offer);
     if (setting) {
@@ -144,8 +151,7 @@ static int choose_setting(struct plan *p, const char *setting, struct err *e)
         if (rc < 0)
             return err_prefix(e, "option '--setting'");
     }
-    p->effective = setting_effective(&p->space, &p->requested, &p->offer);
-    return 0;
+    return make_choices(p, e);
 }
 
 /* A batch that nothing divides is found before anything is stored, where the batches are a list. */
@@ -159,7 +165,8 @@ static int check_batches(const struct plan *p, struct err *e)
             struct point pt = { 0 };
             pt.x[d] = (double)i;
             struct err why;
-            int rc = plan_slots(p, &pt, &why);
+            struct setting effective = plan_effective(p, &p->requested);
+            int rc = plan_slots(p, &pt, &effective, &why);
             if (rc < 0) {
                 char path[192];
                 (void)snprintf(path, sizeof path, "hyperParameters/%s", dim->name);
@@ -168,6 +175,17 @@ static int check_batches(const struct plan *p, struct err *e)
         }
     }
     return 0;
+}
+
+/* Hosts and keys that could not be called over ssh are found before anything is stored. */
+static int check_nodes(const struct plan *p, struct err *e)
+{
+    struct node_cfg *nodes = NULL;
+    size_t n = 0;
+    int rc = nodes_cfg_read(&nodes, &n, &p->doc, e);
+    if (rc == 0)
+        nodes_cfg_free(nodes, n);
+    return rc;
 }
 
 /* A search that is none, or that cannot take this space, is found before anything is stored. */
@@ -208,8 +226,6 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = space_parse(&p->space, &p->doc, e);
     if (rc == 0)
-        rc = check_search(p, e);
-    if (rc == 0)
         rc = env_find(&p->env, &p->cfg, e);
     if (rc == 0)
         rc = read_app(p, config_file, e);
@@ -222,7 +238,13 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = check_batches(p, e);
     if (rc == 0)
+        rc = check_nodes(p, e);
+    if (rc == 0)
         rc = name_study(p, config_file, e);
+    if (rc == 0 && p->policy->joins_search)
+        rc = space_join_knobs(&p->space, e);
+    if (rc == 0)
+        rc = check_search(p, e);
     if (rc < 0)
         plan_done(p);
     return rc;
@@ -256,8 +278,9 @@ int plan_ask_master(struct plan *p, struct err *why)
         return 1;
     }
     p->offer = offer;
-    p->effective = setting_effective(&p->space, &p->requested, &p->offer);
-    return 0;
+    if (make_choices(p, why) == 0)
+        return 0;
+    return 1;
 }
 
 static int require_path(void *ctx, const char *key, char **path, struct err *e)
@@ -274,27 +297,42 @@ int plan_require_files(const struct plan *p, struct err *e)
     return app_paths((struct app *)&p->app, require_path, (void *)p, e); /* require_path replaces nothing */
 }
 
-int plan_slots(const struct plan *p, const struct point *pt, struct err *e)
+struct setting plan_requested(const struct plan *p, const struct point *pt)
 {
-    /* Nothing narrows CPUs after the launch yet, so the setting's own cores bound the slots. */
+    struct setting set = p->requested;
+    size_t first = space_n_hyper(&p->space);
+    for (size_t i = 0; i < p->space.n_joined; i++)
+        set.v[i] = space_value(&p->space, pt, first + i);
+    return set;
+}
+
+struct setting plan_effective(const struct plan *p, const struct setting *requested)
+{
+    return setting_effective(&p->space, requested, &p->offer);
+}
+
+int plan_slots(const struct plan *p, const struct point *pt, const struct setting *effective, struct err *e)
+{
     struct offer bound = p->offer;
     const struct knob *cores = space_knob(&p->space, KNOB_CORES);
-    double want = setting_number(&p->space, &p->effective, KNOB_CORES, 0);
-    if (cores && want > 0)
-        bound.cores = (int)want;
+    double want = setting_number(&p->space, effective, KNOB_CORES, 0);
+    if (!p->policy->wide && cores && want > 0)
+        bound.cores = (int)want; /* nothing widens it later, so its own cores are all the slots it needs */
     return setting_slots(&p->space, &bound, p->app.total_executor_cores, space_batch(&p->space, pt), e);
 }
 
-static size_t spark_properties(const struct plan *p, struct submit_property out[SPACE_MAX_KNOBS])
+static size_t spark_properties(const struct plan *p, const struct setting *set,
+                               struct submit_property out[SPACE_MAX_KNOBS])
 {
     size_t n = 0;
     for (size_t i = 0; i < p->space.n_knobs; i++)
         if (p->space.knobs[i].kind->id == KNOB_SPARK)
-            out[n++] = (struct submit_property){ .name = p->space.knobs[i].name, .text = p->effective.v[i].text };
+            out[n++] = (struct submit_property){ .name = p->space.knobs[i].name, .text = set->v[i].text };
     return n;
 }
 
-static struct submit submit_of(const struct plan *p, int slots, const struct submit_property *props, size_t n_props)
+static struct submit submit_of(const struct plan *p, const struct setting *set, int slots,
+                               const struct submit_property *props, size_t n_props)
 {
     return (struct submit){
         .app = &p->app,
@@ -302,53 +340,85 @@ static struct submit submit_of(const struct plan *p, int slots, const struct sub
         .log4j = p->env.log4j,
         .python = p->env.python,
         .slots = slots,
-        .executors = (int)setting_number(&p->space, &p->effective, KNOB_EXECUTORS, 0),
-        .memory_gb = setting_number(&p->space, &p->effective, KNOB_MEMORY, NAN),
+        .executors = (int)setting_number(&p->space, set, KNOB_EXECUTORS, 0),
+        .memory_gb = setting_number(&p->space, set, KNOB_MEMORY, NAN),
         .properties = props,
         .n_properties = n_props,
     };
 }
 
-int plan_argv(const struct plan *p, const struct point *pt, int slots, const struct plan_launch *l, struct strv *out,
+int plan_argv(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct strv *out,
               struct err *e)
 {
     struct submit_property props[SPACE_MAX_KNOBS];
     struct value values[SPACE_MAX_DIMS];
     struct submit_hyper hypers[SPACE_MAX_DIMS];
-    for (size_t i = 0; i < p->space.n_dims; i++) {
+    struct submit s = submit_of(p, &l->setting, l->slots, props, spark_properties(p, &l->setting, props));
+    for (size_t i = 0; !l->session && i < space_n_hyper(&p->space); i++) {
         values[i] = space_value(&p->space, pt, i);
         hypers[i] = (struct submit_hyper){ .name = p->space.dims[i].name, .text = values[i].text };
+        s.n_hypers++;
     }
-    struct submit s = submit_of(p, slots, props, spark_properties(p, props));
     s.hypers = hypers;
-    s.n_hypers = p->space.n_dims;
     s.epochs = l->epochs;
     s.launch = l->launch;
     s.checkpoint = l->checkpoint;
     s.resume_model = l->resume_model;
     s.resume_state = l->resume_state;
     s.seed = l->seed_text;
+    s.session = l->session;
+    s.one_cpu = l->one_cpu;
     return submit_argv(&s, out, e);
 }
 
 int plan_convert_argv(const struct plan *p, const char *in, const char *to, struct strv *out, struct err *e)
 {
     struct submit_property props[SPACE_MAX_KNOBS];
-    struct submit s = submit_of(p, 1, props, spark_properties(p, props));
+    struct setting set = plan_effective(p, &p->requested);
+    struct submit s = submit_of(p, &set, 1, props, spark_properties(p, &set, props));
     return submit_convert_argv(&s, p->env.converter, in, to, out, e);
 }
 
-json_t *plan_effective_json(const struct plan *p, int slots)
+/* Is this extra set anew by each trial? */
+static bool extra_is_tuned(const struct plan *p, size_t extra)
 {
-    json_t *j = setting_json(&p->space, &p->effective);
-    if (j && json_object_get(j, "cores") && json_object_set_new(j, "cores", json_integer(slots)) < 0) {
+    if (p->app.has_arguments)
+        return false;
+    bool tuned = app_extra_index(&p->app, "epochs") == (int)extra;
+    for (size_t i = 0; i < space_n_hyper(&p->space); i++)
+        tuned |= app_extra_index(&p->app, p->space.dims[i].name) == (int)extra;
+    return tuned;
+}
+
+void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out)
+{
+    const struct app *a = &p->app;
+    buf_puts(out, a->conf);
+    if (a->class_name)
+        buf_printf(out, " %s", a->class_name);
+    for (size_t i = 0; i < a->n_extras; i++)
+        if (!extra_is_tuned(p, i))
+            buf_printf(out, " %s %s", a->extras[i].key, a->extras[i].value ? a->extras[i].value : "");
+    for (size_t i = 0; i < space_n_hyper(&p->space); i++) {
+        const struct dim *d = &p->space.dims[i];
+        if (!d->affects_speed || (family && space_is_batch(d->name)))
+            continue;
+        struct value v = space_value(&p->space, pt, i);
+        buf_printf(out, " %s=%s", d->name, v.text);
+    }
+}
+
+json_t *plan_effective_json(const struct plan *p, const struct setting *effective, int cores)
+{
+    json_t *j = setting_json(&p->space, effective);
+    if (j && cores && json_object_get(j, "cores") && json_object_set_new(j, "cores", json_integer(cores)) < 0) {
         json_decref(j);
         return NULL;
     }
     return j;
 }
 
-const char *plan_infeasible(const struct plan *p, char text[128])
+const char *plan_infeasible(const struct plan *p, const struct setting *effective, char text[128])
 {
-    return setting_infeasible(&p->space, &p->effective, &p->offer, text);
+    return setting_infeasible(&p->space, effective, &p->offer, text);
 }

@@ -4,8 +4,9 @@
 
 #include "base/strv.h"
 #include "bigdl/app.h"
+#include "core/choices.h"
 #include "core/config.h"
-#include "core/setting.h"
+#include "core/policy.h"
 #include "live/env.h"
 
 /* A study as its files describe it; what `run` and `run --dry-run` share. */
@@ -14,9 +15,10 @@ struct plan {
     struct space space;
     struct app app;
     struct env env;
-    struct offer offer;       /* to one trial */
-    struct setting requested; /* the default setting, or the one entered by the user */
-    struct setting effective;
+    struct offer offer; /* to one trial */
+    const struct policy *policy;
+    struct setting requested;  /* the default setting, or the one entered by the user */
+    struct choices choices;    /* what the policy chooses from; not of those that choose nothing */
     struct json_doc doc;       /* the config */
     struct json_doc bigdl_doc; /* the BigDL file, as written */
     char name[128];            /* of the study */
@@ -38,27 +40,42 @@ int plan_ask_master(struct plan *p, struct err *why);
 
 /* One launch. */
 struct plan_launch {
+    struct setting setting; /* effective */
+    int slots;
     int epochs;
     const char *launch;     /* tag; NULL for --dry-run */
     const char *checkpoint; /* folder; NULL: none */
     const char *resume_model, *resume_state;
     const char *seed_text;
+    const char *session; /* the socket of the warm session that this starts; NULL: a trial of its own */
+    bool one_cpu;        /* it begins packed on one CPU */
 };
 
-/* Slots of a trial of this point; -ERANGE when nothing divides the batch. */
-int plan_slots(const struct plan *p, const struct point *pt, struct err *e);
+/* The setting that a trial of this point is to have as the user wrote it: the study's, or the point's own where the policy lets
+ * the system parameters join the search. */
+struct setting plan_requested(const struct plan *p, const struct point *pt);
 
-/* Appends the argv of spark-submit. */
-int plan_argv(const struct plan *p, const struct point *pt, int slots, const struct plan_launch *l, struct strv *out,
+/* What of it can be had here. */
+struct setting plan_effective(const struct plan *p, const struct setting *requested);
+
+/* Slots of a launch of this point under an effective setting; -ERANGE when nothing divides the batch. */
+int plan_slots(const struct plan *p, const struct point *pt, const struct setting *effective, struct err *e);
+
+/* Appends the argv of spark-submit. `pt` is not looked at when it starts a session. */
+int plan_argv(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct strv *out,
               struct err *e);
+
+/* Appends the key of the jobs that share knowledge (TUNER.md section 3): the application, its fixed arguments and every
+ * hyperparameter that affects speed; `family`: all but the batch. */
+void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out);
 
 /* Appends the argv that makes a checkpoint's model resumable. */
 int plan_convert_argv(const struct plan *p, const char *in, const char *to, struct strv *out, struct err *e);
 
-/* What the trial really gets, {"cores":2,"memory":8}; new reference. */
-json_t *plan_effective_json(const struct plan *p, int slots);
+/* What the trial really gets, {"cores":2,"memory":8}; cores 0: as the setting says. New reference. */
+json_t *plan_effective_json(const struct plan *p, const struct setting *effective, int cores);
 
 /* NULL when the setting can be launched here, else why not. */
-const char *plan_infeasible(const struct plan *p, char text[128]);
+const char *plan_infeasible(const struct plan *p, const struct setting *effective, char text[128]);
 
 #endif

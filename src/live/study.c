@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "live/provenance.h"
 
+enum { PARALLEL_MAX = 256 };
 enum { RANDOM_TRIALS = 20 }; /* of a search without an end of its own, when max_trials is not given */
 
 int64_t study_now_ms(void)
@@ -296,6 +297,13 @@ int study_max_trials(const struct config *c, const struct search *search)
     return c->max_trials ? (int)c->max_trials : ends ? 0 : RANDOM_TRIALS;
 }
 
+/* "auto": as many as can be packed (the driver sees to that) where the policy packs, else one. */
+static int study_parallel(const struct plan *p)
+{
+    bool packs = p->policy->shares && app_is_local(&p->app);
+    return p->cfg.parallel != CONFIG_PARALLEL_AUTO ? (int)p->cfg.parallel : packs ? PARALLEL_MAX : 1;
+}
+
 static int start_search(struct study *s, struct err *e)
 {
     const struct config *c = &s->plan->cfg;
@@ -306,7 +314,7 @@ static int start_search(struct study *s, struct err *e)
     int rc = search_new(&s->search, c->algorithm, &s->plan->space, &cfg, e);
     if (rc < 0)
         return rc;
-    s->sched = (struct sched){ .parallel = (int)c->parallel,
+    s->sched = (struct sched){ .parallel = study_parallel(s->plan),
                                .retries = (int)c->retries,
                                .max_trials = study_max_trials(c, &s->search) };
     return 0;
@@ -392,11 +400,29 @@ static int first_trial(void *ctx, const struct store_trial *row)
     return 1;
 }
 
+struct setting study_setting(const struct study *s, const struct study_trial *t)
+{
+    const struct plan *p = s->plan;
+    if (p->policy->create)
+        return choices_setting(&p->choices, &p->space, t->setting);
+    struct setting asked = plan_requested(p, &t->point);
+    return plan_effective(p, &asked);
+}
+
+uint64_t study_unasked(const struct study *s)
+{
+    uint64_t most = s->sched.max_trials ? (uint64_t)s->sched.max_trials : space_size(&s->plan->space);
+    uint64_t made = (uint64_t)s->sched.made;
+    return s->sched.exhausted || made >= most ? 0 : most - made;
+}
+
 /* Takes over the result of a finished trial with the same settings and budget. */
 static int take_copy(struct study *s, struct store_trial *row, struct err *e)
 {
     int twin = 0;
-    int rc = store_trial_twin(s->store, s->id, row->hyper, row->effective, row->epochs, &twin, e);
+    /* Where the policy changes settings while a trial runs, any setting gives the same result. */
+    const char *effective = s->plan->policy->create ? NULL : row->effective;
+    int rc = store_trial_twin(s->store, s->id, row->hyper, effective, row->epochs, &twin, e);
     if (rc < 0 || twin == 0)
         return rc;
     rc = store_trials(s->store, s->id, twin, first_trial, row, e);
@@ -420,10 +446,12 @@ static int mark_infeasible(struct store_trial *row, const char *why, struct err 
 static int fill_row(struct study *s, const struct proposal *p, struct store_trial *row, struct err *e)
 {
     struct err why;
-    int slots = plan_slots(s->plan, &p->point, &why);
+    struct setting asked = plan_requested(s->plan, &p->point);
+    struct setting set = plan_effective(s->plan, &asked);
+    int slots = plan_slots(s->plan, &p->point, &set, &why);
     AUTO_JSON json_t *hyper = space_point_json(&s->plan->space, &p->point);
-    AUTO_JSON json_t *requested = setting_json(&s->plan->space, &s->plan->requested);
-    AUTO_JSON json_t *effective = plan_effective_json(s->plan, slots < 0 ? 0 : slots);
+    AUTO_JSON json_t *requested = setting_json(&s->plan->space, &asked);
+    AUTO_JSON json_t *effective = plan_effective_json(s->plan, &set, slots < 0 ? 0 : slots);
     *row = (struct store_trial){ .study = s->id,
                                  .number = s->sched.made + 1,
                                  .proposal = p->id,
@@ -441,7 +469,7 @@ static int fill_row(struct study *s, const struct proposal *p, struct store_tria
     char text[128];
     if (slots < 0)
         return mark_infeasible(row, why.text, e);
-    if (plan_infeasible(s->plan, text))
+    if (plan_infeasible(s->plan, &set, text))
         return mark_infeasible(row, text, e);
     return take_copy(s, row, e);
 }

@@ -11,7 +11,16 @@
 struct study_trial {
     struct store_trial row;
     struct point point;
+    /* of the next launch, or of the attempt that runs; only where the policy chooses settings */
+    struct tuner_setting setting;
+    bool alone;            /* nothing runs beside it */
+    int room;              /* CPUs that it may have */
+    unsigned refused_cold; /* cold settings (bit by bit) that it has run out of memory under */
+    double
+        startup_s; /* from the launch to the first iteration, where it could be relaunched from a checkpoint; else 0 */
 };
+
+struct tuning;
 
 struct study {
     const struct plan *plan;
@@ -25,7 +34,8 @@ struct study {
     struct sched sched;
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
-    bool resumed; /* it had been begun before */
+    bool resumed;          /* it had been begun before */
+    struct tuning *tuning; /* the driver's, while it runs; NULL: settings never change */
 };
 
 /* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */
@@ -47,6 +57,9 @@ void study_close(struct study *s);
  * call), 0 none now or none any more (the scheduler knows which), negative on an error. */
 int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e);
 
+/* The effective setting of the trial's next launch. */
+struct setting study_setting(const struct study *s, const struct study_trial *t);
+
 struct study_trial *study_trial(struct study *s, int number); /* NULL when it is final or unknown */
 
 /* Tells the search and notes it, inside the caller's transaction. */
@@ -61,6 +74,9 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
 
 /* Trials at most; 0: until the search ends by itself. */
 int study_max_trials(const struct config *c, const struct search *search);
+
+/* Trials that the search may still propose, as far as that is known. */
+uint64_t study_unasked(const struct study *s);
 
 /* Milliseconds since 1970. */
 int64_t study_now_ms(void);

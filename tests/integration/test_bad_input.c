@@ -31,135 +31,8 @@
 #include "base/strv.h"
 #include "tests/integration/harness.h"
 
-/* --- the world of one test: a folder with a Spark, a Java, jars and data, none of them real --------------------------- */
-
-struct world {
-    char *dir, *program;
-    int tree; /* where the test was started */
-};
-
-#define JAVA(version) "#!/bin/sh\necho 'openjdk version \"" version "\" 2025-04-15' >&2\n"
-#define BIGDL                                                                                                          \
-    "{ \"master\": \"local[*]\", \"driver_memory\": \"2g\",\n  \"jars\": \"$BIGDL_HOME/bigdl-core.jar\",\n"            \
-    "  \"class\": \"com.intel.analytics.bigdl.dllib.models.lenet.Train\",\n"                                           \
-    "  \"conf\": \"$BIGDL_HOME/bigdl-dllib.jar\",\n  \"extras\": { \"folder\": \"$PIPETUNE_DATA/mnist\" },\n"
-#define BIGDL_ARGUMENTS                                                                                                \
-    "  \"arguments\": { \"batch_size\": [\"-b\", \"{}\"], \"learning_rate\": [\"-r\", \"{}\"],\n"                      \
-    "    \"epochs\": [\"-e\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\", \"--overWrite\"],\n"                 \
-    "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n"
-#define BIGDL_FILE BIGDL BIGDL_ARGUMENTS
-#define HYPER "\"hyperParameters\": { \"batch_size\": [64, 128], \"learning_rate\": [0.1] }"
 #define CONFIG(more)                                                                                                   \
-    "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 1 },\n" more HYPER " }\n"
-
-static const char *const world_env[] = { "SPARK_HOME",      "BIGDL_HOME",     "PIPETUNE_DATA",
-                                         "JAVA_HOME",       "PIPETUNE_STORE", "FAKE_EPOCH_MS",
-                                         "FAKE_ITERATIONS", "FAKE_START_MS",  "FAKE_FAIL",
-                                         "FAKE_COUNT_FILE", "LD_PRELOAD",     "PIPETUNE_FAULT_STATFS",
-                                         "PIPETUNE_WORLD",  "PIPETUNE_HOME",  "ASAN_OPTIONS" };
-
-static void point_at(const struct world *w, const char *variable, const char *name)
-{
-    AUTO_FREE char *path = harness_path(w->dir, name);
-    assert_int_equal(setenv(variable, path, 1), 0);
-}
-
-static void make_dir(const struct world *w, const char *name)
-{
-    AUTO_FREE char *path = harness_path(w->dir, name);
-    assert_int_equal(io_mkdirs(path, NULL), 0);
-}
-
-static void make_script(const struct world *w, const char *name, const char *text)
-{
-    AUTO_FREE char *path = harness_path(w->dir, name);
-    harness_write(w->dir, name, text);
-    assert_int_equal(chmod(path, 0755), 0);
-}
-
-static void fill(const struct world *w)
-{
-    static const char *const dirs[] = { "spark/bin", "java/bin", "bigdl", "data/mnist", "empty" };
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        make_dir(w, dirs[i]);
-    AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
-    AUTO_FREE char *submit = harness_path(w->dir, "spark/bin/spark-submit");
-    assert_int_equal(symlink(fake, submit), 0);
-    make_script(w, "java/bin/java", JAVA("17.0.15"));
-    harness_write(w->dir, "bigdl/bigdl-core.jar", "");
-    harness_write(w->dir, "bigdl/bigdl-dllib.jar", "");
-    harness_write(w->dir, "app.json", BIGDL_FILE);
-}
-
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (!w)
-        return -1;
-    w->program = harness_program("pipetune");
-    w->dir = harness_dir();
-    w->tree = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fill(w);
-    assert_int_equal(chdir(w->dir), 0); /* so that whatever is created by mistake is seen */
-    point_at(w, "SPARK_HOME", "spark");
-    point_at(w, "BIGDL_HOME", "bigdl");
-    point_at(w, "PIPETUNE_DATA", "data");
-    point_at(w, "JAVA_HOME", "java");
-    (void)setenv("FAKE_EPOCH_MS", "10", 1), (void)setenv("FAKE_ITERATIONS", "2", 1),
-        (void)setenv("FAKE_START_MS", "1", 1);
-    (void)setenv("PIPETUNE_WORLD", w->dir, 1); /* marks all that is started from here */
-    *state = w;
-    return 0;
-}
-
-/* The processes that were started from this world: nobody else's carry its folder in their environment. */
-static size_t of_world(const struct world *w, int sig)
-{
-    AUTO_FREE char *mark = NULL;
-    assert_true(asprintf(&mark, "PIPETUNE_WORLD=%s", w->dir) > 0);
-    size_t n = 0;
-    DIR *proc = opendir("/proc");
-    assert_non_null(proc);
-    for (struct dirent *d; (d = readdir(proc));) {
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        char path[64];
-        AUTO_BUF struct buf env = BUF_INIT;
-        (void)snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
-        if (pid < 1 || pid == getpid() || io_read_file(&env, path, 1 << 20, NULL) < 0 || env.len == 0)
-            continue;
-        if (memmem(env.data, env.len, mark, strlen(mark) + 1) && kill(pid, sig) == 0)
-            n++;
-    }
-    (void)closedir(proc);
-    return n;
-}
-
-static int tear_down(void **state)
-{
-    struct world *w = *state;
-    (void)of_world(w, SIGKILL); /* what a failed test left */
-    for (size_t i = 0; i < ARRAY_LEN(world_env); i++)
-        (void)unsetenv(world_env[i]);
-    (void)fchdir(w->tree);
-    (void)close(w->tree);
-    harness_remove(w->dir);
-    free(w->program);
-    free(w);
-    return 0;
-}
-
-/* `words` ends with NULL. */
-static struct harness_output run(const struct world *w, const char *const *words)
-{
-    AUTO_STRV struct strv argv = STRV_INIT;
-    strv_add(&argv, w->program);
-    for (; *words; words++)
-        strv_add(&argv, *words);
-    assert_false(argv.failed);
-    return harness_run(argv.v, HARNESS_MS);
-}
-
-#define RUN(w, ...) run(w, (const char *const[]){ __VA_ARGS__, NULL })
+    "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 1 },\n" more WORLD_HYPER " }\n"
 
 /* --- what must not change: every path of the world with the sum of its content ----------------------------------------- */
 
@@ -249,17 +122,17 @@ static const struct bad bad[] = {
     { "an empty config", "", NULL, { 0 }, 2, { "c.conf", "line 1" } },
     { "a config that is a list", "[1, 2]", NULL, { 0 }, 2, { "c.conf", "object" } },
     { "a key given twice", "{ \"bigdlConf\": \"a\",\n  \"bigdlConf\": \"b\" }", NULL, { 0 }, 2, { "line 2", "bigdlConf" } },
-    { "text where a number belongs", "{ \"bigdlConf\": \"app.json\",\n  \"study\": {\n  \"epochs\": \"three\" },\n" HYPER "}", NULL, { 0 }, 2,
+    { "text where a number belongs", "{ \"bigdlConf\": \"app.json\",\n  \"study\": {\n  \"epochs\": \"three\" },\n" WORLD_HYPER "}", NULL, { 0 }, 2,
       { "c.conf", "line 3", "study.epochs", "whole number" } },
-    { "a fraction where a whole number belongs", "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 1.5 },\n" HYPER "}", NULL, { 0 }, 2,
+    { "a fraction where a whole number belongs", "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 1.5 },\n" WORLD_HYPER "}", NULL, { 0 }, 2,
       { "line 1", "study.epochs", "whole number", "1.5" } },
-    { "a number out of its bounds", "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 0 },\n" HYPER "}", NULL, { 0 }, 2,
+    { "a number out of its bounds", "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 0 },\n" WORLD_HYPER "}", NULL, { 0 }, 2,
       { "study.epochs", "from 1", "not '0'" } },
-    { "a number where text belongs", "{ \"bigdlConf\": 7,\n" HYPER "}", NULL, { 0 }, 2, { "bigdlConf", "string" } },
-    { "a section that is no object", "{ \"bigdlConf\": \"app.json\", \"study\": 3,\n" HYPER "}", NULL, { 0 }, 2, { "study", "object" } },
+    { "a number where text belongs", "{ \"bigdlConf\": 7,\n" WORLD_HYPER "}", NULL, { 0 }, 2, { "bigdlConf", "string" } },
+    { "a section that is no object", "{ \"bigdlConf\": \"app.json\", \"study\": 3,\n" WORLD_HYPER "}", NULL, { 0 }, 2, { "study", "object" } },
     { "a choice that is none", CONFIG("\"objective\": \"tiem\",\n"), NULL, { 0 }, 2, { "line 3", "objective", "time" } },
     { "an unknown key of the top level", CONFIG("\"hyperParameter\": 1,\n"), NULL, { 0 }, 2, { "line 3", "hyperParameter", "did you mean 'hyperParameters'" } },
-    { "an unknown key of a section", "{ \"bigdlConf\": \"app.json\",\n\"study\": { \"epoch\": 2 },\n" HYPER "}", NULL, { 0 }, 2,
+    { "an unknown key of a section", "{ \"bigdlConf\": \"app.json\",\n\"study\": { \"epoch\": 2 },\n" WORLD_HYPER "}", NULL, { 0 }, 2,
       { "line 2", "study.epoch", "did you mean 'epochs'" } },
     { "an unknown option", CONFIG(""), NULL, { "--max-trial", "3" }, 2, { "--max-trial", "did you mean '--max-trials'" } },
     { "an option without its value", CONFIG(""), NULL, { "--epochs" }, 2, { "--epochs", "needs a value" } },
@@ -277,8 +150,8 @@ static const struct bad bad[] = {
     { "5000 cores", CONFIG("\"systemParameters\": {\n\"cores\": [5000] },\n"), NULL, { 0 }, 2, { "line 4", "systemParameters.cores", "1 to 4096", "5000" } },
     { "an unknown system parameter", CONFIG("\"systemParameters\": {\n\"core\": [2] },\n"), NULL, { 0 }, 2, { "line 4", "systemParameters.core", "did you mean 'cores'" } },
     { "a setting that names no knob", CONFIG("\"systemParameters\": { \"cores\": [2] },\n"), NULL, { "--setting", "cors=2" }, 2, { "--setting", "cors", "cores" } },
-    { "no BigDL file named", "{\n" HYPER "}", NULL, { 0 }, 2, { "c.conf", "bigdlConf", "missing" } },
-    { "a BigDL file that is not there: both places", "{ \"bigdlConf\": \"nowhere.json\",\n" HYPER "}", NULL, { 0 }, 2,
+    { "no BigDL file named", "{\n" WORLD_HYPER "}", NULL, { 0 }, 2, { "c.conf", "bigdlConf", "missing" } },
+    { "a BigDL file that is not there: both places", "{ \"bigdlConf\": \"nowhere.json\",\n" WORLD_HYPER "}", NULL, { 0 }, 2,
       { "nowhere.json", "working directory", "'sub'" } },
     { "a BigDL file that is not JSON", CONFIG(""), "{ \"conf\":\n }", { 0 }, 2, { "app.json", "line 2" } },
     { "an unknown key of the BigDL file", CONFIG(""), "{ \"conf\": \"x.py\",\n\"mastre\": \"local[*]\" }", { 0 }, 2, { "app.json", "line 2", "did you mean 'master'" } },
@@ -305,12 +178,12 @@ static const struct bad bad[] = {
 static void test_wrong_input_is_told_and_creates_nothing(void **state)
 {
     struct world *w = *state;
-    make_dir(w, "sub");
+    world_dir(w, "sub");
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         const struct bad *b = &bad[i];
         if (b->config)
             harness_write(w->dir, "sub/c.conf", b->config);
-        harness_write(w->dir, "app.json", b->bigdl ? b->bigdl : BIGDL_FILE);
+        harness_write(w->dir, "app.json", b->bigdl ? b->bigdl : WORLD_BIGDL WORLD_ARGUMENTS);
         char *before = contents(w);
         struct harness_output o = RUN(w, "run", "sub/c.conf", b->args[0], b->args[1]);
         expect_error(b->name, &o, b->code, b->words);
@@ -405,28 +278,28 @@ static void no_second_jar(struct world *w)
 
 static void no_spark(struct world *w)
 {
-    point_at(w, "SPARK_HOME", "empty");
+    world_point_at(w, "SPARK_HOME", "empty");
 }
 
 static void no_java_in_its_home(struct world *w)
 {
-    point_at(w, "JAVA_HOME", "empty");
+    world_point_at(w, "JAVA_HOME", "empty");
 }
 
 static void no_java_on_path(struct world *w)
 {
     (void)unsetenv("JAVA_HOME");
-    point_at(w, "PATH", "empty");
+    world_point_at(w, "PATH", "empty");
 }
 
 static void old_java(struct world *w)
 {
-    make_script(w, "java/bin/java", JAVA("1.7.0_80"));
+    world_script(w, "java/bin/java", WORLD_JAVA("1.7.0_80"));
 }
 
 static void java_of_few_words(struct world *w)
 {
-    make_script(w, "java/bin/java", "#!/bin/sh\necho what\n");
+    world_script(w, "java/bin/java", "#!/bin/sh\necho what\n");
 }
 
 static void copy_program(struct world *w)
@@ -442,7 +315,7 @@ static void copy_program(struct world *w)
 
 static void no_home(struct world *w)
 {
-    point_at(w, "PIPETUNE_HOME", "empty");
+    world_point_at(w, "PIPETUNE_HOME", "empty");
 }
 
 static const struct {
@@ -464,9 +337,9 @@ static const struct {
 static void test_a_machine_that_lacks_something(void **state)
 {
     AUTO_FREE char *path = strdup(getenv("PATH"));
-    (void)tear_down(state);
+    (void)world_close(state);
     for (size_t i = 0; i < ARRAY_LEN(wanting); i++) {
-        assert_int_equal(set_up(state), 0);
+        assert_int_equal(world_open(state), 0);
         struct world *w = *state;
         harness_write(w->dir, "c.conf", CONFIG(""));
         wanting[i].spoil(w);
@@ -476,39 +349,12 @@ static void test_a_machine_that_lacks_something(void **state)
         expect_error(wanting[i].name, &o, 3, wanting[i].words);
         expect_unchanged(wanting[i].name, w, before);
         harness_output_done(&o);
-        (void)tear_down(state);
+        (void)world_close(state);
     }
-    assert_int_equal(set_up(state), 0);
+    assert_int_equal(world_open(state), 0);
 }
 
 /* --- found while it runs: the study stops, the trial waits ----------------------------------------------------------- */
-
-/* The rows of a query, columns by '|', rows by ' '. Free it. */
-static char *ask(const char *store, const char *sql)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *st = NULL;
-    struct buf b = BUF_INIT;
-    if (sqlite3_open_v2(store, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
-        fail_msg("%s: %s: %s", store, sql, sqlite3_errmsg(db));
-    (void)sqlite3_busy_timeout(db, HARNESS_MS);
-    while (sqlite3_step(st) == SQLITE_ROW) {
-        buf_puts(&b, b.len ? " " : "");
-        for (int i = 0; i < sqlite3_column_count(st); i++)
-            buf_printf(&b, "%s%s", i ? "|" : "", (const char *)sqlite3_column_text(st, i));
-    }
-    (void)sqlite3_finalize(st);
-    (void)sqlite3_close(db);
-    return buf_take(&b);
-}
-
-static void expect_rows(const char *name, const char *store, const char *sql, const char *want)
-{
-    AUTO_FREE char *got = ask(store, sql);
-    if (strcmp(got, want) != 0)
-        fail_msg("%s: %s: got '%s', want '%s'", name, sql, got, want);
-}
 
 static void expect_finished(const char *name, const struct world *w, const char *store)
 {
@@ -516,7 +362,7 @@ static void expect_finished(const char *name, const struct world *w, const char 
     if (o.code != 0)
         fail_msg("%s: the same command ends with %d: %s", name, o.code, o.err);
     harness_output_done(&o);
-    expect_rows(name, store, "SELECT number, state FROM trials ORDER BY number", "1|finished 2|finished");
+    harness_expect_rows(name, store, "SELECT number, state FROM trials ORDER BY number", "1|finished 2|finished");
 }
 
 static void test_what_only_the_application_can_miss_stops_the_study(void **state)
@@ -536,14 +382,15 @@ static void test_what_only_the_application_can_miss_stops_the_study(void **state
         struct harness_output o = RUN(w, "run", "c.conf", "--store", store, "--name", cases[i].fail);
         expect_error(cases[i].fail, &o, 3, cases[i].words);
         harness_output_done(&o);
-        expect_rows(cases[i].fail, store, "SELECT state FROM trials WHERE number = 1", "waiting");
-        expect_rows(cases[i].fail, store, "SELECT count(*) FROM attempts WHERE outcome = 'failed'", "0");
+        harness_expect_rows(cases[i].fail, store, "SELECT state FROM trials WHERE number = 1", "waiting");
+        harness_expect_rows(cases[i].fail, store, "SELECT count(*) FROM attempts WHERE outcome = 'failed'", "0");
         (void)unsetenv("FAKE_FAIL");
         o = RUN(w, "run", "c.conf", "--store", store, "--name", cases[i].fail);
         if (o.code != 0)
             fail_msg("%s: the same command ends with %d: %s", cases[i].fail, o.code, o.err);
         harness_output_done(&o);
-        expect_rows(cases[i].fail, store, "SELECT number, state FROM trials ORDER BY number", "1|finished 2|finished");
+        harness_expect_rows(cases[i].fail, store, "SELECT number, state FROM trials ORDER BY number",
+                            "1|finished 2|finished");
     }
 }
 
@@ -589,7 +436,7 @@ static void test_another_programs_database_is_left_alone(void **state)
                   "This is a letter and no database. It has been here for years, and it is long\n");
     EXPECT_REFUSED("a letter", w, "pipetune.db");
     lose(w, "pipetune.db");
-    make_dir(w, "pipetune.db");
+    world_dir(w, "pipetune.db");
     EXPECT_REFUSED("a folder", w, "pipetune.db");
 }
 
@@ -687,7 +534,7 @@ static void test_a_full_disk_loses_nothing(void **state)
         harness_output_done(&o);
         assert_int_equal(unlink("disk/filler"), 0);
         expect_finished(name, w, store);
-        expect_rows(name, store, "PRAGMA integrity_check", "ok");
+        harness_expect_rows(name, store, "PRAGMA integrity_check", "ok");
         (void)unlink(store);
         AUTO_FREE char *d = harness_path(w->dir, "disk/pipetune.d");
         harness_remove(MOVE_PTR(d));
@@ -711,9 +558,9 @@ static void test_the_second_driver_names_the_first(void **state)
     EXPECT_ERROR("a second driver", &o, 3, "'s'", pid_text);
     harness_output_done(&o);
     assert_int_equal(harness_exit_code(first, HARNESS_MS), 0);
-    expect_rows("the first", "pipetune.db", "SELECT number, state FROM trials ORDER BY number",
-                "1|finished 2|finished");
-    expect_rows("the first", "pipetune.db", "SELECT count(*) FROM attempts", "2");
+    harness_expect_rows("the first", "pipetune.db", "SELECT number, state FROM trials ORDER BY number",
+                        "1|finished 2|finished");
+    harness_expect_rows("the first", "pipetune.db", "SELECT count(*) FROM attempts", "2");
 }
 
 /* --- a config that changed -------------------------------------------------------------------------------------------- */
@@ -734,16 +581,16 @@ static void test_a_changed_config_names_the_keys(void **state)
     EXPECT_ERROR("values", &o, 2, "hyperParameters.learning_rate");
     assert_null(strstr(o.err, "batch_size"));
     harness_output_done(&o);
-    harness_write(w->dir, "app.json", BIGDL "\"driver_memory\": \"4g\" }");
+    harness_write(w->dir, "app.json", WORLD_BIGDL "\"driver_memory\": \"4g\" }");
     o = RUN(w, "run", "c.conf");
     EXPECT_ERROR("a BigDL file with a key twice", &o, 2, "app.json", "driver_memory");
     harness_output_done(&o);
-    harness_write(w->dir, "app.json", BIGDL "\"executor_memory\": \"4g\",\n" BIGDL_ARGUMENTS);
+    harness_write(w->dir, "app.json", WORLD_BIGDL "\"executor_memory\": \"4g\",\n" WORLD_ARGUMENTS);
     harness_write(w->dir, "c.conf", CONFIG(""));
     o = RUN(w, "run", "c.conf");
     EXPECT_ERROR("the BigDL file", &o, 2, "bigdl.executor_memory");
     harness_output_done(&o);
-    expect_rows("the store", "pipetune.db", "SELECT count(*) FROM studies", "1");
+    harness_expect_rows("the store", "pipetune.db", "SELECT count(*) FROM studies", "1");
 }
 
 static void test_what_may_change_in_a_study(void **state)
@@ -758,10 +605,10 @@ static void test_what_may_change_in_a_study(void **state)
     if (o.code != 0)
         fail_msg("exit %d: %s", o.code, o.err);
     harness_output_done(&o);
-    expect_rows("it was finished", "pipetune.db", "SELECT count(*) FROM attempts", "2");
+    harness_expect_rows("it was finished", "pipetune.db", "SELECT count(*) FROM attempts", "2");
 }
 
-#define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define ROW(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 
 int main(void)
 {

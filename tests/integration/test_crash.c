@@ -28,6 +28,7 @@
 #include "base/strv.h"
 #include "core/rng.h"
 #include "store/store.h"
+#include "tests/integration/failpoints.h"
 #include "tests/integration/harness.h"
 
 enum {
@@ -62,12 +63,6 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void set_env(const char *name, const char *dir, const char *file)
-{
-    AUTO_FREE char *path = harness_path(dir, file);
-    assert_int_equal(setenv(name, path, 1), 0);
-}
-
 static struct series series_begin(const struct lab *l, const char *what)
 {
     static unsigned number;
@@ -100,8 +95,8 @@ static pid_t start(const struct series *s, const char *const *words)
     for (; words && *words; words++)
         strv_add(&argv, *words);
     assert_false(argv.failed);
-    set_env("PIPETUNE_STORE", s->dir, "pipetune.db");
-    set_env("FAKE_COUNT_FILE", s->dir, "count");
+    harness_set_path("PIPETUNE_STORE", s->dir, "pipetune.db");
+    harness_set_path("FAKE_COUNT_FILE", s->dir, "count");
     AUTO_FREE char *path = harness_path(s->dir, "out");
     AUTO_CLOSE int out = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     assert_true(out >= 0);
@@ -396,31 +391,9 @@ static void finish(struct series *s, const char *const *words, enum strictness h
 
 /* --- set-up ----------------------------------------------------------------------------------------------------------- */
 
-static const char bigdl[] =
-    "{ \"master\": \"local[*]\", \"driver_memory\": \"1g\", \"conf\": \"app.py\",\n"
-    "  \"arguments\": { \"batch_size\": [\"--batch-size\", \"{}\"], \"learning_rate\": [\"--learning-rate\", \"{}\"],\n"
-    "    \"epochs\": [\"--epochs\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\"], \"seed\": [\"--seed\", "
-    "\"{}\"],\n"
-    "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n";
-
 static const char study[] = "{ \"bigdlConf\": \"bigdl.json\", \"study\": { \"name\": \"crash\", \"epochs\": 3 },\n"
                             "  \"systemParameters\": { \"cores\": [\"1\"] },\n"
                             "  \"hyperParameters\": { \"batch_size\": [64], \"learning_rate\": [0.1, 0.05, 0.02] } }\n";
-
-static void make_programs(const struct lab *l)
-{
-    static const char *const dirs[] = { "spark", "spark/bin", "java", "java/bin" };
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        AUTO_FREE char *dir = harness_path(l->dir, dirs[i]);
-        assert_int_equal(mkdir(dir, 0777), 0);
-    }
-    AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
-    AUTO_FREE char *submit = harness_path(l->dir, "spark/bin/spark-submit");
-    AUTO_FREE char *java = harness_path(l->dir, "java/bin/java");
-    assert_int_equal(symlink(fake, submit), 0);
-    harness_write(l->dir, "java/bin/java", "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n");
-    assert_int_equal(chmod(java, 0755), 0);
-}
 
 static void set_pace(const char *epoch_ms)
 {
@@ -444,22 +417,13 @@ static void learn_reference(struct lab *l)
 static int set_up(void **state)
 {
     struct lab *l = calloc(1, sizeof *l);
-    char home[4096];
-    if (!l || !getcwd(home, sizeof home))
+    if (!l)
         return -1;
     l->dir = harness_dir();
     l->program = harness_program("pipetune");
     l->config = harness_path(l->dir, "study.json");
-    make_programs(l);
-    harness_write(l->dir, "app.py", "");
-    harness_write(l->dir, "bigdl.json", bigdl);
+    harness_lab(l->dir, "");
     harness_write(l->dir, "study.json", study);
-    set_env("SPARK_HOME", l->dir, "spark");
-    set_env("JAVA_HOME", l->dir, "java");
-    (void)setenv("PIPETUNE_HOME", home, 1);
-#if defined(__SANITIZE_ADDRESS__) /* its runtime would have to be loaded before faults.so */
-    (void)setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
-#endif
     (void)setenv("FAKE_ITERATIONS", "5", 1);
     (void)setenv("FAKE_START_MS", "10", 1);
     set_pace("60");
@@ -593,32 +557,6 @@ static void drivers_killed_at_random_moments_lose_nothing(void **state)
 
 /* --- at each failpoint ---------------------------------------------------------------------------------------------------- */
 
-/* Every failpoint of the sources; the driver's are struck at each of the first `most` passes. */
-static const struct failpoint_row {
-    const char *name;
-    unsigned most; /* 0: the launcher's */
-} failpoints[] = {
-    { "attempt-before-commit", 3 },
-    { "attempt-committed", 3 },
-    { "end-before-commit", 3 },
-    { "end-committed", 3 },
-    { "epoch-before-commit", 4 },
-    { "epoch-committed", 4 },
-    { "go-sent", 3 },
-    { "launcher-ready", 3 },
-    { "launcher-spawned", 3 },
-    { "node-exit-written", 0 },
-    { "node-exited", 0 },
-    { "node-go", 0 },
-    { "node-locked", 0 },
-    { "node-ready", 0 },
-    { "node-started", 0 },
-    { "store-before-commit", 20 },
-    { "store-begin", 20 },
-    { "store-committed", 20 },
-    { "store-created", 1 },
-};
-
 static bool named[ARRAY_LEN(failpoints)]; /* found in the sources */
 
 static void note_failpoint(const char *path, const char *name, size_t len)
@@ -683,7 +621,7 @@ static void drivers_killed_at_each_failpoint_lose_nothing(void **state)
 {
     set_pace("8");
     for (size_t i = 0; i < ARRAY_LEN(failpoints); i++)
-        for (unsigned nth = 1; nth <= failpoints[i].most; nth += nth < 8 ? 1 : 4)
+        for (unsigned nth = 1; failpoints[i].of == OF_DRIVER && nth <= failpoints[i].most; nth += nth < 8 ? 1 : 4)
             if (!driver_dies_at(*state, failpoints[i].name, nth) && nth < 3 && failpoints[i].most >= nth)
                 fail_msg("failpoint \"%s\" was not passed %u times", failpoints[i].name, nth);
 }
@@ -725,7 +663,7 @@ static void launchers_killed_at_each_failpoint_lose_nothing(void **state)
 {
     set_pace("8");
     for (size_t i = 0; i < ARRAY_LEN(failpoints); i++)
-        if (failpoints[i].most == 0)
+        if (failpoints[i].of == OF_LAUNCHER)
             launcher_dies_at(*state, failpoints[i].name);
 }
 

@@ -62,18 +62,12 @@ struct run { /* one case: a folder, and what to call it */
 
 /* --- running ------------------------------------------------------------------------------------------------------- */
 
-static void set_env(const char *name, const char *dir, const char *file)
-{
-    AUTO_FREE char *path = harness_path(dir, file);
-    assert_int_equal(setenv(name, path, 1), 0);
-}
-
 static struct harness_output run_driver(const struct run *r)
 {
     char word[] = "run", option[] = "--config";
     char *argv[] = { r->lab->program, word, option, r->lab->config, NULL };
-    set_env("PIPETUNE_STORE", r->dir, "pipetune.db");
-    set_env("FAKE_COUNT_FILE", r->dir, "count");
+    harness_set_path("PIPETUNE_STORE", r->dir, "pipetune.db");
+    harness_set_path("FAKE_COUNT_FILE", r->dir, "count");
     return harness_run(argv, HARNESS_MS);
 }
 
@@ -84,7 +78,7 @@ static struct harness_output run_with_fault(const struct run *r, const struct fa
     (void)setenv("PIPETUNE_FAULT", plan, 1);
     (void)setenv("PIPETUNE_FAULT_PROGRAM", f->program, 1);
     (void)setenv("LD_PRELOAD", r->lab->preload, 1);
-    set_env("PIPETUNE_FAULT_COUNT", r->dir, "struck");
+    harness_set_path("PIPETUNE_FAULT_COUNT", r->dir, "struck");
     struct harness_output o = run_driver(r);
     (void)unsetenv("LD_PRELOAD");
     (void)unsetenv("PIPETUNE_FAULT");
@@ -278,59 +272,24 @@ static void the_other_faults_are_survived(void **state)
 
 /* --- set-up ------------------------------------------------------------------------------------------------------------- */
 
-static const char bigdl[] =
-    "{ \"master\": \"local[*]\", \"driver_memory\": \"1g\", \"conf\": \"app.py\",\n"
-    "  \"arguments\": { \"batch_size\": [\"--batch-size\", \"{}\"], \"learning_rate\": [\"--learning-rate\", \"{}\"],\n"
-    "    \"epochs\": [\"--epochs\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\"], \"seed\": [\"--seed\", "
-    "\"{}\"],\n"
-    "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n";
-
 static const char study[] = "{ \"bigdlConf\": \"bigdl.json\", \"study\": { \"name\": \"faults\", \"epochs\": 2 },\n"
                             "  \"systemParameters\": { \"cores\": [\"1\"] },\n"
                             "  \"hyperParameters\": { \"batch_size\": [64], \"learning_rate\": [0.1] } }\n";
 
-static void make_programs(const struct lab *l)
-{
-    static const char *const dirs[] = { "spark", "spark/bin", "java", "java/bin" };
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        AUTO_FREE char *dir = harness_path(l->dir, dirs[i]);
-        assert_int_equal(mkdir(dir, 0777), 0);
-    }
-    AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
-    AUTO_FREE char *submit = harness_path(l->dir, "spark/bin/spark-submit");
-    AUTO_FREE char *java = harness_path(l->dir, "java/bin/java");
-    assert_int_equal(symlink(fake, submit), 0);
-    harness_write(l->dir, "java/bin/java", "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n");
-    assert_int_equal(chmod(java, 0755), 0);
-}
-
-static void set_environment(const struct lab *l, const char *home)
-{
-    set_env("SPARK_HOME", l->dir, "spark");
-    set_env("JAVA_HOME", l->dir, "java");
-    (void)setenv("PIPETUNE_HOME", home, 1);
-    (void)setenv("FAKE_EPOCH_MS", "5", 1);
-    (void)setenv("FAKE_ITERATIONS", "2", 1);
-    (void)setenv("FAKE_START_MS", "0", 1);
-    if (ASAN) /* its runtime would have to be loaded before faults.so */
-        (void)setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
-}
-
 static int set_up(void **state)
 {
     struct lab *l = calloc(1, sizeof *l);
-    char home[4096];
-    if (!l || !getcwd(home, sizeof home))
+    if (!l)
         return -1;
     l->dir = harness_dir();
     l->program = harness_program("pipetune");
     l->preload = harness_program("tests/faults.so");
     l->config = harness_path(l->dir, "study.json");
-    make_programs(l);
-    harness_write(l->dir, "app.py", "");
-    harness_write(l->dir, "bigdl.json", bigdl);
+    harness_lab(l->dir, "");
     harness_write(l->dir, "study.json", study);
-    set_environment(l, home);
+    (void)setenv("FAKE_EPOCH_MS", "5", 1);
+    (void)setenv("FAKE_ITERATIONS", "2", 1);
+    (void)setenv("FAKE_START_MS", "0", 1);
     *state = l;
     return 0;
 }

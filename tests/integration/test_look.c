@@ -27,7 +27,7 @@
 enum { T0_S = 1700000000, WORDS = 8 };
 
 /* A folder with a store in it. */
-struct world {
+struct shown {
     char *dir, *store;
 };
 
@@ -40,7 +40,7 @@ static void check(int rc, const struct err *e)
 }
 
 /* Runs pipetune with these words; "@" is the store's path. */
-static struct harness_output look(const struct world *w, const char *const *words)
+static struct harness_output look(const struct shown *w, const char *const *words)
 {
     AUTO_FREE char *program = harness_program("pipetune");
     char *argv[WORDS + 4] = { program };
@@ -164,7 +164,7 @@ static void add_decision(struct store *s, int64_t study, int trial, const char *
 }
 
 /* Two studies: "demo" has a finished trial, the best, a failed and a waiting one; "cut" was left while it ran. */
-static void fill(const struct world *w)
+static void fill(const struct shown *w)
 {
     struct err e = { 0 };
     struct store *s = NULL;
@@ -185,7 +185,7 @@ static void fill(const struct world *w)
 
 static int make_world(void **state)
 {
-    struct world *w = calloc(1, sizeof *w);
+    struct shown *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->dir = harness_dir();
     w->store = harness_path(w->dir, "pipetune.db");
@@ -202,7 +202,7 @@ static int make_filled_world(void **state)
 
 static int end_world(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     harness_remove(w->dir);
     free(w->store);
     free(w);
@@ -247,7 +247,7 @@ static void test_ls_prints_a_table(void **state)
 
 static void test_ls_without_a_store_is_an_empty_list(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     AUTO_OUTPUT struct harness_output people = LOOK(w, "ls", "--store", "@");
     assert_int_equal(people.code, 0);
     expect_text(people.out, "no study in");
@@ -260,7 +260,7 @@ static void test_ls_without_a_store_is_an_empty_list(void **state)
 /* The lock is the driver's: another process that holds it makes the study "running". */
 static void test_a_study_whose_driver_lives_is_running(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     AUTO_FREE char *dir = harness_path(w->dir, "pipetune.d/cut");
     AUTO_FREE char *path = harness_path(dir, "driver.lock");
     struct err e;
@@ -362,7 +362,7 @@ static void test_show_decisions_tells_the_story(void **state)
 
 static void test_show_log_is_the_path(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     AUTO_FREE char *dir = harness_path(w->dir, "pipetune.d/demo/1");
     struct err e;
     check(io_mkdirs(dir, &e), &e);
@@ -411,7 +411,7 @@ static void test_mistakes_are_named_on_stderr(void **state)
 
 static void test_a_newer_store_is_refused_and_left_alone(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(w->store, &db), SQLITE_OK);
     char sql[64];
@@ -428,7 +428,7 @@ static void test_a_newer_store_is_refused_and_left_alone(void **state)
 
 static void test_a_closed_pipe_is_quiet(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     AUTO_FREE char *program = harness_program("pipetune");
     char *argv[] = { program, "show", "demo", "--json", "--store", w->store, NULL };
     int fds[2];
@@ -482,7 +482,7 @@ static void test_the_manual_page_is_what_help_prints(void **state)
 
 static void test_doctor_lists_every_check(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     assert_int_equal(setenv("SPARK_LOCAL_IP", "127.0.0.1", 1), 0); /* no name is looked up on the network */
     AUTO_OUTPUT struct harness_output o = LOOK(w, "doctor", "--json", "--store", "@");
     assert_true(o.code == 0 || o.code == 3); /* the machine's affair */
@@ -505,7 +505,7 @@ static void test_doctor_lists_every_check(void **state)
 
 static void test_doctor_names_what_is_missing(void **state)
 {
-    struct world *w = *state;
+    struct shown *w = *state;
     assert_int_equal(setenv("SPARK_LOCAL_IP", "127.0.0.1", 1), 0);
     assert_int_equal(setenv("SPARK_HOME", w->dir, 1), 0);
     AUTO_OUTPUT struct harness_output o = LOOK(w, "doctor", "--store", "@");

@@ -38,7 +38,7 @@ struct told {
     char why[512]; /* "": NULL */
 };
 
-struct world {
+struct net {
     uv_loop_t loop;
     uv_timer_t beat; /* so that waiting looks again */
     struct nodes *nodes;
@@ -70,7 +70,7 @@ static struct nodes_want cluster_want(const char *tag)
 
 static void on_applied(void *ctx, uint64_t id, const struct nodes_have *have, const char *why)
 {
-    struct world *w = ctx;
+    struct net *w = ctx;
     assert_true(w->n_told < TOLD_MAX);
     struct told *t = &w->told[w->n_told++];
     *t = (struct told){ .id = id, .have = *have };
@@ -84,7 +84,7 @@ static void on_applied(void *ctx, uint64_t id, const struct nodes_have *have, co
 
 static void on_changed(void *ctx, const char *tag, const struct nodes_have *have)
 {
-    struct world *w = ctx;
+    struct net *w = ctx;
     assert_true(*tag);
     w->n_changed++;
     w->newest = *have;
@@ -92,7 +92,7 @@ static void on_changed(void *ctx, const char *tag, const struct nodes_have *have
 
 static void on_note(void *ctx, const char *text)
 {
-    struct world *w = ctx;
+    struct net *w = ctx;
     w->n_notes++;
     buf_printf(&w->notes, "%s\n", text);
     if (w->close_at_note) {
@@ -109,9 +109,9 @@ static void on_beat(uv_timer_t *t)
 }
 
 /* On the heap, so that a test that fails leaves nothing on the stack that libuv's signal handler knows. */
-static struct world *world_new(void)
+static struct net *net_new(void)
 {
-    struct world *w = calloc(1, sizeof *w);
+    struct net *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->fds = open_fds();
     assert_int_equal(uv_loop_init(&w->loop), 0);
@@ -128,7 +128,7 @@ static struct world *world_new(void)
     return w;
 }
 
-static void world_open(struct world *w, const char *const *hosts)
+static void net_open(struct net *w, const char *const *hosts)
 {
     struct node_cfg cfg[8] = { 0 };
     size_t n = 0;
@@ -139,7 +139,7 @@ static void world_open(struct world *w, const char *const *hosts)
         fail_msg("%s", e.text);
 }
 
-static void run_until(struct world *w, bool (*holds)(const struct world *w), int ms, const char *name)
+static void run_until(struct net *w, bool (*holds)(const struct net *w), int ms, const char *name)
 {
     for (int64_t until = clock_ms() + ms; !holds(w);) {
         if (clock_ms() > until)
@@ -149,14 +149,14 @@ static void run_until(struct world *w, bool (*holds)(const struct world *w), int
     }
 }
 
-static void run_for(struct world *w, int ms)
+static void run_for(struct net *w, int ms)
 {
     for (int64_t until = clock_ms() + ms; clock_ms() < until;)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
 }
 
 /* Everything ends by itself, and leaves no descriptor and no child behind. */
-static void world_done(struct world *w, const char *name)
+static void net_done(struct net *w, const char *name)
 {
     size_t told = w->n_told, notes = w->n_notes;
     nodes_close(w->nodes);
@@ -179,39 +179,39 @@ static void world_done(struct world *w, const char *name)
     free(w);
 }
 
-static void apply(struct world *w, const struct nodes_want *want, uint64_t id)
+static void apply(struct net *w, const struct nodes_want *want, uint64_t id)
 {
     struct err e = { 0 };
     if (nodes_apply(w->nodes, want, id, &e) < 0)
         fail_msg("%s", e.text);
 }
 
-static bool told_one(const struct world *w)
+static bool told_one(const struct net *w)
 {
     return w->n_told >= 1;
 }
 
-static bool told_two(const struct world *w)
+static bool told_two(const struct net *w)
 {
     return w->n_told >= 2;
 }
 
-static bool told_changed(const struct world *w)
+static bool told_changed(const struct net *w)
 {
     return w->n_changed >= 1;
 }
 
-static bool four_of_each_and_changed(const struct world *w)
+static bool four_of_each_and_changed(const struct net *w)
 {
     return w->newest.processes == 4 && w->newest.cores == 4 && w->n_changed >= 1;
 }
 
-static bool told_note(const struct world *w)
+static bool told_note(const struct net *w)
 {
     return w->n_notes >= 1;
 }
 
-static void expect_notes(const struct world *w, const char *name, size_t n, const char *const *texts)
+static void expect_notes(const struct net *w, const char *name, size_t n, const char *const *texts)
 {
     const char *notes = buf_text(&w->notes);
     if (w->n_notes != n)
@@ -221,7 +221,7 @@ static void expect_notes(const struct world *w, const char *name, size_t n, cons
             fail_msg("%s: '%s' is not in the notes:\n%s", name, *texts, notes);
 }
 
-static void expect_told(const struct world *w, const char *name, size_t at, uint64_t id, int cores, int processes,
+static void expect_told(const struct net *w, const char *name, size_t at, uint64_t id, int cores, int processes,
                         const char *why)
 {
     const struct told *t = &w->told[at];
@@ -237,8 +237,8 @@ static void expect_told(const struct world *w, const char *name, size_t at, uint
 static void test_local_helper_is_asked_and_given_back(void **state)
 {
     (void)state;
-    struct world *w = world_new();
-    world_open(w, NULL);
+    struct net *w = net_new();
+    net_open(w, NULL);
     const int *cpus = NULL;
     assert_int_equal(nodes_local_cpus(w->nodes, &cpus), 0);
     assert_true(isnan(nodes_clock_offset_s(w->nodes, 0)));
@@ -276,25 +276,25 @@ static void test_local_helper_is_asked_and_given_back(void **state)
     AUTO_FREE char *fds = harness_read(w->dir, "ok.fds");
     assert_string_equal(fds, "0 1 2 ");
     expect_notes(w, "local", 0, NULL);
-    world_done(w, "local");
+    net_done(w, "local");
 }
 
 static void test_killed_local_helper_is_started_again_and_asked_again(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     (void)setenv("FAKE_NODE", "killed", 1);
-    world_open(w, NULL);
+    net_open(w, NULL);
     struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
     apply(w, &want, 1);
     run_until(w, told_one, HARNESS_MS, "applied");
     expect_told(w, "killed", 0, 1, 1, 1, NULL);
     expect_notes(w, "killed", 1,
                  (const char *[]){ "this machine's pipetune-node is started again (1 of 5)", "signal 9", NULL });
-    world_done(w, "killed");
+    net_done(w, "killed");
 }
 
-static bool six_notes(const struct world *w)
+static bool six_notes(const struct net *w)
 {
     return w->n_notes >= 6;
 }
@@ -302,9 +302,9 @@ static bool six_notes(const struct world *w)
 static void test_local_helper_that_always_dies_is_given_up(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     (void)setenv("FAKE_NODE", "die", 1);
-    world_open(w, NULL);
+    net_open(w, NULL);
     struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
     apply(w, &want, 1);
     run_until(w, six_notes, HARNESS_MS, "given up");
@@ -316,23 +316,23 @@ static void test_local_helper_that_always_dies_is_given_up(void **state)
     apply(w, &want, 2);
     run_until(w, told_two, HARNESS_MS, "told");
     expect_told(w, "die", 1, 2, 0, 0, "no node is left");
-    world_done(w, "die");
+    net_done(w, "die");
 }
 
 static void test_missing_helper_is_one_note(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     free(w->helper);
     w->helper = strdup("/nonexistent/pipetune-node");
-    world_open(w, NULL);
+    net_open(w, NULL);
     assert_int_equal(w->n_notes, 0); /* never from within a call */
     struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
     apply(w, &want, 1);
     run_until(w, told_one, HARNESS_MS, "told");
     expect_told(w, "missing", 0, 1, 0, 0, "no node is left");
     expect_notes(w, "missing", 1, (const char *[]){ "/nonexistent/pipetune-node", "no such file", NULL });
-    world_done(w, "missing");
+    net_done(w, "missing");
 }
 
 /* --- other machines ------------------------------------------------------------------------------------------------------ */
@@ -371,8 +371,8 @@ static void test_each_fault_of_a_node_is_one_note(void **state)
     (void)state;
     struct rusage use;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct world *w = world_new();
-        world_open(w, (const char *[]){ cases[i].host, "partial", NULL });
+        struct net *w = net_new();
+        net_open(w, (const char *[]){ cases[i].host, "partial", NULL });
         struct nodes_want want = cluster_want("T1");
         apply(w, &want, 1);
         run_until(w, told_one, HARNESS_MS, cases[i].name);
@@ -382,7 +382,7 @@ static void test_each_fault_of_a_node_is_one_note(void **state)
         run_until(w, told_two, HARNESS_MS, cases[i].name);
         assert_int_equal(w->told[1].have.cores, cases[i].cores);
         assert_true(w->n_notes <= 1);
-        world_done(w, cases[i].name);
+        net_done(w, cases[i].name);
     }
     assert_int_equal(getrusage(RUSAGE_SELF, &use), 0);
     if (!getenv("ASAN_OPTIONS"))
@@ -392,9 +392,9 @@ static void test_each_fault_of_a_node_is_one_note(void **state)
 static void test_slow_answer_is_told_late(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     (void)unsetenv("PIPETUNE_NODES_SPEED");
-    world_open(w, (const char *[]){ "slow", "partial", NULL });
+    net_open(w, (const char *[]){ "slow", "partial", NULL });
     struct nodes_want want = cluster_want("T1");
     int64_t begun = clock_ms();
     apply(w, &want, 1);
@@ -405,14 +405,14 @@ static void test_slow_answer_is_told_late(void **state)
     assert_int_equal(w->newest.cores, 4);
     assert_int_equal(w->n_told, 1);
     expect_notes(w, "slow", 0, NULL);
-    world_done(w, "slow");
+    net_done(w, "slow");
 }
 
 static void test_change_of_processes_is_told(void **state)
 {
     (void)state;
-    struct world *w = world_new();
-    world_open(w, (const char *[]){ "changes", "ahead", NULL });
+    struct net *w = net_new();
+    net_open(w, (const char *[]){ "changes", "ahead", NULL });
     struct nodes_want want = cluster_want("T1");
     apply(w, &want, 1);
     run_until(w, four_of_each_and_changed, HARNESS_MS, "changed");
@@ -421,14 +421,14 @@ static void test_change_of_processes_is_told(void **state)
     double ahead = nodes_clock_offset_s(w->nodes, 2);
     assert_true(ahead > 55 && ahead < 65);
     assert_true(isnan(nodes_clock_offset_s(w->nodes, 3)));
-    world_done(w, "changes");
+    net_done(w, "changes");
 }
 
 static void test_orders_are_answered_once_each(void **state)
 {
     (void)state;
-    struct world *w = world_new();
-    world_open(w, (const char *[]){ "well", "partial", NULL });
+    struct net *w = net_new();
+    net_open(w, (const char *[]){ "well", "partial", NULL });
     struct nodes_want want = cluster_want("T1");
     apply(w, &want, 1);
     want.cores = 2;
@@ -452,21 +452,21 @@ static void test_orders_are_answered_once_each(void **state)
     for (size_t i = 1; i < 5; i++)
         assert_int_equal(times[i], 1);
     expect_notes(w, "orders", 0, NULL);
-    world_done(w, "orders");
+    net_done(w, "orders");
 }
 
 static void test_closing_from_within_a_callback(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     w->close_at_note = true;
-    world_open(w, (const char *[]){ "hostkey", "oldproto", "die", NULL });
+    net_open(w, (const char *[]){ "hostkey", "oldproto", "die", NULL });
     struct nodes_want want = cluster_want("T1");
     apply(w, &want, 1);
     run_until(w, told_note, HARNESS_MS, "note");
     run_for(w, 500);
     assert_int_equal(w->n_notes, 1);
-    world_done(w, "closing");
+    net_done(w, "closing");
 }
 
 static void test_closing_at_once_leaves_nothing(void **state)
@@ -476,14 +476,14 @@ static void test_closing_at_once_leaves_nothing(void **state)
                                             { "flood", "hostkey", NULL },
                                             { "stubborn", "stall", NULL } };
     for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
-        struct world *w = world_new();
-        world_open(w, hosts[i]);
+        struct net *w = net_new();
+        net_open(w, hosts[i]);
         struct nodes_want want = cluster_want("T1");
         apply(w, &want, 1);
         if (i == 2)
             run_for(w, 300); /* so that it ignores TERM by now */
         assert_int_equal(w->n_told, 0);
-        world_done(w, hosts[i][0]);
+        net_done(w, hosts[i][0]);
     }
 }
 
@@ -491,8 +491,8 @@ static void test_closing_at_once_leaves_nothing(void **state)
 static void test_held_up_loop_loses_no_node(void **state)
 {
     (void)state;
-    struct world *w = world_new();
-    world_open(w, (const char *[]){ "well", NULL });
+    struct net *w = net_new();
+    net_open(w, (const char *[]){ "well", NULL });
     struct nodes_want want = cluster_want("T1");
     apply(w, &want, 1);
     run_until(w, told_one, HARNESS_MS, "applied");
@@ -503,13 +503,13 @@ static void test_held_up_loop_loses_no_node(void **state)
     expect_told(w, "held up", 1, 2, 2, 2, NULL);
     run_for(w, 600);
     expect_notes(w, "held up", 0, NULL);
-    world_done(w, "held up");
+    net_done(w, "held up");
 }
 
 static void test_what_ssh_must_not_get_is_refused(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     struct err e = { 0 };
     struct node_cfg bad = { .host = (char *)"-oProxyCommand=x" };
     assert_int_equal(nodes_open(&w->nodes, &w->loop, &bad, 1, w->helper, &ops, w, &e), -EINVAL);
@@ -517,7 +517,7 @@ static void test_what_ssh_must_not_get_is_refused(void **state)
     assert_null(w->nodes);
     struct node_cfg good = { .host = (char *)"well" };
     assert_int_equal(nodes_open(&w->nodes, &w->loop, &good, 1, "/a b/pipetune-node", &ops, w, &e), -EINVAL);
-    world_open(w, NULL);
+    net_open(w, NULL);
     struct nodes_want want = cluster_want("a b");
     assert_int_equal(nodes_apply(w->nodes, &want, 1, &e), -EINVAL);
     want.tag = "T1";
@@ -525,13 +525,13 @@ static void test_what_ssh_must_not_get_is_refused(void **state)
     assert_int_equal(nodes_apply(w->nodes, &want, 1, &e), -EINVAL);
     run_for(w, 200);
     assert_int_equal(w->n_told, 0);
-    world_done(w, "refused");
+    net_done(w, "refused");
 }
 
 static void test_keys_that_ssh_would_pass_over_are_told(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     harness_write(w->dir, "open", "a key");
     AUTO_FREE char *open = harness_path(w->dir, "open"), *missing = harness_path(w->dir, "missing");
     assert_int_equal(chmod(open, 0644), 0);
@@ -546,7 +546,7 @@ static void test_keys_that_ssh_would_pass_over_are_told(void **state)
     expect_notes(w, "keys", 2,
                  (const char *[]){ "node 'well' is left out from now on: key '", "can be read by others",
                                    "No such file", NULL });
-    world_done(w, "keys");
+    net_done(w, "keys");
 }
 
 /* --- the real helper ----------------------------------------------------------------------------------------------------- */
@@ -581,7 +581,7 @@ static pid_t the_other_child(pid_t known)
     return -1;
 }
 
-static bool changed_twice(const struct world *w)
+static bool changed_twice(const struct net *w)
 {
     return w->n_changed >= 2;
 }
@@ -589,7 +589,7 @@ static bool changed_twice(const struct world *w)
 static void test_real_helper_narrows_and_gives_back_even_when_killed(void **state)
 {
     (void)state;
-    struct world *w = world_new();
+    struct net *w = net_new();
     free(w->helper);
     w->helper = harness_program("pipetune-node");
     AUTO_FREE char *program = harness_program("tests/integration/fake-tagged");
@@ -603,7 +603,7 @@ static void test_real_helper_narrows_and_gives_back_even_when_killed(void **stat
         (void)kill(pid, SIGKILL);
         skip(); /* one CPU cannot be narrowed */
     }
-    world_open(w, NULL);
+    net_open(w, NULL);
     struct nodes_want want = { .tag = tag, .cores = 1, .slots = 2, .local = true };
     apply(w, &want, 1);
     run_until(w, told_one, HARNESS_MS, "applied");
@@ -622,7 +622,7 @@ static void test_real_helper_narrows_and_gives_back_even_when_killed(void **stat
     assert_int_equal(cpus_of(pid), all);
     (void)kill(pid, SIGKILL);
     (void)harness_exit_code(pid, HARNESS_MS);
-    world_done(w, "the real helper");
+    net_done(w, "the real helper");
 }
 
 int main(void)

@@ -29,165 +29,12 @@
 #include "base/strv.h"
 #include "tests/integration/harness.h"
 
-/* --- the world of one test: a folder with a Spark, a Java, jars and data, none of them real --------------------------- */
-
-struct world {
-    char *dir, *program;
-    int tree; /* where the test was started */
-};
-
-#define JAVA(version) "#!/bin/sh\necho 'openjdk version \"" version "\" 2025-04-15' >&2\n"
-#define BIGDL                                                                                                          \
-    "{ \"master\": \"local[*]\", \"driver_memory\": \"2g\",\n  \"jars\": \"$BIGDL_HOME/bigdl-core.jar\",\n"            \
-    "  \"class\": \"com.intel.analytics.bigdl.dllib.models.lenet.Train\",\n"                                           \
-    "  \"conf\": \"$BIGDL_HOME/bigdl-dllib.jar\",\n  \"extras\": { \"folder\": \"$PIPETUNE_DATA/mnist\" },\n"
-#define BIGDL_ARGUMENTS                                                                                                \
-    "  \"arguments\": { \"batch_size\": [\"-b\", \"{}\"], \"learning_rate\": [\"-r\", \"{}\"],\n"                      \
-    "    \"epochs\": [\"-e\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\", \"--overWrite\"],\n"                 \
-    "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n"
-#define BIGDL_FILE BIGDL BIGDL_ARGUMENTS
-#define HYPER "\"hyperParameters\": { \"batch_size\": [64, 128], \"learning_rate\": [0.1] }"
 #define CONFIG(more)                                                                                                   \
-    "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 1 },\n" more HYPER " }\n"
-
-static const char *const world_env[] = { "SPARK_HOME",     "BIGDL_HOME",      "PIPETUNE_DATA",   "JAVA_HOME",
-                                         "PIPETUNE_STORE", "FAKE_EPOCH_MS",   "FAKE_ITERATIONS", "FAKE_START_MS",
-                                         "FAKE_FAIL",      "FAKE_COUNT_FILE", "FAKE_ORPHAN_S",   "FAKE_HUGE_MB",
-                                         "PIPETUNE_WORLD", "PIPETUNE_HOME" };
-
-static void point_at(const struct world *w, const char *variable, const char *name)
-{
-    AUTO_FREE char *path = harness_path(w->dir, name);
-    assert_int_equal(setenv(variable, path, 1), 0);
-}
-
-static void make_dir(const struct world *w, const char *name)
-{
-    AUTO_FREE char *path = harness_path(w->dir, name);
-    assert_int_equal(io_mkdirs(path, NULL), 0);
-}
-
-static void make_script(const struct world *w, const char *name, const char *text)
-{
-    AUTO_FREE char *path = harness_path(w->dir, name);
-    harness_write(w->dir, name, text);
-    assert_int_equal(chmod(path, 0755), 0);
-}
-
-static void fill(const struct world *w)
-{
-    static const char *const dirs[] = { "spark/bin", "java/bin", "bigdl", "data/mnist", "empty" };
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        make_dir(w, dirs[i]);
-    AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
-    AUTO_FREE char *submit = harness_path(w->dir, "spark/bin/spark-submit");
-    assert_int_equal(symlink(fake, submit), 0);
-    make_script(w, "java/bin/java", JAVA("17.0.15"));
-    harness_write(w->dir, "bigdl/bigdl-core.jar", "");
-    harness_write(w->dir, "bigdl/bigdl-dllib.jar", "");
-    harness_write(w->dir, "app.json", BIGDL_FILE);
-}
-
-static int set_up(void **state)
-{
-    struct world *w = calloc(1, sizeof *w);
-    if (!w)
-        return -1;
-    w->program = harness_program("pipetune");
-    w->dir = harness_dir();
-    w->tree = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fill(w);
-    assert_int_equal(chdir(w->dir), 0); /* so that whatever is created by mistake is seen */
-    point_at(w, "SPARK_HOME", "spark");
-    point_at(w, "BIGDL_HOME", "bigdl");
-    point_at(w, "PIPETUNE_DATA", "data");
-    point_at(w, "JAVA_HOME", "java");
-    (void)setenv("FAKE_EPOCH_MS", "10", 1), (void)setenv("FAKE_ITERATIONS", "2", 1),
-        (void)setenv("FAKE_START_MS", "1", 1);
-    (void)setenv("PIPETUNE_WORLD", w->dir, 1); /* marks all that is started from here */
-    *state = w;
-    return 0;
-}
-
-/* The processes that were started from this world: nobody else's carry its folder in their environment. */
-static size_t of_world(const struct world *w, int sig)
-{
-    AUTO_FREE char *mark = NULL;
-    assert_true(asprintf(&mark, "PIPETUNE_WORLD=%s", w->dir) > 0);
-    size_t n = 0;
-    DIR *proc = opendir("/proc");
-    assert_non_null(proc);
-    for (struct dirent *d; (d = readdir(proc));) {
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        char path[64];
-        AUTO_BUF struct buf env = BUF_INIT;
-        (void)snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
-        if (pid < 1 || pid == getpid() || io_read_file(&env, path, 1 << 20, NULL) < 0 || env.len == 0)
-            continue;
-        if (memmem(env.data, env.len, mark, strlen(mark) + 1) && kill(pid, sig) == 0)
-            n++;
-    }
-    (void)closedir(proc);
-    return n;
-}
+    "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 1 },\n" more WORLD_HYPER " }\n"
 
 static size_t of_this_world(const struct world *w)
 {
-    return of_world(w, 0);
-}
-
-static int tear_down(void **state)
-{
-    struct world *w = *state;
-    (void)of_world(w, SIGKILL); /* what a failed test left */
-    for (size_t i = 0; i < ARRAY_LEN(world_env); i++)
-        (void)unsetenv(world_env[i]);
-    (void)fchdir(w->tree);
-    (void)close(w->tree);
-    harness_remove(w->dir);
-    free(w->program);
-    free(w);
-    return 0;
-}
-
-/* `words` ends with NULL. */
-static struct harness_output run(const struct world *w, const char *const *words)
-{
-    AUTO_STRV struct strv argv = STRV_INIT;
-    strv_add(&argv, w->program);
-    for (; *words; words++)
-        strv_add(&argv, *words);
-    assert_false(argv.failed);
-    return harness_run(argv.v, HARNESS_MS);
-}
-
-#define RUN(w, ...) run(w, (const char *const[]){ __VA_ARGS__, NULL })
-
-/* The rows of a query, columns by '|', rows by ' '. Free it. */
-static char *ask(const char *store, const char *sql)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *st = NULL;
-    struct buf b = BUF_INIT;
-    if (sqlite3_open_v2(store, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
-        fail_msg("%s: %s: %s", store, sql, sqlite3_errmsg(db));
-    (void)sqlite3_busy_timeout(db, HARNESS_MS);
-    while (sqlite3_step(st) == SQLITE_ROW) {
-        buf_puts(&b, b.len ? " " : "");
-        for (int i = 0; i < sqlite3_column_count(st); i++)
-            buf_printf(&b, "%s%s", i ? "|" : "", (const char *)sqlite3_column_text(st, i));
-    }
-    (void)sqlite3_finalize(st);
-    (void)sqlite3_close(db);
-    return buf_take(&b);
-}
-
-static void expect_rows(const char *name, const char *store, const char *sql, const char *want)
-{
-    AUTO_FREE char *got = ask(store, sql);
-    if (strcmp(got, want) != 0)
-        fail_msg("%s: %s: got '%s', want '%s'", name, sql, got, want);
+    return world_processes(w, 0);
 }
 
 /* --- what the fake wrote of itself: "TAG EPOCHS FIRST-EPOCH PID" at each start, "trained TAG EPOCH" ------------------- */
@@ -237,7 +84,7 @@ static void wait_for(const struct world *w, size_t (*of)(const struct world *w),
 
 static bool nothing_left(void *arg)
 {
-    return of_world(arg, 0) == 0;
+    return world_processes(arg, 0) == 0;
 }
 
 /* --- running ---------------------------------------------------------------------------------------------------------- */
@@ -256,19 +103,6 @@ static void expect_error(const char *name, struct harness_output o, int code, co
     harness_output_done(&o);
 }
 
-/* Starts it and goes on; out and err -1: thrown away. */
-static pid_t start(const struct world *w, const char *const *words, int out_fd)
-{
-    AUTO_STRV struct strv argv = STRV_INIT;
-    AUTO_CLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    strv_add(&argv, w->program);
-    for (; *words; words++)
-        strv_add(&argv, *words);
-    assert_false(argv.failed);
-    return harness_spawn(argv.v, out_fd < 0 ? null : out_fd, null);
-}
-
-#define START(w, out_fd, ...) start(w, (const char *const[]){ __VA_ARGS__, NULL }, out_fd)
 #define TRIALS "SELECT number, state FROM trials ORDER BY number"
 #define ATTEMPTS "SELECT count(*) FROM attempts"
 
@@ -288,7 +122,7 @@ static void one_trial(const struct world *w)
 
 static void two_trials(const struct world *w)
 {
-    write_config(w, "", HYPER);
+    write_config(w, "", WORLD_HYPER);
 }
 
 /* --- settings, dry run, spelling of the command ----------------------------------------------------------------------- */
@@ -298,7 +132,7 @@ static void copy_seed_files(const struct world *w)
 {
     static const char *const files[][2] = { { "conf/pipetune.conf", "pipetune.conf" },
                                             { "bigdl/config/mnist.json", "bigdl/config/mnist.json" } };
-    make_dir(w, "bigdl/config");
+    world_dir(w, "bigdl/config");
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         AUTO_BUF struct buf text = BUF_INIT;
         AUTO_CLOSE int fd = openat(w->tree, files[i][0], O_RDONLY | O_CLOEXEC);
@@ -316,13 +150,14 @@ static void test_the_three_section_config_as_it_is(void **state)
     struct world *w = *state;
     copy_seed_files(w);
     expect_exit("pipetune.conf", RUN(w, "--config", "pipetune.conf", "--max-trials", "2", "--epochs", "1"), 0);
-    expect_rows("trials", "pipetune.db", TRIALS, "1|finished 2|finished");
-    expect_rows("the first point", "pipetune.db", "SELECT hyper FROM trials WHERE number = 1",
-                "{\"batch_size\": 1024, \"learning_rate\": 0.001, \"learning_rate_decay\": 0.002}");
-    expect_rows("the last counts fastest", "pipetune.db", "SELECT hyper ->> 'learning_rate_decay' FROM trials",
-                "0.002 0.02");
-    expect_rows("as asked", "pipetune.db", "SELECT DISTINCT requested ->> 'cores' FROM trials", "16");
-    AUTO_FREE char *slots = ask("pipetune.db", "SELECT DISTINCT slots || ' ' || (effective ->> 'cores') FROM trials");
+    harness_expect_rows("trials", "pipetune.db", TRIALS, "1|finished 2|finished");
+    harness_expect_rows("the first point", "pipetune.db", "SELECT hyper FROM trials WHERE number = 1",
+                        "{\"batch_size\": 1024, \"learning_rate\": 0.001, \"learning_rate_decay\": 0.002}");
+    harness_expect_rows("the last counts fastest", "pipetune.db", "SELECT hyper ->> 'learning_rate_decay' FROM trials",
+                        "0.002 0.02");
+    harness_expect_rows("as asked", "pipetune.db", "SELECT DISTINCT requested ->> 'cores' FROM trials", "16");
+    AUTO_FREE char *slots =
+        harness_ask("pipetune.db", "SELECT DISTINCT slots || ' ' || (effective ->> 'cores') FROM trials");
     int n = 0, effective = 0;
     cpu_set_t here;
     assert_int_equal(sched_getaffinity(0, sizeof here, &here), 0);
@@ -331,7 +166,7 @@ static void test_the_three_section_config_as_it_is(void **state)
     assert_true(n >= 1 && n <= CPU_COUNT(&here) && n <= 16 && 1024 % n == 0);
     if (CPU_COUNT(&here) == 2)
         assert_int_equal(n, 2);
-    AUTO_FREE char *log = ask("pipetune.db", "SELECT argv FROM attempts LIMIT 1");
+    AUTO_FREE char *log = harness_ask("pipetune.db", "SELECT argv FROM attempts LIMIT 1");
     char local[32];
     (void)snprintf(local, sizeof local, "local[%d]", n);
     assert_non_null(strstr(log, local));
@@ -366,27 +201,32 @@ static void test_a_setting_entered_by_the_user(void **state)
     write_config(
         w,
         "\"systemParameters\": { \"cores\": [2, 1], \"memory\": [2, 1], \"spark.locality.wait\": [\"1s\", \"0s\"] },\n",
-        HYPER);
-    struct harness_output o = RUN(w, "run", "--dry-run", "c.conf", "--setting", "cores=1,memory=1");
+        WORLD_HYPER);
+    struct harness_output o = RUN(w, "run", "--dry-run", "c.conf", "--policy", "v1", "--setting", "cores=1,memory=1");
     assert_non_null(strstr(o.out, "local[1]"));
     assert_non_null(strstr(o.out, " --driver-memory 1g "));
     assert_non_null(strstr(o.out, "spark.locality.wait=1s"));
+    harness_output_done(&o);
+    /* A policy that narrows while it runs launches with all the slots there are, and begins there. */
+    o = RUN(w, "run", "--dry-run", "c.conf", "--setting", "cores=1,memory=1");
+    assert_null(strstr(o.out, "local[1]"));
+    assert_non_null(strstr(o.out, " --driver-memory 1g "));
     harness_output_done(&o);
 }
 
 static void test_more_memory_than_there_is_is_infeasible(void **state)
 {
     struct world *w = *state;
-    write_config(w, "\"systemParameters\": { \"memory\": [60000] },\n", HYPER);
+    write_config(w, "\"systemParameters\": { \"memory\": [60000] },\n", WORLD_HYPER);
     expect_exit("60000 GiB", RUN(w, "run", "c.conf"), 1);
-    expect_rows("no attempt", "pipetune.db", TRIALS, "1|infeasible 2|infeasible");
-    expect_rows("no attempt", "pipetune.db", ATTEMPTS, "0");
+    harness_expect_rows("no attempt", "pipetune.db", TRIALS, "1|infeasible 2|infeasible");
+    harness_expect_rows("no attempt", "pipetune.db", ATTEMPTS, "0");
 }
 
 static void test_places(void **state)
 {
     struct world *w = *state;
-    make_dir(w, "sub/lib");
+    world_dir(w, "sub/lib");
     harness_write(w->dir, "sub/lib/a.jar", "");
     (void)setenv("FAKE_COUNT_FILE", "count", 1); /* any variable may be named */
     harness_write(w->dir, "sub/app2.json",
@@ -407,15 +247,16 @@ static void test_places(void **state)
 static void test_store_and_name(void **state)
 {
     struct world *w = *state;
-    harness_write(w->dir, "my study.conf", "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 1 },\n" HYPER "}");
-    make_dir(w, "a"), make_dir(w, "b"), make_dir(w, "c");
-    point_at(w, "PIPETUNE_STORE", "a/env.db");
+    harness_write(w->dir, "my study.conf",
+                  "{ \"bigdlConf\": \"app.json\", \"study\": { \"epochs\": 1 },\n" WORLD_HYPER "}");
+    world_dir(w, "a"), world_dir(w, "b"), world_dir(w, "c");
+    world_point_at(w, "PIPETUNE_STORE", "a/env.db");
     expect_exit("PIPETUNE_STORE", RUN(w, "run", "my study.conf", "--max-trials", "1"), 0);
     expect_exit("--store", RUN(w, "run", "my study.conf", "--max-trials", "1", "--store", "b/option.db"), 0);
     assert_true(io_exists("a/env.db") && io_exists("a/pipetune.d") && io_exists("b/option.db") &&
                 io_exists("b/pipetune.d"));
     assert_false(io_exists("pipetune.db") || io_exists("pipetune.d"));
-    AUTO_FREE char *name = ask("a/env.db", "SELECT name FROM studies");
+    AUTO_FREE char *name = harness_ask("a/env.db", "SELECT name FROM studies");
     assert_int_equal(strncmp(name, "my_study-", 9), 0);
     assert_int_equal(strlen(name), strlen("my_study-") + 8);
     AUTO_FREE char *folder = harness_path("a/pipetune.d", name);
@@ -428,17 +269,17 @@ static void test_a_finished_study_prints_its_result(void **state)
 {
     struct world *w = *state;
     two_trials(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     expect_exit("first", RUN(w, "run", "c.conf"), 0);
     assert_int_equal(starts(w), 2);
     (void)unsetenv("SPARK_HOME");
-    point_at(w, "SPARK_HOME", "spark");
+    world_point_at(w, "SPARK_HOME", "spark");
     struct harness_output o = RUN(w, "run", "c.conf");
     assert_int_equal(o.code, 0);
     assert_non_null(strstr(o.out, "best: trial 1"));
     harness_output_done(&o);
     assert_int_equal(starts(w), 2);
-    expect_rows("attempts", "pipetune.db", ATTEMPTS, "2");
+    harness_expect_rows("attempts", "pipetune.db", ATTEMPTS, "2");
 }
 
 static void test_the_result_as_json(void **state)
@@ -465,12 +306,12 @@ static void test_again_trains_again_under_another_name(void **state)
 {
     struct world *w = *state;
     one_trial(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     expect_exit("first", RUN(w, "run", "c.conf"), 0);
     expect_exit("again", RUN(w, "run", "c.conf", "--again"), 0);
     expect_exit("again, with other keys", RUN(w, "run", "c.conf", "--again", "--epochs", "1"), 0);
-    expect_rows("names", "pipetune.db", "SELECT name, state FROM studies ORDER BY id",
-                "s|finished s@2|finished s@3|finished");
+    harness_expect_rows("names", "pipetune.db", "SELECT name, state FROM studies ORDER BY id",
+                        "s|finished s@2|finished s@3|finished");
     assert_int_equal(starts(w), 3);
     assert_int_equal(trained(w), 5);
 }
@@ -487,7 +328,7 @@ static void test_a_seed_gives_the_same_trials(void **state)
         char store[16];
         (void)snprintf(store, sizeof store, "%zu.db", i);
         expect_exit("random", RUN(w, "run", "c.conf", "--store", store, "--seed", seeds[i], "--max-trials", "3"), 0);
-        AUTO_FREE char *got = ask(store, "SELECT hyper FROM trials ORDER BY number");
+        AUTO_FREE char *got = harness_ask(store, "SELECT hyper FROM trials ORDER BY number");
         if (i == 0)
             first = MOVE_PTR(got);
         else
@@ -500,11 +341,11 @@ static void test_more_trials_go_on(void **state)
 {
     struct world *w = *state;
     two_trials(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     expect_exit("one", RUN(w, "run", "c.conf", "--max-trials", "1"), 0);
-    expect_rows("one", "pipetune.db", TRIALS, "1|finished");
+    harness_expect_rows("one", "pipetune.db", TRIALS, "1|finished");
     expect_exit("two", RUN(w, "run", "c.conf", "--max-trials", "2"), 0);
-    expect_rows("two", "pipetune.db", TRIALS, "1|finished 2|finished");
+    harness_expect_rows("two", "pipetune.db", TRIALS, "1|finished 2|finished");
     assert_int_equal(starts(w), 2);
 }
 
@@ -513,11 +354,12 @@ static void test_equal_points_are_trained_once(void **state)
     struct world *w = *state;
     /* A list cannot hold a value twice and `grid` meets each point once: the memo is for searches that draw. */
     one_trial(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     expect_exit("random", RUN(w, "run", "c.conf", "--algorithm", "random", "--max-trials", "3"), 0);
     assert_int_equal(starts(w), 1);
-    expect_rows("copies", "pipetune.db", "SELECT DISTINCT state FROM trials", "finished");
-    expect_rows("copies", "pipetune.db", "SELECT DISTINCT copy_of FROM trials WHERE number > 1 AND copy_of <> 1", "");
+    harness_expect_rows("copies", "pipetune.db", "SELECT DISTINCT state FROM trials", "finished");
+    harness_expect_rows("copies", "pipetune.db",
+                        "SELECT DISTINCT copy_of FROM trials WHERE number > 1 AND copy_of <> 1", "");
 }
 
 /* --- trials that fail --------------------------------------------------------------------------------------------------- */
@@ -549,15 +391,15 @@ static void test_failures(void **state)
         struct harness_output o =
             RUN(w, "run", "c.conf", "--name", failures[i].fail, "--again", a[0], a[1], a[2], a[3]);
         expect_exit(failures[i].name, o, failures[i].code);
-        expect_rows(failures[i].name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1",
-                    failures[i].trials);
-        expect_rows(failures[i].name, "pipetune.db",
-                    "SELECT outcome FROM attempts WHERE trial = (SELECT max(id) FROM trials) ORDER BY number",
-                    failures[i].attempts);
-        expect_rows(failures[i].name, "pipetune.db",
-                    "SELECT count(*) FROM trials WHERE state <> 'finished' AND reason IS NULL", "0");
+        harness_expect_rows(failures[i].name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1",
+                            failures[i].trials);
+        harness_expect_rows(failures[i].name, "pipetune.db",
+                            "SELECT outcome FROM attempts WHERE trial = (SELECT max(id) FROM trials) ORDER BY number",
+                            failures[i].attempts);
+        harness_expect_rows(failures[i].name, "pipetune.db",
+                            "SELECT count(*) FROM trials WHERE state <> 'finished' AND reason IS NULL", "0");
     }
-    expect_rows(
+    harness_expect_rows(
         "every epoch of a finished trial is there", "pipetune.db",
         "SELECT DISTINCT count(*) FROM epochs JOIN trials t ON t.id = trial WHERE t.state = 'finished' GROUP BY trial",
         "2");
@@ -569,12 +411,12 @@ static void test_no_executor_in_time_is_infeasible(void **state)
     one_trial(w);
     AUTO_BUF struct buf cluster = BUF_INIT;
     buf_printf(&cluster, "{ \"master\": \"spark://127.0.0.1:7077\", \"total_executor_cores\": 2,%s",
-               strchr(BIGDL_FILE, ',') + 1);
+               strchr(WORLD_BIGDL WORLD_ARGUMENTS, ',') + 1);
     harness_write(w->dir, "app.json", buf_text(&cluster));
     expect_exit("a cluster that grants", RUN(w, "run", "c.conf"), 0);
     (void)setenv("FAKE_FAIL", "hang", 1);
     expect_exit("one that does not", RUN(w, "run", "c.conf", "--again", "--grant-seconds", "1"), 1);
-    expect_rows("trial", "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "infeasible");
+    harness_expect_rows("trial", "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "infeasible");
     assert_true(harness_wait(nothing_left, w, HARNESS_MS));
 }
 
@@ -585,7 +427,7 @@ static void test_an_interrupted_trial_goes_on_from_its_checkpoint(void **state)
     struct world *w = *state;
     static const int signals[] = { SIGINT, SIGTERM };
     one_trial(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     (void)setenv("FAKE_EPOCH_MS", "150", 1);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         char name[16];
@@ -595,16 +437,17 @@ static void test_an_interrupted_trial_goes_on_from_its_checkpoint(void **state)
         wait_for(w, trained, 2);
         assert_int_equal(kill(pid, signals[i]), 0);
         assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
-        assert_int_equal(of_world(w, 0), 0);
-        expect_rows(name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "interrupted");
+        assert_int_equal(world_processes(w, 0), 0);
+        harness_expect_rows(name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "interrupted");
         expect_exit(name, RUN(w, "run", "c.conf", "--name", name, "--epochs", "4"), 0);
         assert_true(last_first_epoch(w) > 1);
         /* When the signal struck while a checkpoint was written, that one is met unusable, and an older one is taken. */
-        expect_rows(name, "pipetune.db",
-                    "SELECT outcome FROM attempts WHERE trial = (SELECT max(id) FROM trials)"
-                    " AND outcome <> 'unusable_checkpoint' ORDER BY number",
-                    "interrupted finished");
-        expect_rows(name, "pipetune.db", "SELECT count(*) FROM epochs WHERE trial = (SELECT max(id) FROM trials)", "4");
+        harness_expect_rows(name, "pipetune.db",
+                            "SELECT outcome FROM attempts WHERE trial = (SELECT max(id) FROM trials)"
+                            " AND outcome <> 'unusable_checkpoint' ORDER BY number",
+                            "interrupted finished");
+        harness_expect_rows(name, "pipetune.db",
+                            "SELECT count(*) FROM epochs WHERE trial = (SELECT max(id) FROM trials)", "4");
     }
 }
 
@@ -630,12 +473,12 @@ static void test_a_trial_cut_short_in_its_last_validation_is_not_finished(void *
     one_trial(w);
     AUTO_FREE char *submit = harness_path(w->dir, "spark/bin/spark-submit");
     assert_int_equal(unlink(submit), 0);
-    make_script(w, "spark/bin/spark-submit", VALIDATING);
+    world_script(w, "spark/bin/spark-submit", VALIDATING);
     pid_t pid = START(w, -1, "run", "c.conf", "--epochs", "1");
     wait_for(w, ends_in_log, 1);
     assert_int_equal(kill(pid, SIGINT), 0);
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
-    expect_rows("its accuracy is still to come", "pipetune.db", TRIALS, "1|interrupted");
+    harness_expect_rows("its accuracy is still to come", "pipetune.db", TRIALS, "1|interrupted");
 }
 
 static size_t told_to_end(const struct world *w)
@@ -648,7 +491,7 @@ static void test_a_second_interrupt_kills_at_once(void **state)
 {
     struct world *w = *state;
     one_trial(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     (void)setenv("FAKE_EPOCH_MS", "60000", 1), (void)setenv("FAKE_FAIL", "ignore-term", 1);
     AUTO_CLOSE int out = open("out", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     pid_t pid = START(w, out, "run", "c.conf");
@@ -667,17 +510,17 @@ static void test_what_is_left_running_is_found_again(void **state)
 {
     struct world *w = *state;
     one_trial(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     (void)setenv("FAKE_EPOCH_MS", "400", 1);
     struct harness_output o = RUN(w, "run", "c.conf", "--detach");
     assert_int_equal(o.code, 0);
     harness_output_done(&o);
-    assert_true(of_world(w, 0) >= 2);
+    assert_true(world_processes(w, 0) >= 2);
     o = RUN(w, "run", "c.conf");
     assert_int_equal(o.code, 0);
     assert_non_null(strstr(o.out, "found running"));
     harness_output_done(&o);
-    expect_rows("adopted", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
+    harness_expect_rows("adopted", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
     assert_int_equal(starts(w), 1);
     assert_int_equal(trained(w), 2);
 }
@@ -686,7 +529,7 @@ static void test_a_hangup_leaves_the_trials_running(void **state)
 {
     struct world *w = *state;
     one_trial(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     (void)setenv("FAKE_EPOCH_MS", "400", 1);
     pid_t pid = START(w, -1, "run", "c.conf");
     wait_for(w, starts, 1);
@@ -694,7 +537,7 @@ static void test_a_hangup_leaves_the_trials_running(void **state)
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
     wait_for(w, trained, 2); /* it goes on without a driver */
     expect_exit("adopted", RUN(w, "run", "c.conf"), 0);
-    expect_rows("adopted", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
+    harness_expect_rows("adopted", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
     assert_int_equal(starts(w), 1);
 }
 
@@ -702,13 +545,13 @@ static void test_two_trials_at_once(void **state)
 {
     struct world *w = *state;
     two_trials(w);
-    point_at(w, "FAKE_COUNT_FILE", "count");
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
     (void)setenv("FAKE_EPOCH_MS", "700", 1);
-    pid_t pid = START(w, -1, "run", "c.conf", "--parallel", "2", "--epochs", "1");
+    pid_t pid = START(w, -1, "run", "c.conf", "--parallel", "2", "--epochs", "1", "--policy", "v1");
     wait_for(w, starts, 2);
     assert_int_equal(trained(w), 0); /* the second began before the first was through */
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
-    expect_rows("both", "pipetune.db", TRIALS, "1|finished 2|finished");
+    harness_expect_rows("both", "pipetune.db", TRIALS, "1|finished 2|finished");
 }
 
 /* --- where the output goes --------------------------------------------------------------------------------------------- */
@@ -728,8 +571,8 @@ static void test_output_that_cannot_be_written_is_told(void **state)
         expect_error(scripts[i], harness_run(argv, HARNESS_MS), 3, "cannot print");
     }
     expect_exit("nothing is lost", RUN(w, "run", "c.conf"), 0);
-    expect_rows("nothing is lost", "pipetune.db", ATTEMPTS, "2");
-    expect_rows("nothing is lost", "pipetune.db", "PRAGMA integrity_check", "ok");
+    harness_expect_rows("nothing is lost", "pipetune.db", ATTEMPTS, "2");
+    harness_expect_rows("nothing is lost", "pipetune.db", "PRAGMA integrity_check", "ok");
 }
 
 enum { SCREEN_LINES = 200, SCREEN_COLUMNS = 400 };
@@ -807,7 +650,7 @@ static void test_a_terminal_shows_the_live_part_and_is_left_clean(void **state)
     free(s);
 }
 
-#define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define ROW(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 
 int main(void)
 {

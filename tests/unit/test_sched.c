@@ -204,7 +204,7 @@ static void test_sched_decides(void **state)
         for (size_t k = 0; k < ARRAY_LEN(cases[i].feed); k++)
             feed_one(&s, cases[i].feed[k]);
         int trial = 0;
-        enum sched_verb got = sched_next(&s, &trial);
+        enum sched_verb got = sched_next(&s, NULL, NULL, &trial);
         if (got != cases[i].want || trial != cases[i].want_trial)
             fail_msg("%s: got verb %d trial %d, want %d and %d", cases[i].name, (int)got, trial, (int)cases[i].want,
                      cases[i].want_trial);
@@ -222,7 +222,8 @@ static void test_ended_tells_the_new_state(void **state)
     } ends[] = {
         { OUTCOME_FINISHED, TRIAL_FINISHED, 0 },       { OUTCOME_FAILED, TRIAL_WAITING, 1 },
         { OUTCOME_INFEASIBLE, TRIAL_INFEASIBLE, 0 },   { OUTCOME_ENVIRONMENT, TRIAL_WAITING, 1 },
-        { OUTCOME_INTERRUPTED, TRIAL_INTERRUPTED, 1 },
+        { OUTCOME_INTERRUPTED, TRIAL_INTERRUPTED, 1 }, { OUTCOME_UNUSABLE, TRIAL_INTERRUPTED, 1 },
+        { OUTCOME_REFUSED, TRIAL_INTERRUPTED, 1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         struct sched s = { .parallel = 1, .retries = 1 };
@@ -258,7 +259,7 @@ static void test_many_trials_stay_sorted(void **state)
         assert_int_equal(sched_add(&s, 1 + i * 37 % 100, TRIAL_WAITING, 0), 0);
     for (int i = 1; i <= 100; i++) {
         int trial = 0;
-        assert_int_equal(sched_next(&s, &trial), SCHED_START);
+        assert_int_equal(sched_next(&s, NULL, NULL, &trial), SCHED_START);
         assert_int_equal(trial, i);
         sched_started(&s, trial);
         sched_ended(&s, trial, OUTCOME_FINISHED);
@@ -266,6 +267,79 @@ static void test_many_trials_stay_sorted(void **state)
     sched_done(&s);
     sched_done(&s);
     sched_done(NULL);
+}
+
+/* --- what may be started beside what runs --- */
+
+static bool only(void *ctx, int trial)
+{
+    return trial == *(int *)ctx;
+}
+
+static const struct {
+    const char *name;
+    struct sched_trial have[3];
+    int fits; /* the one trial that fits; 0: none */
+    bool exhausted;
+    enum sched_verb want;
+    int want_trial;
+} packing[] = {
+    { "a later trial that fits goes before one that does not",
+      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_WAITING, 0 }, { 3, TRIAL_WAITING, 0 } },
+      3,
+      false,
+      SCHED_START,
+      3 },
+    { "a retry that does not fit waits, too",
+      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_INTERRUPTED, 0 }, { 3, TRIAL_WAITING, 0 } },
+      3,
+      false,
+      SCHED_START,
+      3 },
+    { "when none fits, another proposal might",
+      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      0,
+      false,
+      SCHED_ASK,
+      0 },
+    { "when none fits and there are no more, it waits",
+      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      0,
+      true,
+      SCHED_WAIT,
+      0 },
+};
+
+static void test_sched_packs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(packing); i++) {
+        struct sched s = { .parallel = 256, .retries = 1, .exhausted = packing[i].exhausted };
+        for (size_t k = 0; k < 3 && packing[i].have[k].number; k++)
+            assert_int_equal(
+                sched_add(&s, packing[i].have[k].number, packing[i].have[k].state, packing[i].have[k].failures), 0);
+        int fits = packing[i].fits, trial = 0;
+        enum sched_verb got = sched_next(&s, only, &fits, &trial);
+        if (got != packing[i].want || trial != packing[i].want_trial)
+            fail_msg("%s: got verb %d trial %d, want %d and %d", packing[i].name, (int)got, trial, (int)packing[i].want,
+                     packing[i].want_trial);
+        sched_done(&s);
+    }
+}
+
+static void test_no_more_is_asked_for_than_could_be_needed(void **state)
+{
+    (void)state;
+    struct sched s = { .parallel = 256 };
+    int none = 0, trial = 0;
+    assert_int_equal(sched_add(&s, 1, TRIAL_RUNNING, 0), 0);
+    for (int i = 0; i < SCHED_LOOKAHEAD; i++) {
+        assert_int_equal(sched_next(&s, only, &none, &trial), SCHED_ASK);
+        assert_int_equal(sched_add(&s, 2 + i, TRIAL_WAITING, 0), 0);
+        assert_int_equal(sched_waiting(&s), 1 + i);
+    }
+    assert_int_equal(sched_next(&s, only, &none, &trial), SCHED_WAIT);
+    sched_done(&s);
 }
 
 static void test_add_changes_nothing_when_memory_is_out(void **state)
@@ -291,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_ended_tells_the_new_state),
         cmocka_unit_test(test_names_read_back),
         cmocka_unit_test(test_many_trials_stay_sorted),
+        cmocka_unit_test(test_sched_packs),
+        cmocka_unit_test(test_no_more_is_asked_for_than_could_be_needed),
         cmocka_unit_test(test_add_changes_nothing_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

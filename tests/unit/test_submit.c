@@ -273,6 +273,34 @@ static void test_submit_converts_checkpoints(void **state)
     app_done(&a);
 }
 
+static size_t collectors(const struct submit *s)
+{
+    AUTO_BUF struct buf line = line_of(s);
+    size_t n = 0;
+    for (const char *at = buf_text(&line); (at = strstr(at, "GC")); at += 2)
+        n++;
+    return n;
+}
+
+static void test_submit_collects_serially_on_one_cpu(void **state)
+{
+    (void)state;
+    struct app local = parsed(JVM("local[2]")), cluster = parsed(JVM("spark://h:7077"));
+    struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
+    struct submit s = job(&local);
+    assert_int_equal(collectors(&s), 0);
+    s.one_cpu = true;
+    assert_int_equal(collectors(&s), 1);
+    s.properties = &own;
+    s.n_properties = 1;
+    assert_int_equal(collectors(&s), 1); /* the user's, since with two the JVM does not start */
+    s = job(&cluster);
+    s.one_cpu = true;
+    assert_int_equal(collectors(&s), 0); /* the driver there trains nothing */
+    app_done(&local);
+    app_done(&cluster);
+}
+
 static void test_submit_writes_sizes(void **state)
 {
     (void)state;
@@ -325,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_submit_dry_run_has_no_tag),
         cmocka_unit_test(test_submit_refuses_what_cannot_be),
         cmocka_unit_test(test_submit_converts_checkpoints),
+        cmocka_unit_test(test_submit_collects_serially_on_one_cpu),
         cmocka_unit_test(test_submit_writes_sizes),
         cmocka_unit_test(test_submit_says_when_memory_is_out),
     };

@@ -1,0 +1,26 @@
+/* Which CPUs of one machine belong to which trial: disjoint sets, taken in the order the machine gives (physical cores first).
+ * Pure. */
+#ifndef CORE_PLACE_H
+#define CORE_PLACE_H
+
+enum { PLACE_MAX_CPUS = 4096 };
+
+struct place {
+    int n;
+    int cpu[PLACE_MAX_CPUS];   /* in the order they are given out */
+    int owner[PLACE_MAX_CPUS]; /* a trial's number; 0: free */
+};
+
+/* Knows these CPUs from now on; those that were given out stay with their owners where they are still there. */
+void place_set(struct place *p, const int *cpus, int n);
+
+/* The trial gets `want` CPUs: those it has already come first, then free ones; what is too much goes back. How many it has then,
+ * which may be fewer; they are in out[]. */
+int place_take(struct place *p, int trial, int want, int out[PLACE_MAX_CPUS]);
+
+void place_free(struct place *p, int trial);
+
+/* CPUs that the trial could have: its own and the free ones. */
+int place_room(const struct place *p, int trial);
+
+#endif

@@ -1,0 +1,94 @@
+#include "live/driver_state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "live/tuning.h"
+
+struct finding {
+    struct driver *d;
+    struct study_trial *trial;
+    bool found; /* an attempt that the store says runs */
+};
+
+static int find_running(void *ctx, const struct store_attempt *row)
+{
+    struct finding *f = ctx;
+    if (strcmp(row->state, "ended") == 0)
+        return 0;
+    struct slot *s = driver_add_slot(f->d);
+    if (!s)
+        return err_sys(f->d->e, -ENOMEM, "trial %d", f->trial->row.number);
+    f->found = true;
+    int rc = attempt_recall(&s->a, f->d->study, f->trial, row, f->d->e);
+    s->a.id = ++f->d->next_id;
+    s->a.on_epoch = driver_on_epoch;
+    s->a.ctx = f->d;
+    if (rc == 0 && f->d->study->tuning)
+        rc = tuning_recall(f->d->study->tuning, f->trial, row->setting, f->d->e);
+    f->trial->room = driver_room_for(f->d, f->trial->row.number);
+    return rc < 0 ? rc : 1;
+}
+
+/* The session that serves it still runs: its hello is yet to come. False: it is gone. */
+static bool join_warm(struct driver *d, struct slot *s)
+{
+    struct warm *w = pool_by_tag(d->pool, s->a.row.launch);
+    if (!w)
+        return false;
+    w->trial = s->a.trial->row.number;
+    w->slots = s->a.trial->row.slots;
+    w->cold = s->a.trial->setting.cold;
+    s->warm = w->id;
+    return true;
+}
+
+/* Goes on with it when it runs, settles it when it does not. */
+static int take_up(struct driver *d, struct slot *s)
+{
+    const struct store_attempt *row = &s->a.row;
+    s->a.running = true;
+    s->a.born_ms = s->a.line_ms = clock_ms();
+    s->narrow_ms = d->actuate ? s->a.born_ms : 0;
+    int rc = row->session ? (join_warm(d, s) ? 0 : -ESRCH)
+                          : launcher_adopt(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, (pid_t)row->pid,
+                                           (uint64_t)row->start_ticks, row->boot_id, d->e);
+    if (rc == 0) {
+        if (!d->first_launch_ms)
+            d->first_launch_ms = s->a.born_ms;
+        driver_tell(d, (struct driver_news){
+                           .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = row->number, .adopted = true });
+        return 0;
+    }
+    if (rc != -ESRCH)
+        return rc;
+    attempt_signal(&s->a, true);
+    driver_settle(d, s);
+    return d->rc;
+}
+
+static int adopt_one(struct driver *d, struct study_trial *t)
+{
+    struct finding f = { .d = d, .trial = t };
+    int rc = store_attempts(d->study->store, t->row.id, find_running, &f, d->e);
+    if (rc < 0)
+        return rc;
+    if (f.found)
+        return take_up(d, d->slots[d->n - 1]);
+    (void)sched_ended(&d->study->sched, t->row.number, OUTCOME_INTERRUPTED); /* it had no attempt: start it */
+    return 0;
+}
+
+int driver_adopt(struct driver *d)
+{
+    for (size_t i = d->study->n_open; i-- > 0;) { /* backwards: settling drops trials */
+        struct study_trial *t = d->study->open_trials[i];
+        int rc = strcmp(t->row.state, trial_state_name(TRIAL_RUNNING)) == 0 ? adopt_one(d, t) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    for (size_t i = 0; i < d->n; i++)
+        d->slots[i]->a.trial->alone = d->n == 1;
+    return 0;
+}

@@ -1,0 +1,153 @@
+#include "live/driver_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+
+struct warm *driver_warm_of(const struct driver *d, const struct slot *s)
+{
+    for (size_t i = 0; s->warm && i < pool_count(d->pool); i++)
+        if (pool_at(d->pool, i)->id == s->warm)
+            return pool_at(d->pool, i);
+    return NULL;
+}
+
+/* Sends the trial to its session, which has said hello. */
+static int begin_run(struct driver *d, struct slot *s, struct warm *w)
+{
+    AUTO_JSON json_t *hyper = NULL;
+    struct session_run run;
+    struct study_trial *t = s->a.trial;
+    int64_t started_ms = s->started_ms;
+    attempt_done(&s->a);
+    int rc = attempt_prepare_run(&s->a, d->study, t, w, &hyper, &run, d->e);
+    s->a.id = ++d->next_id;
+    s->a.on_epoch = driver_on_epoch;
+    s->a.ctx = d;
+    s->started_ms = started_ms;
+    if (rc < 0)
+        return rc;
+    struct launcher_ready at = attempt_session_ready(&s->a, w);
+    rc = attempt_commit(&s->a, &at, d->e);
+    if (rc < 0)
+        return rc;
+    (void)pool_run(d->pool, w, &run); /* where it cannot be told, it ends, and the attempt with it */
+    failpoint("run-sent");
+    driver_has_begun(d, s, 0);
+    return 0;
+}
+
+/* Those that serve nobody, and were launched with what is not asked for now, hold memory that the next one needs. */
+static void end_idle(struct driver *d)
+{
+    for (size_t i = 0; i < pool_count(d->pool); i++) {
+        struct warm *w = pool_at(d->pool, i);
+        if (w->ready && w->trial == 0 && !w->ending)
+            pool_end(d->pool, w, false);
+    }
+}
+
+static void do_without(struct driver *d, const char *why)
+{
+    char text[512];
+    d->no_sessions = true;
+    (void)snprintf(text, sizeof text, "a warm session could not be had (%s): trials are submitted one by one", why);
+    driver_note(d, NULL, text);
+}
+
+/* In a warm session: an idle one, or a new one that has yet to say hello; where none can be started, by itself. */
+int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t)
+{
+    struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold);
+    s->a = (struct attempt){ .study = d->study, .trial = t, .log_fd = -1 };
+    s->started_ms = clock_ms();
+    if (!w) {
+        end_idle(d);
+        int rc = pool_start(d->pool, t, &w, d->e);
+        failpoint("session-spawned");
+        if (rc < 0 && rc != -ENOMEM) {
+            do_without(d, d->e->text);
+            return driver_start_launcher(d, s, t);
+        }
+        if (rc < 0)
+            return rc;
+        s->warm = w->id;
+        s->narrow_ms = d->packs ? s->started_ms + NARROW_MS : 0; /* its start is not to disturb who runs beside it */
+        return 0;
+    }
+    w->trial = t->row.number;
+    s->warm = w->id;
+    return begin_run(d, s, w);
+}
+
+void driver_on_hello(void *ctx, struct warm *w)
+{
+    struct driver *d = ctx;
+    struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
+    if (!s) { /* left by a driver that died, and of no use now */
+        pool_end(d->pool, w, false);
+        return;
+    }
+    if (!s->a.running) {
+        int rc = d->rc < 0 ? 0 : begin_run(d, s, w);
+        if (rc < 0)
+            driver_fail(d, rc);
+        return;
+    }
+    /* Met again. Whether it never got the run, is busy with it, or is done: to be sent it again is right. */
+    AUTO_JSON json_t *hyper = NULL;
+    struct session_run run;
+    if (attempt_run_again(&s->a, &hyper, &run) == 0)
+        (void)pool_run(d->pool, w, &run);
+}
+
+void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
+{
+    struct driver *d = ctx;
+    struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
+    if (s && s->a.run_id && strcmp(s->a.run_id, m->id) == 0)
+        attempt_done_said(&s->a, m);
+}
+
+void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
+{
+    struct driver *d = ctx;
+    struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
+    bool served = s && s->a.running;
+    d->gone_warm = true; /* it is in the pool until this returns */
+    s = s && s->warm == w->id ? s : NULL;
+    if (s)
+        s->warm = 0;
+    if (served && s) {
+        attempt_signal(&s->a, true);
+        driver_settle(d, s);
+        return;
+    }
+    if (s && d->interrupts == 0) {
+        char text[256];
+        (void)snprintf(text, sizeof text, "%s, see %s/log", why, w->dir);
+        do_without(d, text);
+    }
+    if (s)
+        driver_give_back(d, s);
+}
+
+void driver_settle_served(struct driver *d, int64_t now)
+{
+    for (size_t i = d->n; i-- > 0;)
+        if (i < d->n && d->slots[i]->a.running && attempt_is_served(&d->slots[i]->a, now))
+            driver_settle(d, d->slots[i]);
+}
+
+/* Nothing is left to start: the sessions end, and the loop with the last of them. */
+void driver_end_sessions(struct driver *d)
+{
+    for (size_t i = 0; i < pool_count(d->pool); i++)
+        if (!pool_at(d->pool, i)->ending)
+            pool_end(d->pool, pool_at(d->pool, i), false);
+    if (pool_count(d->pool) == 0)
+        uv_stop(&d->loop);
+}

@@ -1,0 +1,85 @@
+/* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_sessions.c (warm
+ * sessions), driver_tuning.c (settings in force, packing), driver_adopt.c (what an earlier driver left), driver_loop.c. */
+#ifndef LIVE_DRIVER_STATE_H
+#define LIVE_DRIVER_STATE_H
+
+#include <uv.h>
+
+#include "live/attempt.h"
+#include "live/driver.h"
+#include "live/pool.h"
+
+struct actuate;
+
+struct slot {
+    struct attempt a;
+    int busy_tries;
+    bool silent;        /* its launcher never said that it is ready */
+    int64_t started_ms; /* monotonic: when its launcher was */
+    int64_t retry_ms;   /* monotonic: when to try again to start it; 0: it is starting or runs */
+    uint64_t warm;      /* the session that serves it; 0: a submission of its own */
+    int64_t narrow_ms;  /* monotonic: when its setting is to be brought into force; 0: it is, or on its way */
+    int narrow_tries;
+};
+
+struct driver {
+    struct study *study;
+    const struct driver_options *o;
+    struct driver_result *result;
+    uv_loop_t loop;
+    uv_signal_t sig_int, sig_term, sig_hup;
+    uv_timer_t tick;
+    struct slot **slots;
+    size_t n, cap;
+    uint64_t next_id;
+    int interrupts;
+    bool leaving; /* end the loop, let the trials run */
+    int64_t first_launch_ms;
+    int rc; /* the error that ends the loop */
+    struct err *e;
+    struct launcher_ops ops;
+    struct actuate *actuate; /* NULL: nothing is narrowed */
+    struct pool *pool;       /* NULL: every trial is submitted by itself */
+    bool no_sessions;        /* one could not be had in this run */
+    bool packs;              /* trials are packed beside each other */
+    bool gone_warm;          /* a session that served nobody has ended since the last tick */
+};
+
+enum { NARROW_MS = 1500 }; /* a JVM sizes itself by the CPUs that it begins with: launch wide, narrow then */
+
+void driver_tell(struct driver *d, struct driver_news n);
+void driver_note(struct driver *d, const struct store_trial *trial, const char *text);
+void driver_fail(struct driver *d, int rc); /* the loop cannot go on; what runs goes on without it */
+
+struct slot *driver_slot(struct driver *d, uint64_t id); /* NULL: it is gone */
+struct slot *driver_slot_of_trial(struct driver *d, int number);
+struct slot *driver_add_slot(struct driver *d); /* NULL: memory */
+void driver_drop_slot(struct driver *d, struct slot *s);
+
+int driver_open_loop(struct driver *d);
+int driver_adopt(struct driver *d);
+
+void driver_schedule(struct driver *d); /* starts what can be started; ends the loop when nothing is left */
+int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *t);
+void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms);
+void driver_give_back(struct driver *d, struct slot *s);
+void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard);
+void driver_settle(struct driver *d, struct slot *s); /* its attempt is over; the slot is gone then */
+void driver_on_epoch(struct attempt *a, const struct store_epoch *row);
+
+struct warm *driver_warm_of(const struct driver *d, const struct slot *s);
+int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t);
+void driver_settle_served(struct driver *d, int64_t now);
+void driver_end_sessions(struct driver *d);
+void driver_on_hello(void *ctx, struct warm *w);
+void driver_on_done(void *ctx, struct warm *w, const struct session_message *m);
+void driver_on_warm_gone(void *ctx, struct warm *w, const char *why);
+
+int driver_set_up_tuning(struct driver *d);
+int driver_room_for(struct driver *d, int number);
+void driver_tell_room(struct driver *d);
+void driver_tell_load(struct driver *d);
+bool driver_fits(void *ctx, int number);
+void driver_narrow(struct driver *d, struct slot *s);
+
+#endif

@@ -1,0 +1,202 @@
+#include "live/driver_state.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "live/actuate.h"
+#include "live/tuning.h"
+
+enum {
+    FIND_MS = 500, /* between two tries to narrow what has no process yet */
+    FIND_TRIES = 60,
+};
+
+/* Heaps and a quarter more fit the machine: that much a JVM takes beside its heap. */
+static const double HEAP_SHARE = 1.25;
+
+/* CPUs that a trial could have beside those that run. */
+int driver_room_for(struct driver *d, int number)
+{
+    int room = d->packs && d->actuate ? actuate_room(d->actuate, number) : 0;
+    return room > 0 ? room : d->study->plan->offer.cores > 0 ? d->study->plan->offer.cores : INT_MAX;
+}
+
+/* Nothing could be kept for those that were started, or met again, before the helper said which CPUs there are. */
+static void keep_cpus(struct driver *d)
+{
+    for (size_t i = 0; d->packs && i < d->n; i++) {
+        const struct study_trial *t = d->slots[i]->a.trial;
+        struct tuner_setting to = t->setting;
+        (void)tuning_current(d->study->tuning, t->row.number, &to);
+        actuate_reserve(d->actuate, t->row.number, t->row.slots, to);
+    }
+}
+
+/* What runs beside each other has changed: nobody's windows hold any more, and what each may have is told anew. */
+void driver_tell_room(struct driver *d)
+{
+    struct tuning *t = d->study->tuning;
+    keep_cpus(d);
+    for (size_t i = 0; d->rc == 0 && i < d->n; i++) {
+        int number = d->slots[i]->a.trial->row.number;
+        int room = d->actuate ? actuate_room(d->actuate, number) : 0;
+        int rc = tuning_break(t, number, d->e);
+        if (rc == 0 && room > 0)
+            rc = tuning_room(t, number, room, d->n == 1, d->e);
+        if (rc < 0)
+            driver_fail(d, rc);
+    }
+}
+
+/* GiB that a trial's JVM may come to hold; 0: not known. */
+static double heap_gb(const struct driver *d, const struct study_trial *t)
+{
+    struct setting set = study_setting(d->study, t);
+    return setting_number(&d->study->plan->space, &set, KNOB_MEMORY, 0);
+}
+
+static bool heaps_fit(const struct driver *d, const struct study_trial *one_more)
+{
+    double all = heap_gb(d, one_more), there = d->study->plan->offer.memory_gb;
+    for (size_t i = 0; i < d->n; i++)
+        all += heap_gb(d, d->slots[i]->a.trial);
+    return !(there > 0) || all * HEAP_SHARE <= there;
+}
+
+/* Beside those that run: all of them have settled, so that their right size is known; CPUs and memory are left; and so much is
+ * known of this one that it need not probe alone. */
+bool driver_fits(void *ctx, int number)
+{
+    struct driver *d = ctx;
+    const struct study_trial *t = study_trial(d->study, number);
+    if (d->n == 0 || !d->packs)
+        return true;
+    for (size_t i = 0; i < d->n; i++)
+        if (!d->slots[i]->a.running || !tuning_settled(d->study->tuning, d->slots[i]->a.trial->row.number))
+            return false;
+    keep_cpus(d);
+    return actuate_room(d->actuate, number) > 0 && tuning_knows(d->study->tuning, t) && heaps_fit(d, t);
+}
+
+/* How many wait that could run beside one of ours: fewer than that, and seconds count instead of core-seconds. */
+void driver_tell_load(struct driver *d)
+{
+    const struct choices *c = &d->study->plan->choices;
+    double least = d->study->tuning ? tuning_cores(d->study->tuning, (struct tuner_setting){ 0, c->start.cold }) : NAN;
+    if (!d->packs || !(least > 0))
+        return;
+    uint64_t waiting = sched_waiting(&d->study->sched) + study_unasked(d->study);
+    double beside = d->study->plan->offer.cores / least - 1;
+    bool enough = waiting > 0 && (double)waiting >= beside;
+    int rc = tuning_load(d->study->tuning, enough ? 1 : 0, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+static void apply(struct driver *d, struct slot *s, struct tuner_setting to)
+{
+    const struct store_trial *t = &s->a.trial->row;
+    const struct warm *w = driver_warm_of(d, s);
+    const char *tag = s->a.row.launch ? s->a.row.launch : w ? w->tag : NULL;
+    int rc = d->actuate && tag ? actuate_apply(d->actuate, t->number, tag, t->slots, to, d->e) : 0;
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+/* The setting of its launch, which the policy takes to be in force from the first step on. */
+void driver_narrow(struct driver *d, struct slot *s)
+{
+    struct tuner_setting to = s->a.trial->setting;
+    (void)tuning_current(d->study->tuning, s->a.trial->row.number, &to);
+    s->narrow_ms = 0;
+    apply(d, s, to);
+}
+
+static void on_apply(void *ctx, int trial, struct tuner_setting to)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot_of_trial(d, trial);
+    if (!s)
+        return;
+    s->narrow_ms = 0; /* a newer one is under way */
+    apply(d, s, to);
+}
+
+static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores, const char *why)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot_of_trial(d, trial);
+    if (!s)
+        return;
+    if (cores == 0 && !why && s->narrow_tries++ < FIND_TRIES) {
+        s->narrow_ms = clock_ms() + FIND_MS;
+        return;
+    }
+    if (cores > 0)
+        s->a.row.cores = cores;
+    const char *fault = why ? why : cores == 0 ? "none of its processes was found" : NULL;
+    if (fault)
+        driver_note(d, &s->a.trial->row, fault);
+    int rc = tuning_applied(d->study->tuning, trial, to, cores == 0 ? fault : NULL, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+static void on_changed(void *ctx, const char *tag)
+{
+    struct driver *d = ctx;
+    for (size_t i = 0; i < d->n; i++) {
+        struct slot *s = d->slots[i];
+        int rc = s->a.row.launch && strcmp(s->a.row.launch, tag) == 0
+                     ? tuning_break(d->study->tuning, s->a.trial->row.number, d->e)
+                     : 0;
+        if (rc < 0)
+            driver_fail(d, rc);
+    }
+}
+
+static void on_actuate_note(void *ctx, const char *text)
+{
+    driver_note(ctx, NULL, text);
+}
+
+static void on_relaunch(void *ctx, int trial)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot_of_trial(d, trial);
+    if (s && s->a.running && s->a.kill_ms == 0)
+        driver_end_attempt(s, STOP_RELAUNCH, false);
+}
+
+static void on_settled(void *ctx, int trial, struct tuner_setting at, const char *why)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot_of_trial(d, trial);
+    double cores = tuning_cores(d->study->tuning, at);
+    char text[256];
+    if (!s || !(cores > 0) || d->study->plan->choices.n_hot < 2)
+        return;
+    (void)snprintf(text, sizeof text, "goes on with %g CPU%s: %s", cores, cores == 1 ? "" : "s", why);
+    driver_note(d, &s->a.trial->row, text);
+}
+
+/* What the policy needs: its machine, helpers that narrow, sessions that are shared. */
+int driver_set_up_tuning(struct driver *d)
+{
+    static const struct tuning_ops tuning = { on_apply, on_relaunch, on_settled };
+    static const struct actuate_ops actuate = { on_applied, on_changed, on_actuate_note };
+    static const struct pool_ops pool = { driver_on_hello, driver_on_done, driver_on_warm_gone };
+    struct study *s = d->study;
+    const struct plan *p = s->plan;
+    int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);
+    d->packs = p->policy->shares && app_is_local(&p->app) && s->sched.parallel > 1;
+    if (rc == 0 && p->policy->wide && (p->choices.n_hot > 1 || d->packs))
+        rc = actuate_open(&d->actuate, s, &d->loop, &actuate, d, d->e);
+    if (rc == 0 && p->policy->shares && p->app.session)
+        rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
+    return rc;
+}

@@ -1,0 +1,364 @@
+#include "live/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/io.h"
+#include "base/own.h"
+
+enum {
+    GRACE_S = 10,    /* as of trials */
+    STOP_MS = 15000, /* from being told to end to KILL */
+    PID_NOTE_MAX = 256,
+};
+
+struct pool {
+    struct study *study;
+    uv_loop_t *loop;
+    struct pool_ops ops;
+    void *ctx;
+    struct warm **list;
+    size_t n, cap;
+    uint64_t next_id;
+    int next_number;
+};
+
+static struct warm *by_id(const struct pool *p, uint64_t id)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->list[i]->id == id)
+            return p->list[i];
+    return NULL;
+}
+
+static void free_warm(struct warm *w)
+{
+    launcher_free(w->launcher);
+    session_link_free(w->link);
+    free(w->dir);
+    free(w->tag);
+    free(w);
+}
+
+static void drop(struct pool *p, struct warm *w)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->list[i] != w)
+            continue;
+        memmove(&p->list[i], &p->list[i + 1], (p->n - i - 1) * sizeof(struct warm *));
+        p->n--;
+        break;
+    }
+    free_warm(w);
+}
+
+static struct warm *add(struct pool *p, int number)
+{
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 4;
+        struct warm **grown = realloc(p->list, cap * sizeof(struct warm *));
+        if (!grown)
+            return NULL;
+        p->list = grown;
+        p->cap = cap;
+    }
+    char name[32];
+    (void)snprintf(name, sizeof name, "session-%d", number);
+    struct warm *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    *w = (struct warm){ .id = ++p->next_id, .number = number, .cold = -1, .dir = io_join(p->study->dir, name) };
+    w->born_ms = clock_ms();
+    p->list[p->n++] = w;
+    if (p->next_number <= number)
+        p->next_number = number + 1;
+    return w;
+}
+
+/* --- its process --- */
+
+static void signal_warm(const struct warm *w, int signum)
+{
+    pid_t pid = w->at.pid;
+    if (pid <= 1 || !proc_is(pid, w->at.start_ticks, w->at.boot_id))
+        return;
+    if (signum == SIGKILL)
+        (void)proc_kill_session(pid, SIGKILL); /* children in groups of their own too */
+    (void)kill(-pid, signum);                  /* ESRCH: it has just ended, and that will be told */
+}
+
+static void over(struct pool *p, struct warm *w, const char *why)
+{
+    p->ops.gone(p->ctx, w, why);
+    drop(p, w);
+}
+
+static void on_gone(void *ctx, uint64_t id)
+{
+    struct pool *p = ctx;
+    over(p, by_id(p, id), "its application has ended");
+}
+
+static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
+{
+    struct pool *p = ctx;
+    (void)busy;
+    over(p, by_id(p, id), why);
+}
+
+/* --- its socket --- */
+
+static void on_hello(void *ctx, uint64_t id, const struct session_message *m)
+{
+    struct pool *p = ctx;
+    struct warm *w = by_id(p, id);
+    w->ready = true;
+    (void)snprintf(w->busy, sizeof w->busy, "%s", m->id);
+    p->ops.hello(p->ctx, w);
+}
+
+static void on_epoch(void *ctx, uint64_t id, const struct session_message *m)
+{
+    (void)ctx, (void)id, (void)m; /* epochs come by the log */
+}
+
+static void on_done(void *ctx, uint64_t id, const struct session_message *m)
+{
+    struct pool *p = ctx;
+    struct warm *w = by_id(p, id);
+    if (strcmp(w->busy, m->id) == 0)
+        w->busy[0] = '\0';
+    p->ops.done(p->ctx, w, m);
+}
+
+/* Without its socket it is no use; its end is told when its process is gone. */
+static void on_lost(void *ctx, uint64_t id, const char *why)
+{
+    struct pool *p = ctx;
+    struct warm *w = by_id(p, id);
+    (void)why;
+    session_link_free(MOVE_PTR(w->link));
+    w->ready = false;
+    pool_end(p, w, false);
+}
+
+static int connect_to(struct pool *p, struct warm *w, struct err *e)
+{
+    static const struct session_ops ops = { on_hello, on_epoch, on_done, on_lost };
+    AUTO_FREE char *path = NULL;
+    int rc = session_path(&path, w->tag, e);
+    return rc < 0 ? rc : session_link_open(&w->link, p->loop, path, &ops, p, w->id, e);
+}
+
+/* --- starting --- */
+
+static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
+{
+    struct pool *p = ctx;
+    struct warm *w = by_id(p, id);
+    w->at = *r;
+    w->running = true;
+    w->born_ms = clock_ms();
+    failpoint("session-launcher-ready");
+    (void)launcher_go(w->launcher); /* where it has died since, its end is on the way */
+    failpoint("session-go-sent");
+}
+
+static const struct launcher_ops launcher_calls = { on_ready, on_refused, on_gone };
+
+static int session_argv(const struct pool *p, const struct warm *w, const struct study_trial *t, struct strv *argv,
+                        struct err *e)
+{
+    AUTO_STRV struct strv step = STRV_INIT;
+    AUTO_FREE char *path = NULL;
+    int rc = session_path(&path, w->tag, e);
+    if (rc < 0)
+        return rc;
+    struct setting set = study_setting(p->study, t);
+    struct plan_launch l = { .setting = set,
+                             .slots = w->slots,
+                             .launch = w->tag,
+                             .session = path,
+                             .one_cpu = setting_number(&p->study->plan->space, &set, KNOB_CORES, 0) == 1 };
+    rc = plan_argv(p->study->plan, &t->point, &l, &step, e);
+    struct launcher_words words = {
+        .node = p->study->plan->env.node, .dir = w->dir, .tag = w->tag, .attempt = 1, .grace_s = GRACE_S
+    };
+    launcher_put_words(argv, &words);
+    launcher_put_step(argv, &step);
+    return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "session %d", w->number) : rc;
+}
+
+int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, struct err *e)
+{
+    struct warm *w = add(p, p->next_number);
+    if (!w || !w->dir || !(w->tag = launcher_new_tag(0, w->number)))
+        return err_sys(e, -ENOMEM, "session %d", p->next_number);
+    w->slots = t->row.slots;
+    w->cold = t->setting.cold;
+    w->trial = t->row.number;
+    AUTO_STRV struct strv argv = STRV_INIT;
+    int rc = io_mkdirs(w->dir, e);
+    if (rc == 0)
+        rc = session_argv(p, w, t, &argv, e);
+    if (rc == 0)
+        rc = launcher_start(&w->launcher, p->loop, &launcher_calls, p, w->id, argv.v, e);
+    if (rc == 0)
+        rc = connect_to(p, w, e);
+    if (rc < 0) {
+        drop(p, w);
+        return rc;
+    }
+    *out = w;
+    return 0;
+}
+
+int pool_run(struct pool *p, struct warm *w, const struct session_run *r)
+{
+    int rc = session_link_run(w->link, r);
+    if (rc < 0)
+        pool_end(p, w, false);
+    return rc;
+}
+
+/* --- ending --- */
+
+void pool_end(struct pool *p, struct warm *w, bool hard)
+{
+    (void)p;
+    bool polite = !w->ending && w->link && w->ready && w->trial == 0;
+    w->ending = true;
+    if (hard)
+        signal_warm(w, SIGKILL);
+    else if (!polite || session_link_stop(w->link) < 0)
+        signal_warm(w, SIGTERM);
+    if (w->kill_ms == 0)
+        w->kill_ms = clock_ms() + STOP_MS;
+}
+
+void pool_tick(struct pool *p, int64_t now_ms)
+{
+    const int64_t patience_ms = p->study->plan->cfg.grant_seconds * 1000;
+    for (size_t i = 0; i < p->n; i++) {
+        struct warm *w = p->list[i];
+        if (w->kill_ms && now_ms >= w->kill_ms) {
+            signal_warm(w, SIGKILL);
+            w->kill_ms = now_ms + STOP_MS;
+        } else if (!w->kill_ms && !w->ready && now_ms - w->born_ms > patience_ms) {
+            pool_end(p, w, false);
+        }
+    }
+}
+
+/* --- finding --- */
+
+/* What the launcher writes while it runs: boot id, pid, start time, attempt, tag. */
+static bool read_note(struct warm *w)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    AUTO_FREE char *path = w->dir ? io_join(w->dir, "pid") : NULL;
+    char tag[SESSION_ID_MAX + 1];
+    long pid = 0;
+    if (!path || io_read_file(&b, path, PID_NOTE_MAX, NULL) < 0 ||
+        sscanf(buf_text(&b), "%36s %ld %" SCNu64 " %*u %64s", w->at.boot_id, &pid, &w->at.start_ticks, tag) != 4)
+        return false;
+    w->at.pid = (pid_t)pid;
+    w->tag = strdup(tag);
+    return w->tag && proc_is(w->at.pid, w->at.start_ticks, w->at.boot_id);
+}
+
+static int adopt(struct pool *p, int number, struct err *e)
+{
+    struct warm *w = add(p, number);
+    if (!w)
+        return err_sys(e, -ENOMEM, "session %d", number);
+    if (!read_note(w)) {
+        drop(p, w);
+        return 0;
+    }
+    w->running = true;
+    int rc = launcher_adopt(&w->launcher, p->loop, &launcher_calls, p, w->id, w->at.pid, w->at.start_ticks,
+                            w->at.boot_id, e);
+    if (rc == 0)
+        rc = connect_to(p, w, e);
+    if (rc < 0)
+        drop(p, w);
+    return rc == -ESRCH ? 0 : rc; /* it has just ended */
+}
+
+static int find_left(struct pool *p, struct err *e)
+{
+    DIR *d = opendir(p->study->dir);
+    if (!d)
+        return errno == ENOENT ? 0 : err_sys(e, -errno, "cannot read '%s'", p->study->dir);
+    int rc = 0;
+    for (const struct dirent *entry; rc == 0 && (entry = readdir(d));) {
+        int number = 0, end = 0;
+        if (sscanf(entry->d_name, "session-%d%n", &number, &end) == 1 && entry->d_name[end] == '\0' && number > 0)
+            rc = adopt(p, number, e);
+    }
+    (void)closedir(d); /* read only */
+    return rc;
+}
+
+int pool_open(struct pool **out, struct study *s, uv_loop_t *loop, const struct pool_ops *ops, void *ctx, struct err *e)
+{
+    struct pool *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    *p = (struct pool){ .study = s, .loop = loop, .ops = *ops, .ctx = ctx, .next_number = 1 };
+    int rc = find_left(p, e);
+    if (rc < 0) {
+        pool_close(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void pool_close(struct pool *p)
+{
+    if (!p)
+        return;
+    while (p->n > 0)
+        drop(p, p->list[p->n - 1]);
+    free(p->list);
+    free(p);
+}
+
+/* --- looking --- */
+
+struct warm *pool_idle(struct pool *p, int slots, int cold)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct warm *w = p->list[i];
+        if (w->ready && !w->ending && w->trial == 0 && w->busy[0] == '\0' && w->slots == slots && w->cold == cold)
+            return w;
+    }
+    return NULL;
+}
+
+struct warm *pool_by_tag(struct pool *p, const char *tag)
+{
+    for (size_t i = 0; p && i < p->n; i++)
+        if (p->list[i]->tag && strcmp(p->list[i]->tag, tag) == 0)
+            return p->list[i];
+    return NULL;
+}
+
+size_t pool_count(const struct pool *p)
+{
+    return p ? p->n : 0;
+}
+
+struct warm *pool_at(struct pool *p, size_t i)
+{
+    return p->list[i];
+}

@@ -1,0 +1,58 @@
+/* The warm sessions of a study: applications that stay up and serve one trial after the other. Each is started by a launcher like
+ * any trial, in pipetune.d/STUDY/session-N; a session outlives its driver and is found again by the next. */
+#ifndef LIVE_POOL_H
+#define LIVE_POOL_H
+
+#include "live/launcher.h"
+#include "live/session.h"
+#include "live/study.h"
+
+struct warm {
+    uint64_t id;
+    int number;
+    char *dir, *tag;
+    struct launcher_ready at; /* its launcher: boot id, pid, start time */
+    struct launcher *launcher;
+    struct session_link *link;
+    int slots, cold;               /* what it was launched with; cold -1: found again, and not known */
+    bool running;                  /* its process has been let go */
+    bool ready;                    /* it has said hello */
+    char busy[SESSION_ID_MAX + 1]; /* the run it said it is busy with, when it was met again; "" */
+    int trial;                     /* that it serves or is kept for; 0: none */
+    bool ending;
+    int64_t born_ms, kill_ms; /* monotonic; kill_ms 0: it has not been told to end */
+};
+
+struct pool;
+
+/* Called from the loop, never from within a call below. */
+struct pool_ops {
+    void (*hello)(void *ctx, struct warm *w); /* a run can be sent now */
+    void (*done)(void *ctx, struct warm *w, const struct session_message *m);
+    void (*gone)(void *ctx, struct warm *w, const char *why); /* its process has ended; freed after the call */
+};
+
+/* Also finds the sessions that an earlier driver left; those say hello when they are connected. */
+int pool_open(struct pool **out, struct study *s, uv_loop_t *loop, const struct pool_ops *ops, void *ctx,
+              struct err *e);
+void pool_close(struct pool *p); /* lets go of all; they go on. NULL is fine */
+
+/* One that is up and serves nobody, launched with this; NULL: none. */
+struct warm *pool_idle(struct pool *p, int slots, int cold);
+struct warm *pool_by_tag(struct pool *p, const char *tag);
+size_t pool_count(const struct pool *p);
+struct warm *pool_at(struct pool *p, size_t i);
+
+/* Starts one for this trial. */
+int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, struct err *e);
+
+/* Hands it a run. 0 or -errno: it ends then. */
+int pool_run(struct pool *p, struct warm *w, const struct session_run *r);
+
+/* Tells it to end: politely, or (`hard`) by KILL. */
+void pool_end(struct pool *p, struct warm *w, bool hard);
+
+/* Ends what has been told to end and does not; one that never says hello. */
+void pool_tick(struct pool *p, int64_t now_ms);
+
+#endif

@@ -1,0 +1,688 @@
+#include "live/tuning.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "core/tuner_log.h"
+
+/* Steps shorter than this share of a window are handed on several at a time: while probing, and once settled. */
+static const double SHARE_PROBING = 1.0 / 12, SHARE_SETTLED = 1.0 / 2;
+
+/* A trial that the machine was told of. Its time is the log's: seconds since the first step's stamp. */
+struct tuned {
+    int trial;
+    struct study_trial *row;
+    int n_hot;
+    bool alone;
+    double base_ms; /* the stamp of the first step */
+    double
+        behind_ms; /* by which lines arrive later than they are stamped (and the zone's offset): the least that was seen */
+    double last_ms; /* the stamp of the newest step */
+    double last_wall_s;
+    int last_epoch;
+    double t_s;               /* of the newest event */
+    double wake_s;            /* INFINITY: none */
+    struct tuner_event steps; /* gathered, not handed on yet; records 0: none */
+};
+
+struct decision {
+    int trial;
+    const char *kind;
+    struct tuner_setting setting;
+    char reason[TUNER_REASON_MAX];
+};
+
+struct tuning {
+    struct study *study;
+    const struct policy *policy;
+    void *machine;
+    const struct choices *choices;
+    struct tuning_ops ops;
+    void *ctx;
+    struct buf log; /* what the machine was told since the last transaction */
+    struct decision *decisions;
+    size_t n_decisions, cap_decisions;
+    struct tuner_action *todo; /* of decisions that are stored */
+    size_t n_todo, cap_todo;
+    struct tuned **trials;
+    size_t n, cap;
+    struct strv families; /* of trials that have settled in this run */
+    int waiting;
+};
+
+static struct tuned *find(const struct tuning *t, int trial)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->trials[i]->trial == trial)
+            return t->trials[i];
+    return NULL;
+}
+
+static void *one_more(void *list, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return list;
+    size_t more = *cap ? 2 * *cap : 8;
+    void *grown = realloc(list, more * size);
+    if (grown)
+        *cap = more;
+    return grown;
+}
+
+static struct tuned *add(struct tuning *t, struct study_trial *row)
+{
+    struct tuned **grown = one_more(t->trials, t->n, &t->cap, sizeof(struct tuned *));
+    if (!grown)
+        return NULL;
+    t->trials = grown;
+    struct tuned *u = calloc(1, sizeof *u);
+    if (u) {
+        *u = (struct tuned){ .trial = row->row.number, .row = row, .wake_s = INFINITY, .last_wall_s = NAN };
+        t->trials[t->n++] = u;
+    }
+    return u;
+}
+
+static void drop(struct tuning *t, const struct tuned *u)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->trials[i] != u)
+            continue;
+        free(t->trials[i]);
+        memmove(&t->trials[i], &t->trials[i + 1], (t->n - i - 1) * sizeof(struct tuned *));
+        t->n--;
+        return;
+    }
+}
+
+/* --- the machine: told, noted, and its decisions kept for the store --- */
+
+static int setting_text(const struct tuning *t, struct tuner_setting s, struct buf *out)
+{
+    const struct plan *p = t->study->plan;
+    struct setting set = choices_setting(t->choices, &p->space, s);
+    AUTO_JSON json_t *j = plan_effective_json(p, &set, 0);
+    json_put(out, j, JSON_STYLE_COMPACT);
+    return !j || out->failed ? -ENOMEM : 0;
+}
+
+static bool knows_family(const struct tuning *t, const char *family)
+{
+    for (size_t i = 0; i < t->families.n; i++)
+        if (strcmp(t->families.v[i], family) == 0)
+            return true;
+    return false;
+}
+
+static int learn_family(struct tuning *t, int trial)
+{
+    const struct tuned *u = find(t, trial);
+    AUTO_BUF struct buf family = BUF_INIT;
+    if (!u)
+        return 0;
+    plan_class_key(t->study->plan, &u->row->point, true, &family);
+    if (!knows_family(t, buf_text(&family)))
+        strv_add(&t->families, buf_text(&family));
+    return family.failed || t->families.failed ? -ENOMEM : 0;
+}
+
+static int decide(struct tuning *t, const char *kind, int trial, struct tuner_setting setting, const char *reason)
+{
+    struct decision *grown = one_more(t->decisions, t->n_decisions, &t->cap_decisions, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    t->decisions = grown;
+    struct decision *d = &grown[t->n_decisions++];
+    *d = (struct decision){ .trial = trial, .kind = kind, .setting = setting };
+    (void)snprintf(d->reason, sizeof d->reason, "%s", reason);
+    return 0;
+}
+
+static int keep_action(struct tuning *t, const struct tuner_action *a)
+{
+    struct tuned *u = find(t, a->trial);
+    if (a->kind == ACT_WAKE) {
+        if (u)
+            u->wake_s = a->t_s;
+        return 0;
+    }
+    if (a->kind == ACT_SETTLE && learn_family(t, a->trial) < 0)
+        return -ENOMEM;
+    struct tuner_action *grown = one_more(t->todo, t->n_todo, &t->cap_todo, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    t->todo = grown;
+    t->todo[t->n_todo++] = *a;
+    return decide(t, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
+}
+
+static int feed(struct tuning *t, const struct tuner_event *ev, struct err *e)
+{
+    struct tuner_actions out = { .n = 0 };
+    size_t before = t->log.len;
+    tuner_log_event(&t->log, ev);
+    int rc = t->policy->step(t->machine, ev, &out, e);
+    if (rc < 0)
+        buf_cut(&t->log, before); /* what the machine did not take it will not take again */
+    for (size_t i = 0; rc == 0 && i < out.n; i++)
+        if (keep_action(t, &out.list[i]) < 0)
+            rc = err_sys(e, -ENOMEM, "trial %d", ev->trial);
+    return rc;
+}
+
+/* --- storing --- */
+
+static int store_decision(struct tuning *t, const struct decision *d, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    if (setting_text(t, d->setting, &text) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", d->trial);
+    return study_decide(t->study, d->trial, d->kind, buf_text(&text), e, "%s", d->reason);
+}
+
+/* Inside a transaction. */
+static int put_all(struct tuning *t, struct err *e)
+{
+    if (t->log.failed)
+        return err_sys(e, -ENOMEM, "study '%s'", t->study->name);
+    int rc = t->log.len ? store_tuner_log_add(t->study->store, t->study->id, buf_text(&t->log), e) : 0;
+    for (size_t i = 0; rc == 0 && i < t->n_decisions; i++)
+        rc = store_decision(t, &t->decisions[i], e);
+    if (rc < 0)
+        return rc;
+    buf_clear(&t->log);
+    t->n_decisions = 0;
+    return 0;
+}
+
+void tuning_act(struct tuning *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n_todo; i++) { /* what is called back may not decide anything at once */
+        const struct tuner_action *a = &t->todo[i];
+        if (a->kind == ACT_APPLY)
+            t->ops.apply(t->ctx, a->trial, a->setting);
+        else if (a->kind == ACT_RELAUNCH)
+            t->ops.relaunch(t->ctx, a->trial);
+        else if (a->kind == ACT_SETTLE)
+            t->ops.settled(t->ctx, a->trial, a->setting, a->reason);
+    }
+    t->n_todo = 0;
+}
+
+/* What was decided outside of any transaction gets its own. */
+static int settle_up(struct tuning *t, struct err *e)
+{
+    if (t->n_decisions == 0)
+        return 0;
+    int rc = store_begin(t->study->store, e);
+    if (rc == 0)
+        rc = put_all(t, e);
+    if (rc == 0)
+        rc = store_commit(t->study->store, e);
+    if (rc < 0) {
+        store_rollback(t->study->store);
+        return rc;
+    }
+    tuning_act(t);
+    return 0;
+}
+
+static int tell(struct tuning *t, const struct tuner_event *ev, struct err *e)
+{
+    int rc = feed(t, ev, e);
+    return rc < 0 ? rc : settle_up(t, e);
+}
+
+/* --- opening --- */
+
+static int again(void *ctx, const struct tuner_replay *r, const char *kind, int trial, struct tuner_setting setting,
+                 const char *reason)
+{
+    (void)ctx, (void)r, (void)kind, (void)trial, (void)setting, (void)reason;
+    return 0; /* they are stored, and what they asked for was done or is void */
+}
+
+struct rebuilding {
+    struct tuner_replay replay;
+    struct err *e;
+};
+
+static int feed_again(void *ctx, const char *text)
+{
+    struct rebuilding *r = ctx;
+    return tuner_replay_feed(&r->replay, text, strlen(text), again, NULL, r->e);
+}
+
+/* A machine that was made for another set of settings (other CPUs, another policy's version) cannot be gone on with. */
+static bool fits(const struct tuning *t, const struct tuner_replay *r, const struct tuner_space *space)
+{
+    if (!r->machine || r->policy != t->policy || r->space.n_hot != space->n_hot || r->space.n_cold != space->n_cold)
+        return false;
+    bool same = true;
+    for (int i = 0; i < space->n_hot; i++)
+        same &= r->space.cores[i] == space->cores[i];
+    for (int i = 0; i < space->n_cold; i++)
+        same &= r->space.memory[i] == space->memory[i] || (isnan(space->memory[i]) && isnan(r->space.memory[i]));
+    return same;
+}
+
+static int lose_all(struct tuning *t, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < t->study->n_open; i++) {
+        int number = t->study->open_trials[i]->row.number;
+        struct tuner_setting now;
+        if (t->policy->current(t->machine, number, &now))
+            rc = feed(t, &(struct tuner_event){ .kind = EV_TRIAL_LOST, .trial = number }, e);
+    }
+    return rc;
+}
+
+static int build(struct tuning *t, struct err *e)
+{
+    const struct plan *p = t->study->plan;
+    struct tuner_space space = choices_tuner_space(&p->choices, &p->space);
+    struct tuner_cfg cfg = { .window_s = p->cfg.window_seconds,
+                             .probe_budget = p->cfg.probe_budget,
+                             .tie_margin = p->cfg.tie_margin,
+                             .noise_floor = 0.01 };
+    struct rebuilding r = { .e = e };
+    int rc = store_tuner_log(t->study->store, t->study->id, feed_again, &r, e);
+    if (rc == 0 && fits(t, &r.replay, &space))
+        t->machine = MOVE_PTR(r.replay.machine);
+    tuner_replay_done(&r.replay);
+    if (rc < 0)
+        return rc;
+    if (t->machine)
+        return lose_all(t, e);
+    t->machine = t->policy->create(&space, &cfg);
+    tuner_log_head(&t->log, t->policy, &space, &cfg);
+    return t->machine ? 0 : err_sys(e, -ENOMEM, "study '%s'", t->study->name);
+}
+
+int tuning_open(struct tuning **out, struct study *s, const struct tuning_ops *ops, void *ctx, struct err *e)
+{
+    *out = NULL;
+    if (!s->plan->policy->create)
+        return 0;
+    struct tuning *t = calloc(1, sizeof *t);
+    if (!t)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    *t =
+        (struct tuning){ .study = s, .policy = s->plan->policy, .choices = &s->plan->choices, .ops = *ops, .ctx = ctx };
+    int rc = build(t, e);
+    if (rc < 0) {
+        tuning_close(t);
+        return rc;
+    }
+    *out = t;
+    return 0;
+}
+
+void tuning_close(struct tuning *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->n; i++)
+        free(t->trials[i]);
+    free(t->trials);
+    free(t->decisions);
+    free(t->todo);
+    buf_done(&t->log);
+    strv_done(&t->families);
+    t->policy->destroy(t->machine);
+    free(t);
+}
+
+/* --- a launch --- */
+
+struct keys {
+    struct buf class, family;
+};
+
+static void keys_done(struct keys *k)
+{
+    buf_done(&k->class);
+    buf_done(&k->family);
+}
+
+#define AUTO_KEYS __attribute__((cleanup(keys_done)))
+
+static int make_keys(const struct tuning *t, const struct study_trial *trial, struct keys *out, struct err *e)
+{
+    plan_class_key(t->study->plan, &trial->point, false, &out->class);
+    plan_class_key(t->study->plan, &trial->point, true, &out->family);
+    return out->class.failed || out->family.failed ? err_sys(e, -ENOMEM, "trial %d", trial->row.number) : 0;
+}
+
+static int hot_within(const struct tuning *t, double cores)
+{
+    return choices_hot_within(t->choices, &t->study->plan->space, cores);
+}
+
+/* The next larger memory that this very trial has not run out of. */
+static struct tuner_setting avoid_refused(const struct tuning *t, const struct study_trial *trial,
+                                          struct tuner_setting s)
+{
+    while (s.cold + 1 < t->choices->n_cold && trial->refused_cold >> s.cold & 1)
+        s.cold++;
+    return s;
+}
+
+int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone, struct err *e)
+{
+    AUTO_KEYS struct keys k = { 0 };
+    int rc = make_keys(t, trial, &k, e);
+    if (rc < 0)
+        return rc;
+    int n_hot = hot_within(t, room < trial->row.slots ? room : trial->row.slots);
+    struct tuner_setting start = t->choices->start;
+    start.hot = start.hot < n_hot ? start.hot : n_hot - 1;
+    struct tuner_ask ask = { .trial = trial->row.number,
+                             .class_key = buf_text(&k.class),
+                             .family_key = buf_text(&k.family),
+                             .start = start,
+                             .n_hot = n_hot,
+                             .alone = alone };
+    struct tuner_setting got = start;
+    char reason[TUNER_REASON_MAX];
+    size_t before = t->log.len;
+    tuner_log_ask(&t->log, &ask);
+    rc = t->policy->launch(t->machine, &ask, &got, reason, e);
+    if (rc < 0) {
+        buf_cut(&t->log, before);
+        return rc;
+    }
+    if (decide(t, "setting", trial->row.number, got, reason) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+    trial->setting = avoid_refused(t, trial, got);
+    trial->alone = alone;
+    trial->room = room;
+    return settle_up(t, e);
+}
+
+/* --- what is known of a trial without being told --- */
+
+int tuning_recall(struct tuning *t, struct study_trial *trial, const char *setting, struct err *e)
+{
+    trial->setting = t->choices->start;
+    for (int i = 0; setting && i < t->choices->n_hot * t->choices->n_cold; i++) {
+        struct tuner_setting s = { i % t->choices->n_hot, i / t->choices->n_hot };
+        AUTO_BUF struct buf text = BUF_INIT;
+        if (setting_text(t, s, &text) < 0)
+            return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+        if (strcmp(buf_text(&text), setting) == 0)
+            trial->setting = s;
+    }
+    return 0;
+}
+
+bool tuning_knows(const struct tuning *t, const struct study_trial *trial)
+{
+    AUTO_BUF struct buf family = BUF_INIT;
+    plan_class_key(t->study->plan, &trial->point, true, &family);
+    return !family.failed && knows_family(t, buf_text(&family));
+}
+
+/* --- what attempts report --- */
+
+static int begin(struct tuning *t, struct study_trial *trial, const struct log_event *ev, struct tuned **out,
+                 struct err *e)
+{
+    AUTO_KEYS struct keys k = { 0 };
+    int rc = make_keys(t, trial, &k, e);
+    struct tuned *u = rc == 0 ? add(t, trial) : NULL;
+    if (!u)
+        return rc < 0 ? rc : err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+    u->n_hot = hot_within(t, trial->room < trial->row.slots ? trial->room : trial->row.slots);
+    u->alone = trial->alone;
+    u->last_epoch = ev->epoch;
+    *out = u;
+    return feed(t,
+                &(struct tuner_event){ .kind = EV_TRIAL_STARTED,
+                                       .trial = u->trial,
+                                       .setting = trial->setting,
+                                       .class_key = buf_text(&k.class),
+                                       .family_key = buf_text(&k.family),
+                                       .epoch = ev->epoch,
+                                       .epochs = trial->row.epochs,
+                                       .n_hot = u->n_hot,
+                                       .alone = u->alone,
+                                       .startup_s = trial->startup_s },
+                e);
+}
+
+/* When the step ended, on the log's clock: the printed stamp where it has milliseconds, else when its line was read. */
+static double step_end_ms(const struct log_event *ev, int64_t now_ms)
+{
+    return ev->stamp_ms >= 0 && !ev->stamp_coarse ? (double)ev->stamp_ms : (double)now_ms;
+}
+
+/* How long it took. Stamps tell best; where they are coarse BigDL's own clock does; at an epoch's first step, before which lies
+ * the validation, only what the line itself says. */
+static double step_seconds(const struct tuned *u, const struct log_event *ev, double end_ms)
+{
+    bool follows = u->last_ms > 0 && u->last_epoch == ev->epoch;
+    if (follows && ev->stamp_ms >= 0 && !ev->stamp_coarse && end_ms >= u->last_ms)
+        return (end_ms - u->last_ms) / 1000.0;
+    if (follows && ev->wall_s > u->last_wall_s)
+        return ev->wall_s - u->last_wall_s;
+    return ev->seconds;
+}
+
+static double time_of(struct tuned *u, double log_ms)
+{
+    double t_s = (log_ms - u->base_ms) / 1000.0;
+    u->t_s = t_s > u->t_s ? t_s : u->t_s;
+    return u->t_s;
+}
+
+/* The log's clock now. */
+static double log_now_ms(const struct tuned *u, int64_t now_ms)
+{
+    return (double)now_ms - u->behind_ms;
+}
+
+static int hand_on(struct tuning *t, struct tuned *u, struct err *e)
+{
+    if (!(u->steps.records > 0))
+        return 0;
+    struct tuner_event ev = u->steps;
+    u->steps = (struct tuner_event){ 0 };
+    return feed(t, &ev, e);
+}
+
+static void gather(struct tuned *u, const struct log_event *ev, double seconds, double t_s)
+{
+    struct tuner_event *s = &u->steps;
+    s->kind = EV_ITERATION;
+    s->trial = u->trial;
+    s->t_s = t_s;
+    s->epoch = ev->epoch;
+    s->seconds += seconds;
+    s->records += ev->records;
+    s->epoch_records = (double)ev->records_all;
+}
+
+int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct log_event *ev, int64_t now_ms,
+                     struct err *e)
+{
+    struct tuned *u = t ? find(t, trial->row.number) : NULL;
+    if (!t || !(ev->records > 0))
+        return 0;
+    double end_ms = step_end_ms(ev, now_ms);
+    int rc = u ? 0 : begin(t, trial, ev, &u, e);
+    if (rc < 0)
+        return rc;
+    if (u->base_ms == 0) {
+        u->base_ms = end_ms;
+        u->behind_ms = INFINITY;
+    }
+    u->behind_ms = fmin(u->behind_ms, (double)now_ms - end_ms);
+    double seconds = step_seconds(u, ev, end_ms);
+    if (u->last_epoch != ev->epoch && u->steps.records > 0)
+        rc = hand_on(t, u, e);
+    gather(u, ev, seconds, time_of(u, end_ms));
+    u->last_ms = end_ms;
+    u->last_wall_s = ev->wall_s;
+    u->last_epoch = ev->epoch;
+    double share = tuning_settled(t, u->trial) ? SHARE_SETTLED : SHARE_PROBING;
+    if (rc == 0 && u->steps.seconds >= share * t->study->plan->cfg.window_seconds)
+        rc = hand_on(t, u, e);
+    return rc < 0 ? rc : settle_up(t, e);
+}
+
+int tuning_break(struct tuning *t, int trial, struct err *e)
+{
+    struct tuned *u = t ? find(t, trial) : NULL;
+    if (!u)
+        return 0;
+    u->steps = (struct tuner_event){ 0 };
+    u->last_ms = 0;
+    return tell(t, &(struct tuner_event){ .kind = EV_BREAK, .trial = trial, .t_s = u->t_s }, e);
+}
+
+/* What the trial has now is what its row tells. */
+static int keep_effective(struct tuning *t, struct study_trial *trial, struct err *e)
+{
+    struct tuner_setting now;
+    if (!t->policy->current(t->machine, trial->row.number, &now))
+        return 0;
+    AUTO_BUF struct buf text = BUF_INIT;
+    char *taken = setting_text(t, now, &text) < 0 ? NULL : buf_take(&text);
+    if (!taken)
+        return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+    free(trial->row.effective);
+    trial->row.effective = taken;
+    return 0;
+}
+
+int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double seconds, double records, struct err *e)
+{
+    struct tuned *u = t ? find(t, trial->row.number) : NULL;
+    if (!u)
+        return 0;
+    int rc = hand_on(t, u, e);
+    if (rc == 0)
+        rc = feed(t,
+                  &(struct tuner_event){ .kind = EV_EPOCH,
+                                         .trial = u->trial,
+                                         .t_s = u->t_s,
+                                         .epoch = epoch,
+                                         .seconds = seconds,
+                                         .records = records },
+                  e);
+    if (rc == 0)
+        rc = keep_effective(t, trial, e);
+    return rc < 0 ? rc : put_all(t, e);
+}
+
+int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struct err *e)
+{
+    struct tuned *u = t ? find(t, trial->row.number) : NULL;
+    if (!u)
+        return 0;
+    int rc = keep_effective(t, trial, e);
+    if (rc == 0)
+        rc = feed(t,
+                  &(struct tuner_event){
+                      .kind = finished ? EV_TRIAL_ENDED : EV_TRIAL_LOST, .trial = u->trial, .t_s = u->t_s },
+                  e);
+    drop(t, u);
+    return rc < 0 ? rc : put_all(t, e);
+}
+
+int tuning_bound(struct tuning *t, struct study_trial *trial, struct err *e)
+{
+    AUTO_KEYS struct keys k = { 0 };
+    int rc = t ? make_keys(t, trial, &k, e) : 0;
+    if (!t || rc < 0)
+        return rc;
+    rc = feed(t,
+              &(struct tuner_event){ .kind = EV_FAILED,
+                                     .trial = trial->row.number,
+                                     .setting = trial->setting,
+                                     .class_key = buf_text(&k.class),
+                                     .family_key = buf_text(&k.family),
+                                     .infeasible = true },
+              e);
+    return rc < 0 ? rc : put_all(t, e);
+}
+
+int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const char *why, struct err *e)
+{
+    struct tuned *u = t ? find(t, trial) : NULL;
+    if (!u)
+        return 0;
+    int rc = hand_on(t, u, e);
+    u->last_ms = u->last_ms > 0 ? u->last_ms : u->base_ms;
+    struct tuner_event ev = { .kind = why ? EV_FAILED : EV_APPLIED,
+                              .trial = trial,
+                              .t_s = time_of(u, log_now_ms(u, study_now_ms())),
+                              .setting = to }; /* a failure is no bound of the class: it lies with the helper */
+    return rc < 0 ? rc : tell(t, &ev, e);
+}
+
+int tuning_load(struct tuning *t, int waiting, struct err *e)
+{
+    if (!t || waiting == t->waiting)
+        return 0;
+    t->waiting = waiting;
+    return tell(t, &(struct tuner_event){ .kind = EV_LOAD, .waiting = waiting }, e);
+}
+
+int tuning_room(struct tuning *t, int trial, int cores, bool alone, struct err *e)
+{
+    struct tuned *u = t ? find(t, trial) : NULL;
+    if (!u)
+        return 0;
+    int slots = u->row->row.slots;
+    int n_hot = hot_within(t, cores < slots ? cores : slots);
+    if (n_hot == u->n_hot && alone == u->alone)
+        return 0;
+    u->n_hot = n_hot;
+    u->alone = alone;
+    return tell(
+        t, &(struct tuner_event){ .kind = EV_LOAD, .trial = trial, .t_s = u->t_s, .n_hot = n_hot, .alone = alone }, e);
+}
+
+static int wake(struct tuning *t, struct tuned *u, int64_t now_ms, struct err *e)
+{
+    double t_s = (log_now_ms(u, now_ms) - u->base_ms) / 1000.0;
+    if (!(t_s >= u->wake_s))
+        return 0;
+    u->wake_s = INFINITY;
+    int rc = hand_on(t, u, e);
+    struct tuner_event ev = { .kind = EV_TICK, .trial = u->trial, .t_s = time_of(u, log_now_ms(u, now_ms)) };
+    return rc < 0 ? rc : tell(t, &ev, e);
+}
+
+int tuning_tick(struct tuning *t, int64_t now_ms, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; t && rc == 0 && i < t->n; i++)
+        rc = wake(t, t->trials[i], now_ms, e);
+    return rc;
+}
+
+bool tuning_settled(const struct tuning *t, int trial)
+{
+    return t && t->policy->settled(t->machine, trial);
+}
+
+bool tuning_current(const struct tuning *t, int trial, struct tuner_setting *out)
+{
+    return t && t->policy->current(t->machine, trial, out);
+}
+
+double tuning_cores(const struct tuning *t, struct tuner_setting s)
+{
+    const struct space *space = &t->study->plan->space;
+    struct setting set = choices_setting(t->choices, space, s);
+    return setting_number(space, &set, KNOB_CORES, NAN);
+}
