@@ -160,7 +160,7 @@ man: all
 install: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/share/pipetune $(DESTDIR)$(prefix)/share/man/man1
 	install -m 755 pipetune pipetune-node $(DESTDIR)$(prefix)/bin
-	cp -r conf $(DESTDIR)$(prefix)/share/pipetune/
+	cp -r conf examples $(DESTDIR)$(prefix)/share/pipetune/
 	install -d $(DESTDIR)$(prefix)/share/pipetune/bigdl
 	cp -r bigdl/config bigdl/apps $(DESTDIR)$(prefix)/share/pipetune/bigdl/
 	install -m 644 docs/pipetune.1 $(DESTDIR)$(prefix)/share/man/man1

@@ -167,3 +167,9 @@ void actuate_release(struct actuate *a, int trial, const char *tag)
     if (tag)
         nodes_release(a->nodes, tag);
 }
+
+void actuate_forget(struct actuate *a, const char *tag)
+{
+    if (a)
+        nodes_release(a->nodes, tag);
+}

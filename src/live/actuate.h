@@ -31,6 +31,9 @@ int actuate_apply(struct actuate *a, int trial, const char *tag, int slots, stru
 /* The trial is over. `tag`: its processes get all CPUs back; NULL: they are a session's, and the next trial says. */
 void actuate_release(struct actuate *a, int trial, const char *tag);
 
+/* The processes that carry this tag are gone. */
+void actuate_forget(struct actuate *a, const char *tag);
+
 /* CPUs of this machine that the trial could have: its own and the free ones. 0: not known yet. */
 int actuate_room(struct actuate *a, int trial);
 

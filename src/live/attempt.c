@@ -50,7 +50,10 @@ static int argv_text(const struct strv *argv, char **out)
 
 static struct plan_launch plan_launch_of(const struct attempt *a, const char *converted, const char *seed)
 {
-    return (struct plan_launch){ .setting = study_setting(a->study, a->trial),
+    struct setting set = study_setting(a->study, a->trial);
+    bool packed = a->study->tuning && !a->trial->alone;
+    return (struct plan_launch){ .setting = set,
+                                 .one_cpu = packed && setting_number(&a->study->plan->space, &set, KNOB_CORES, 0) == 1,
                                  .slots = a->trial->row.slots,
                                  .epochs = a->trial->row.epochs,
                                  .launch = a->row.launch,
@@ -185,8 +188,10 @@ int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out
         a->checkpoint_dir = io_join(a->dir, "checkpoint");
     if (!*hyper || !a->checkpoint_dir)
         return -ENOMEM;
-    *out = run_of(a, *hyper);
-    return 0;
+    int rc = a->row.resumed_from && !a->resume.model ? resume_again(a->row.resumed_from, &a->resume) : 0;
+    if (rc == 0)
+        *out = run_of(a, *hyper);
+    return rc;
 }
 
 int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,

@@ -59,7 +59,7 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
 int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,
                         struct session_run *out, struct err *e);
 
-/* The same run once more, for a session that is met again. */
+/* The same run once more, for a session that is met again. -ENOENT: what it went on from is gone; -ENOMEM. */
 int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out);
 
 /* Where the session's log ends now: its launcher as attempt_commit() wants to know it. */

@@ -231,7 +231,7 @@ static void start(struct driver *d, int number)
     struct study_trial *t = study_trial(d->study, number);
     sched_started(&d->study->sched, number);
     driver_tell_load(d); /* whether others wait for room decides what it is launched with */
-    int rc = d->study->tuning ? tuning_ask(d->study->tuning, t, driver_room_for(d, number), d->n == 0, d->e) : 0;
+    int rc = d->study->tuning ? driver_choose(d, t) : 0;
     struct slot *s = rc == 0 ? driver_add_slot(d) : NULL;
     if (!s) {
         driver_fail(d, rc < 0 ? rc : err_sys(d->e, -ENOMEM, "trial %d", number));
@@ -280,6 +280,8 @@ static bool starting(const struct driver *d)
 void driver_schedule(struct driver *d)
 {
     int number;
+    if (d->adopting)
+        return;
     while (d->rc == 0) {
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
         if (verb == SCHED_START)

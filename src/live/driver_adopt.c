@@ -82,12 +82,14 @@ static int adopt_one(struct driver *d, struct study_trial *t)
 
 int driver_adopt(struct driver *d)
 {
+    d->adopting = true;
     for (size_t i = d->study->n_open; i-- > 0;) { /* backwards: settling drops trials */
         struct study_trial *t = d->study->open_trials[i];
         int rc = strcmp(t->row.state, trial_state_name(TRIAL_RUNNING)) == 0 ? adopt_one(d, t) : 0;
         if (rc < 0)
             return rc;
     }
+    d->adopting = false;
     for (size_t i = 0; i < d->n; i++)
         d->slots[i]->a.trial->alone = d->n == 1;
     return 0;

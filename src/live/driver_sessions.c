@@ -1,3 +1,4 @@
+#include "live/actuate.h"
 #include "live/driver_state.h"
 
 #include <errno.h>
@@ -61,7 +62,8 @@ static void do_without(struct driver *d, const char *why)
 /* In a warm session: an idle one, or a new one that has yet to say hello; where none can be started, by itself. */
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t)
 {
-    struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold);
+    double batch = space_batch(&d->study->plan->space, &t->point);
+    struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold, batch);
     s->a = (struct attempt){ .study = d->study, .trial = t, .log_fd = -1 };
     s->started_ms = clock_ms();
     if (!w) {
@@ -79,6 +81,7 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
         return 0;
     }
     w->trial = t->row.number;
+    t->row.slots = w->slots;
     s->warm = w->id;
     return begin_run(d, s, w);
 }
@@ -102,6 +105,8 @@ void driver_on_hello(void *ctx, struct warm *w)
     struct session_run run;
     if (attempt_run_again(&s->a, &hyper, &run) == 0)
         (void)pool_run(d->pool, w, &run);
+    else
+        pool_end(d->pool, w, false); /* and the attempt with it: another one finds what there is to go on from */
 }
 
 void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
@@ -118,6 +123,8 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
     bool served = s && s->a.running;
     d->gone_warm = true; /* it is in the pool until this returns */
+    if (w->tag)
+        actuate_forget(d->actuate, w->tag);
     s = s && s->warm == w->id ? s : NULL;
     if (s)
         s->warm = 0;

@@ -40,6 +40,7 @@ struct driver {
     struct launcher_ops ops;
     struct actuate *actuate; /* NULL: nothing is narrowed */
     struct pool *pool;       /* NULL: every trial is submitted by itself */
+    bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
     bool no_sessions;        /* one could not be had in this run */
     bool packs;              /* trials are packed beside each other */
     bool gone_warm;          /* a session that served nobody has ended since the last tick */
@@ -76,6 +77,7 @@ void driver_on_done(void *ctx, struct warm *w, const struct session_message *m);
 void driver_on_warm_gone(void *ctx, struct warm *w, const char *why);
 
 int driver_set_up_tuning(struct driver *d);
+int driver_choose(struct driver *d, struct study_trial *t); /* the setting and the slots of its next launch */
 int driver_room_for(struct driver *d, int number);
 void driver_tell_room(struct driver *d);
 void driver_tell_load(struct driver *d);

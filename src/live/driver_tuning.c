@@ -1,9 +1,11 @@
 #include "live/driver_state.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -36,6 +38,30 @@ static void keep_cpus(struct driver *d)
     }
 }
 
+/* Beside others a trial is launched with as many slots as it gets CPUs: two tasks that take turns on one CPU cost more than one.
+ * It cannot be widened later then, which is worth it while trials wait. */
+static void right_size(struct driver *d, struct study_trial *t)
+{
+    double cores = tuning_cores(d->study->tuning, t->setting);
+    double batch = space_batch(&d->study->plan->space, &t->point);
+    if (d->packs && d->n > 0 && cores >= 1 && cores < t->row.slots && (isnan(batch) || fmod(batch, cores) == 0))
+        t->row.slots = (int)cores;
+}
+
+int driver_choose(struct driver *d, struct study_trial *t)
+{
+    const struct plan *p = d->study->plan;
+    struct setting asked = plan_requested(p, &t->point), set = plan_effective(p, &asked);
+    int slots = plan_slots(p, &t->point, &set, d->e); /* an earlier launch may have had fewer */
+    if (slots < 0)
+        return slots;
+    t->row.slots = slots;
+    int rc = tuning_ask(d->study->tuning, t, driver_room_for(d, t->row.number), d->n == 0, d->e);
+    if (rc == 0)
+        right_size(d, t);
+    return rc;
+}
+
 /* What runs beside each other has changed: nobody's windows hold any more, and what each may have is told anew. */
 void driver_tell_room(struct driver *d)
 {
@@ -52,11 +78,22 @@ void driver_tell_room(struct driver *d)
     }
 }
 
-/* GiB that a trial's JVM may come to hold; 0: not known. */
+/* GiB of a BigDL file's "1536m"; 1, as Spark has it, where the file says nothing. */
+static double file_gb(const char *text)
+{
+    static const char units[] = "kmgt";
+    char *end = NULL;
+    double n = text ? strtod(text, &end) : 1;
+    const char *unit = text && *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
+    return unit ? ldexp(n, 10 * ((int)(unit - units) - 2)) : n;
+}
+
+/* GiB that a trial's JVM may come to hold. */
 static double heap_gb(const struct driver *d, const struct study_trial *t)
 {
     struct setting set = study_setting(d->study, t);
-    return setting_number(&d->study->plan->space, &set, KNOB_MEMORY, 0);
+    const struct plan *p = d->study->plan;
+    return setting_number(&p->space, &set, KNOB_MEMORY, file_gb(p->app.driver_memory));
 }
 
 static bool heaps_fit(const struct driver *d, const struct study_trial *one_more)
@@ -75,9 +112,12 @@ bool driver_fits(void *ctx, int number)
     const struct study_trial *t = study_trial(d->study, number);
     if (d->n == 0 || !d->packs)
         return true;
-    for (size_t i = 0; i < d->n; i++)
-        if (!d->slots[i]->a.running || !tuning_settled(d->study->tuning, d->slots[i]->a.trial->row.number))
+    for (size_t i = 0; i < d->n; i++) {
+        const struct slot *s = d->slots[i];
+        bool may_probe = s->a.trial->alone; /* one that was packed from the start does not, and has its size */
+        if (may_probe && (!s->a.running || !tuning_settled(d->study->tuning, s->a.trial->row.number)))
             return false;
+    }
     keep_cpus(d);
     return actuate_room(d->actuate, number) > 0 && tuning_knows(d->study->tuning, t) && heaps_fit(d, t);
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -335,14 +336,17 @@ void pool_close(struct pool *p)
 
 /* --- looking --- */
 
-struct warm *pool_idle(struct pool *p, int slots, int cold)
+struct warm *pool_idle(struct pool *p, int slots, int cold, double batch)
 {
+    struct warm *best = NULL;
     for (size_t i = 0; i < p->n; i++) {
         struct warm *w = p->list[i];
-        if (w->ready && !w->ending && w->trial == 0 && w->busy[0] == '\0' && w->slots == slots && w->cold == cold)
-            return w;
+        bool idle = w->ready && !w->ending && w->trial == 0 && w->busy[0] == '\0';
+        bool fits = w->slots == slots || (w->slots > slots && (isnan(batch) || fmod(batch, w->slots) == 0));
+        if (idle && fits && w->cold == cold && (!best || w->slots < best->slots))
+            best = w;
     }
-    return NULL;
+    return best;
 }
 
 struct warm *pool_by_tag(struct pool *p, const char *tag)

@@ -37,8 +37,9 @@ int pool_open(struct pool **out, struct study *s, uv_loop_t *loop, const struct 
               struct err *e);
 void pool_close(struct pool *p); /* lets go of all; they go on. NULL is fine */
 
-/* One that is up and serves nobody, launched with this; NULL: none. */
-struct warm *pool_idle(struct pool *p, int slots, int cold);
+/* One that is up and serves nobody, launched with this cold setting and these slots, or with more that divide `batch` (NAN: nothing
+ * to divide); NULL: none. */
+struct warm *pool_idle(struct pool *p, int slots, int cold, double batch);
 struct warm *pool_by_tag(struct pool *p, const char *tag);
 size_t pool_count(const struct pool *p);
 struct warm *pool_at(struct pool *p, size_t i);

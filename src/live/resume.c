@@ -186,3 +186,25 @@ int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_p
     search_done_(ss);
     return rc;
 }
+
+int resume_again(const char *model, struct resume_point *out)
+{
+    struct search_state *ss = calloc(1, sizeof *ss);
+    AUTO_FREE char *dir = io_dirname(model);
+    int rc = ss && dir ? -ENOENT : -ENOMEM;
+    if (ss && dir)
+        note_folder(ss, dir);
+    for (size_t i = 0; ss && i < ss->n; i++) {
+        struct candidate *c = &ss->list[i];
+        if (!c->model || !c->state || strcmp(c->model, model) != 0)
+            continue;
+        *out = (struct resume_point){ .model = MOVE_PTR(c->model), .state = MOVE_PTR(c->state) };
+        rc = 0;
+        break;
+    }
+    if (ss && ss->failed && rc < 0)
+        rc = -ENOMEM;
+    if (ss)
+        search_done_(ss);
+    return rc;
+}

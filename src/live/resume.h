@@ -15,4 +15,7 @@ void resume_done(struct resume_point *r);
  * that the store knows, and from which no attempt has failed to go on. 1 found, 0 none (begin anew), negative: error. */
 int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_point *out, struct err *e);
 
+/* The checkpoint of this model once more, without `epochs`. -ENOENT: it is not whole any more; -ENOMEM. */
+int resume_again(const char *model, struct resume_point *out);
+
 #endif

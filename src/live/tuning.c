@@ -620,7 +620,6 @@ int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const c
     if (!u)
         return 0;
     int rc = hand_on(t, u, e);
-    u->last_ms = u->last_ms > 0 ? u->last_ms : u->base_ms;
     struct tuner_event ev = { .kind = why ? EV_FAILED : EV_APPLIED,
                               .trial = trial,
                               .t_s = time_of(u, log_now_ms(u, study_now_ms())),

@@ -53,19 +53,24 @@ static void need_two_cpus(void)
     skip();
 }
 
-static void write_app(const struct world *w, const char *more)
+static void write_app_of(const struct world *w, const char *memory, const char *more)
 {
     AUTO_FREE char *text = NULL;
     assert_true(asprintf(&text,
-                         "{ \"master\": \"local[*]\", \"driver_memory\": \"1g\", \"conf\": \"app.py\"%s,\n"
+                         "{ \"master\": \"local[*]\", \"driver_memory\": \"%s\", \"conf\": \"app.py\"%s,\n"
                          "  \"arguments\": { \"batch_size\": [\"--batch-size\", \"{}\"], \"learning_rate\": "
                          "[\"--learning-rate\", \"{}\"],\n"
                          "    \"epochs\": [\"--epochs\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\"], "
                          "\"seed\": [\"--seed\", \"{}\"],\n"
                          "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n",
-                         more) > 0);
+                         memory, more) > 0);
     harness_write(w->dir, "app.py", "");
     harness_write(w->dir, "app.json", text);
+}
+
+static void write_app(const struct world *w, const char *more)
+{
+    write_app_of(w, "1g", more);
 }
 
 /* Two epochs; windows of 0.1 s. */
@@ -790,6 +795,17 @@ static void test_never_more_trials_than_cpus(void **state)
     }
 }
 
+/* The BigDL file's heap counts as one that was chosen does. */
+static void test_heaps_that_do_not_fit_are_not_packed(void **state)
+{
+    struct world *w = *state;
+    write_app_of(w, "60000g", "");
+    write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
+    set_pace("300", "6");
+    expect_exit("run", RUN(w, "run", "c.conf"), 0);
+    expect_packed_well(1, 1);
+}
+
 static void test_one_at_a_time_is_never_packed(void **state)
 {
     struct world *w = *state;
@@ -887,19 +903,27 @@ static int run_packing(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(test_settled_trials_are_packed_on_cpus_of_their_own),
-        ROW(test_packed_trials_in_sessions),
         ROW(test_one_at_a_time_is_never_packed),
         ROW(test_never_more_trials_than_cpus),
-        ROW(test_packed_trials_that_are_left_get_their_cpus_back),
         ROW(test_a_trial_is_not_alone_while_another_is_yet_to_be_found),
     };
     return cmocka_run_group_tests_name("packing", tests, NULL, NULL);
 }
 
+static int run_packing_in_sessions(void)
+{
+    const struct CMUnitTest tests[] = {
+        ROW(test_packed_trials_in_sessions),
+        ROW(test_packed_trials_that_are_left_get_their_cpus_back),
+        ROW(test_heaps_that_do_not_fit_are_not_packed),
+    };
+    return cmocka_run_group_tests_name("packing in sessions", tests, NULL, NULL);
+}
+
 /* All at once: a study mostly waits. */
 int main(void)
 {
-    int (*const groups[])(void) = { run_settings, run_sessions, run_packing };
+    int (*const groups[])(void) = { run_settings, run_sessions, run_packing, run_packing_in_sessions };
     pid_t pids[ARRAY_LEN(groups)];
     int failed = 0;
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {

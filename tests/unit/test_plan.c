@@ -1,0 +1,222 @@
+/* What would be launched for a point: slots, settings of the point's own, and which jobs share knowledge. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "live/plan.h"
+
+static const char with_arguments[] =
+    "{ \"master\": \"local[*]\", \"conf\": \"/a/app.py\", \"extras\": { \"data\": \"/d\" },\n"
+    "  \"arguments\": { \"batch_size\": [\"-b\", \"{}\"], \"learning_rate\": [\"-r\", \"{}\"], \"layers\": [\"-l\", "
+    "\"{}\"],\n"
+    "    \"epochs\": [\"-e\", \"{}\"] } }\n";
+
+static const char with_extras[] =
+    "{ \"master\": \"local[*]\", \"conf\": \"/a/app.jar\", \"class\": \"x.Y\",\n"
+    "  \"extras\": { \"data\": \"/d\", \"batchSize\": 1, \"learningRate\": 1, \"layers\": 1, \"max_epoch\": 1 } }\n";
+
+static const char config[] =
+    "{ \"bigdlConf\": \"bigdl.json\", \"study\": { \"name\": \"s\" }, \"search\": { \"algorithm\": \"grid\" },\n"
+    "  \"systemParameters\": { \"cores\": [4, 2, 1], \"memory\": [1, 2] },\n"
+    "  \"hyperParameters\": { \"batch_size\": [64, 6], \"learning_rate\": [0.1, 0.05],\n"
+    "    \"layers\": { \"values\": [3, 5], \"affects\": \"speed\" } } }\n";
+
+struct bench {
+    char *dir;
+    struct plan plan;
+};
+
+static void write_file(const struct bench *b, const char *name, const char *text)
+{
+    AUTO_FREE char *path = io_join(b->dir, name);
+    assert_int_equal(io_write_atomic(path, text, strlen(text), 0666, NULL), 0);
+}
+
+static int choose_policy(void *ctx, struct config *cfg, struct err *e)
+{
+    (void)e;
+    free(cfg->policy);
+    cfg->policy = strdup(ctx);
+    return cfg->policy ? 0 : -1;
+}
+
+/* On a machine with four CPUs. */
+static void load(struct bench *b, const char *policy, const char *bigdl)
+{
+    struct err e = { 0 };
+    char dir[] = "/tmp/pipetune-plan-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    b->dir = strdup(dir);
+    write_file(b, "bigdl.json", bigdl);
+    write_file(b, "c.conf", config);
+    AUTO_FREE char *path = io_join(b->dir, "c.conf");
+    if (plan_load(&b->plan, path, NULL, choose_policy, (void *)(uintptr_t)policy, &e) < 0)
+        fail_msg("%s", e.text);
+    b->plan.offer = (struct offer){ .cores = 4, .memory_gb = 8 };
+}
+
+static void unload(struct bench *b)
+{
+    static const char *const names[] = { "bigdl.json", "c.conf" };
+    plan_done(&b->plan);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        AUTO_FREE char *path = io_join(b->dir, names[i]);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(b->dir), 0);
+    free(b->dir);
+}
+
+static char *key(const struct bench *b, const struct point *pt, bool family)
+{
+    struct buf out = BUF_INIT;
+    plan_class_key(&b->plan, pt, family, &out);
+    return buf_take(&out);
+}
+
+/* --- classes --------------------------------------------------------------------------------------------------------------- */
+
+/* Indices of batch_size, learning_rate, layers. */
+static const struct {
+    const char *name;
+    struct point a, b;
+    bool same_class, same_family;
+} classes[] = {
+    { "the same point", { .x = { 0, 0, 0 } }, { .x = { 0, 0, 0 } }, true, true },
+    { "another learning rate", { .x = { 0, 0, 0 } }, { .x = { 0, 1, 0 } }, true, true },
+    { "another batch", { .x = { 0, 0, 0 } }, { .x = { 1, 0, 0 } }, false, true },
+    { "another marked one", { .x = { 0, 0, 0 } }, { .x = { 0, 0, 1 } }, false, false },
+};
+
+static void test_jobs_of_the_same_speed_share_knowledge(void **state)
+{
+    static const char *const files[] = { with_arguments, with_extras };
+    (void)state;
+    for (size_t f = 0; f < ARRAY_LEN(files); f++) {
+        struct bench b;
+        load(&b, "pipetune", files[f]);
+        for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+            for (int family = 0; family < 2; family++) {
+                AUTO_FREE char *one = key(&b, &classes[i].a, family);
+                AUTO_FREE char *other = key(&b, &classes[i].b, family);
+                bool want = family ? classes[i].same_family : classes[i].same_class;
+                if ((strcmp(one, other) == 0) != want)
+                    fail_msg("%s: '%s' and '%s'", classes[i].name, one, other);
+            }
+        unload(&b);
+    }
+}
+
+static void test_a_class_is_of_one_application_and_its_fixed_arguments(void **state)
+{
+    struct bench b;
+    const struct point pt = { .x = { 0, 0, 0 } };
+    (void)state;
+    load(&b, "pipetune", with_arguments);
+    AUTO_FREE char *python = key(&b, &pt, false);
+    assert_string_equal(python, "/a/app.py --data /d batch_size=64 layers=3");
+    unload(&b);
+    load(&b, "pipetune", with_extras);
+    AUTO_FREE char *jvm = key(&b, &pt, false);
+    assert_string_equal(jvm, "/a/app.jar x.Y --data /d batch_size=64 layers=3");
+    unload(&b);
+}
+
+/* Under v2 the knobs are dimensions, too: no part of any class. */
+static void test_a_joined_space_has_settings_of_its_points(void **state)
+{
+    struct bench b;
+    const struct point pt = { .x = { 0, 0, 0, 1, 1 } }; /* … cores, memory */
+    (void)state;
+    load(&b, "v2", with_arguments);
+    assert_int_equal(space_n_hyper(&b.plan.space), 3);
+    assert_int_equal(space_size(&b.plan.space), 2 * 2 * 2 * 3 * 2);
+    struct setting set = plan_requested(&b.plan, &pt);
+    assert_true(setting_number(&b.plan.space, &set, KNOB_CORES, NAN) == 2);
+    assert_true(setting_number(&b.plan.space, &set, KNOB_MEMORY, NAN) == 2);
+    AUTO_FREE char *class = key(&b, &pt, false);
+    assert_null(strstr(class, "cores"));
+    unload(&b);
+    load(&b, "v1", with_arguments);
+    set = plan_requested(&b.plan, &pt);
+    assert_true(setting_number(&b.plan.space, &set, KNOB_CORES, NAN) == 4); /* the study's */
+    unload(&b);
+}
+
+/* --- slots ----------------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *policy;
+    int batch; /* index: 64, 6 */
+    int cores; /* index: 4, 2, 1 */
+    int want;
+} slots[] = {
+    { "its own cores", "v1", 0, 0, 4 },
+    { "its own cores, which are few", "v1", 0, 1, 2 },
+    { "one core", "v2", 0, 2, 1 },
+    { "what divides the batch, below its own", "v1", 1, 0, 2 },
+    { "a policy that narrows: the most there are", "pipetune", 0, 2, 4 },
+    { "… that divide the batch", "paper", 1, 2, 2 },
+};
+
+static void test_slots_are_what_a_launch_can_ever_use(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(slots); i++) {
+        struct bench b;
+        struct err e = { 0 };
+        load(&b, slots[i].policy, with_arguments);
+        struct point pt = { .x = { slots[i].batch, 0, 0, slots[i].cores, 0 } };
+        struct setting set = plan_requested(&b.plan, &pt);
+        set.v[0] = b.plan.space.knobs[0].values[slots[i].cores];
+        int got = plan_slots(&b.plan, &pt, &set, &e);
+        if (got != slots[i].want)
+            fail_msg("%s: got %d, want %d", slots[i].name, got, slots[i].want);
+        unload(&b);
+    }
+}
+
+static void test_a_session_is_started_without_hyperparameters(void **state)
+{
+    struct bench b;
+    struct err e = { 0 };
+    const struct point pt = { .x = { 0, 0, 0 } };
+    (void)state;
+    load(&b, "pipetune", with_arguments);
+    AUTO_STRV struct strv argv = STRV_INIT;
+    struct plan_launch l = {
+        .setting = plan_requested(&b.plan, &pt), .slots = 4, .launch = "pt-1", .session = "/run/s.sock"
+    };
+    if (plan_argv(&b.plan, &pt, &l, &argv, &e) < 0)
+        fail_msg("%s", e.text);
+    bool session = false;
+    for (size_t i = 0; i < argv.n; i++) {
+        session |= strcmp(argv.v[i], "spark.pipetune.session=/run/s.sock") == 0;
+        assert_string_not_equal(argv.v[i], "-b");
+        assert_string_not_equal(argv.v[i], "-e");
+    }
+    assert_true(session);
+    unload(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_jobs_of_the_same_speed_share_knowledge),
+        cmocka_unit_test(test_a_class_is_of_one_application_and_its_fixed_arguments),
+        cmocka_unit_test(test_a_joined_space_has_settings_of_its_points),
+        cmocka_unit_test(test_slots_are_what_a_launch_can_ever_use),
+        cmocka_unit_test(test_a_session_is_started_without_hyperparameters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
