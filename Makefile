@@ -176,6 +176,7 @@ help:
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
+	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make man          docs/pipetune.1 anew, from the program's tables"
 	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
 

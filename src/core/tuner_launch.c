@@ -29,9 +29,11 @@ static int cold_worth(const struct tuner *t, const struct class_entry *c, const 
 static const char *stranger(const struct tuner *t, const struct class_entry *c, const struct tuner_ask *ask,
                             struct tuner_setting *out)
 {
-    int largest = t->space.n_cold - 1;
+    int largest = t->space.n_cold - 1, written = out->cold;
+    while (out->cold < largest && c->infeasible[out->hot][out->cold]) /* a trial of the class has run out of it */
+        out->cold++;
     if (!memory_is_free(t, ask) || largest <= out->cold || c->infeasible[out->hot][largest])
-        return "the default setting";
+        return out->cold == written ? "the default setting" : "the least memory that has not proved too little";
     out->cold = largest;
     return "the largest memory, which costs nothing while no trial waits";
 }

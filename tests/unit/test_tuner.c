@@ -718,6 +718,20 @@ static void test_a_launch_that_failed_bounds_what_never_trained(void **state)
     tuner_free(r.t);
 }
 
+static void test_a_default_that_proved_too_little_is_not_launched_again(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { 4, 2, 1 }, 1, 0, -1, false, 0 };
+    struct tuner_setting start = { 0, 0 };
+    r = fresh_run();
+    load(&r, 1); /* nobody gets more than the default for nothing */
+    assert_int_equal(launch(&r, start).cold, 0);
+    feed(&r, &j, (struct tuner_event){ .kind = EV_FAILED, .class_key = "class", .setting = start, .infeasible = true });
+    assert_int_equal(launch(&r, start).cold, 1);
+    tuner_free(r.t);
+}
+
 static void test_a_failure_bounds_less_memory_only_when_it_was_memory(void **state)
 {
     (void)state;
@@ -904,6 +918,7 @@ int main(void)
         cmocka_unit_test(test_a_late_answer_is_no_answer),
         cmocka_unit_test(test_a_lost_trial_teaches_nothing),
         cmocka_unit_test(test_a_launch_that_failed_bounds_what_never_trained),
+        cmocka_unit_test(test_a_default_that_proved_too_little_is_not_launched_again),
         cmocka_unit_test(test_a_failure_bounds_less_memory_only_when_it_was_memory),
         cmocka_unit_test(test_the_same_events_give_the_same_actions),
         cmocka_unit_test(test_any_events_get_answers_in_range),
