@@ -133,7 +133,7 @@ void tuner_learn(struct tuner *t, struct trial_state *s, double per_record, stru
     if (!knowledge_review(s->class, &rule, &best))
         return;
     char why[TUNER_REASON_MAX];
-    (void)snprintf(why, sizeof why, "the best of its class: %g cores, memory %g", t->space.cores[best.hot],
+    (void)snprintf(why, sizeof why, "the best of its class: %g core%s, memory %g", TUNER_CORES(t, best.hot),
                    t->space.memory[best.cold]);
     tuner_act_on(out, ACT_LEARN, s, best, why);
 }

@@ -73,7 +73,7 @@ static void probe(struct tuner *t, struct trial_state *s, struct tuner_actions *
     s->probing = h;
     s->whole_epoch = false;
     tuner_cand_change(s, h);
-    tuner_act(out, ACT_APPLY, s, s->now_s, "probe %zu of %g cores", s->cand[h].pairs + 1, t->space.cores[h]);
+    tuner_act(out, ACT_APPLY, s, s->now_s, "probe %zu of %g core%s", s->cand[h].pairs + 1, TUNER_CORES(t, h));
     enter(s, PHASE_CANDIDATE, true);
     wake_for_cut(t, s, out);
 }
@@ -81,7 +81,7 @@ static void probe(struct tuner *t, struct trial_state *s, struct tuner_actions *
 static void go_back(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why)
 {
     tuner_cand_change(s, s->incumbent);
-    tuner_act(out, ACT_APPLY, s, s->now_s, "back to %g cores: %s", t->space.cores[s->incumbent], why);
+    tuner_act(out, ACT_APPLY, s, s->now_s, "back to %g core%s: %s", TUNER_CORES(t, s->incumbent), why);
     enter(s, PHASE_BACK, true);
 }
 
@@ -92,7 +92,7 @@ static void adopt(struct tuner *t, struct trial_state *s, int h, double ratio, s
     bool changed = s->now.hot != h;
     tuner_cand_change(s, h);
     if (changed)
-        tuner_act(out, ACT_APPLY, s, s->now_s, "%g cores are now the best: %s", t->space.cores[h], why);
+        tuner_act(out, ACT_APPLY, s, s->now_s, "now the best: %g core%s, %s", TUNER_CORES(t, h), why);
     enter(s, PHASE_HOLD, changed);
 }
 

@@ -159,4 +159,7 @@ void tuner_probe_break(struct tuner *t, struct trial_state *s, struct tuner_acti
 /* What counts, or what the trial may have, has changed: it takes the best of what was measured, and looks at what was not. */
 void tuner_probe_reconsider(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *cause);
 
+/* For "%g core%s". */
+#define TUNER_CORES(t, hot) (t)->space.cores[hot], (t)->space.cores[hot] == 1 ? "" : "s"
+
 #endif

@@ -568,7 +568,7 @@ static void test_a_trial_that_is_found_running_alone_is_tuned(void **state)
     set_pace("1500", "15");
     expect_exit("left", RUN(w, "run", "c.conf", "--detach"), 0);
     expect_exit("found", RUN(w, "run", "c.conf", "--parallel", "1"), 0);
-    expect_rows("it is probed", "SELECT count(*) FROM decisions WHERE reason LIKE 'probe 1 of 1 cores'", "1");
+    expect_rows("it is probed", "SELECT count(*) FROM decisions WHERE reason LIKE 'probe 1 of 1 core'", "1");
 }
 
 /* --- memory --------------------------------------------------------------------------------------------------------------- */
@@ -744,7 +744,7 @@ static void expect_shown(const struct world *w)
     harness_output_done(&o);
     expect_rows("what it was launched with", "SELECT setting ->> 'cores' FROM attempts ORDER BY trial", "2 1 1");
     o = RUN(w, "show", "s", "--decisions");
-    expect_text("the probe", o.out, "probe 1 of 1 cores");
+    expect_text("the probe", o.out, "probe 1 of 1 core");
     harness_output_done(&o);
 }
 
