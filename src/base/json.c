@@ -281,3 +281,12 @@ void json_put(struct buf *b, const json_t *j, enum json_style style)
 {
     put_value(b, j, style, 0);
 }
+
+char *json_text(const json_t *j)
+{
+    struct buf b = BUF_INIT;
+    if (!j)
+        return NULL;
+    json_put(&b, j, JSON_STYLE_COMPACT);
+    return buf_take(&b);
+}

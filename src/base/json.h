@@ -51,6 +51,9 @@ enum json_style { JSON_STYLE_COMPACT, JSON_STYLE_INDENT }; /* one line, or two s
 /* Appends `j` (NULL prints as null), keys in the order they were added. */
 void json_put(struct buf *b, const json_t *j, enum json_style style);
 
+/* `j` on one line, as json_put() prints it; free it. NULL: memory, or `j` is NULL (what made it had none). */
+char *json_text(const json_t *j);
+
 /* Appends a JSON string literal. */
 void json_put_string(struct buf *b, const char *text);
 

@@ -165,7 +165,7 @@ void actuate_release(struct actuate *a, int trial, const char *tag)
     a->n = kept;
     place_free(&a->place, trial);
     if (tag)
-        nodes_release(a->nodes, tag);
+        actuate_forget(a, tag);
 }
 
 void actuate_forget(struct actuate *a, const char *tag)

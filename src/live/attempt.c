@@ -127,10 +127,8 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
     a->epochs_done = a->row.first_epoch - 1;
     struct setting set = study_setting(s, t);
     AUTO_JSON json_t *j = plan_effective_json(s->plan, &set, s->tuning ? 0 : t->row.slots);
-    struct buf text = BUF_INIT;
-    json_put(&text, j, JSON_STYLE_COMPACT);
-    a->row.setting = buf_take(&text);
-    return rc == 0 && (!j || !a->row.setting) ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
+    a->row.setting = json_text(j);
+    return rc == 0 && !a->row.setting ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
 }
 
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct strv *argv, struct err *e)
@@ -140,11 +138,9 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
         rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
     if (rc < 0)
         return rc;
-    struct launcher_words words = { .node = s->plan->env.node,
-                                    .dir = a->dir,
-                                    .tag = a->row.launch,
-                                    .attempt = a->row.number,
-                                    .grace_s = ATTEMPT_GRACE_S };
+    struct launcher_words words = {
+        .node = s->plan->env.node, .dir = a->dir, .tag = a->row.launch, .attempt = a->row.number
+    };
     launcher_put_words(argv, &words);
     rc = add_steps(a, argv, e);
     return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
@@ -152,18 +148,22 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
 
 /* --- a warm session's run --- */
 
+/* Where its launcher writes. */
+static const char *launch_dir(const struct attempt *a)
+{
+    return a->session_dir ? a->session_dir : a->dir;
+}
+
 static uint64_t log_size(const struct attempt *a)
 {
-    AUTO_FREE char *path = io_join(a->session_dir ? a->session_dir : a->dir, "log");
+    AUTO_FREE char *path = io_join(launch_dir(a), "log");
     struct stat st;
     return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 static int join_session(struct attempt *a, int session, const char *tag)
 {
-    char name[32];
-    (void)snprintf(name, sizeof name, "session-%d", session);
-    a->session_dir = io_join(a->study->dir, name);
+    a->session_dir = study_session_dir(a->study, session);
     a->row.session = session;
     if (asprintf(&a->run_id, "%s-t%d-%d", tag, a->trial->row.number, a->row.number) < 0)
         a->run_id = NULL;
@@ -480,7 +480,7 @@ static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
 
 static int open_log(struct attempt *a, struct err *e)
 {
-    AUTO_FREE char *path = io_join(a->session_dir ? a->session_dir : a->dir, "log");
+    AUTO_FREE char *path = io_join(launch_dir(a), "log");
     if (!path)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     a->log_fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -532,11 +532,7 @@ void attempt_signal(struct attempt *a, bool hard)
     pid_t pid = (pid_t)a->row.pid;
     if (pid <= 1 || !a->row.boot_id)
         return;
-    if (proc_is(pid, (uint64_t)a->row.start_ticks, a->row.boot_id)) {
-        if (hard)
-            (void)proc_kill_session(pid, SIGKILL);  /* children in groups of their own too */
-        (void)kill(-pid, hard ? SIGKILL : SIGTERM); /* ESRCH: it has just ended, and that will be told */
-    }
+    launcher_signal(pid, (uint64_t)a->row.start_ticks, a->row.boot_id, hard);
     pid_t *pids = NULL;
     size_t n = 0;
     if (hard && proc_tagged(a->row.launch, &pids, &n) == 0)
@@ -556,7 +552,7 @@ struct exit_note {
 static void read_exit(const struct attempt *a, struct exit_note *out)
 {
     *out = (struct exit_note){ .code = -1 };
-    AUTO_FREE char *path = io_join(a->session_dir ? a->session_dir : a->dir, "exit");
+    AUTO_FREE char *path = io_join(launch_dir(a), "exit");
     AUTO_BUF struct buf b = BUF_INIT;
     struct stat st;
     if (!path || io_read_file(&b, path, EXIT_NOTE_MAX, NULL) < 0 || stat(path, &st) < 0)
@@ -616,14 +612,13 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
 
 static enum outcome judge_exit(const struct attempt *a, const struct exit_note *x, char text[512])
 {
-    const char *where = a->session_dir ? a->session_dir : a->dir;
     if (strcmp(x->kind, "not-started") == 0 && x->code == 127) {
-        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", where);
+        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", launch_dir(a));
         return OUTCOME_ENVIRONMENT;
     }
     const char *how = x->code > 128 ? "was killed by signal" : "ended with exit code";
     (void)snprintf(text, 512, "%s %d after %d of %d epochs, see %s/log", how, x->code > 128 ? x->code - 128 : x->code,
-                   a->epochs_done, a->trial->row.epochs, where);
+                   a->epochs_done, a->trial->row.epochs, launch_dir(a));
     return OUTCOME_FAILED;
 }
 

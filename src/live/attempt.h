@@ -9,9 +9,9 @@
 #include "live/resume.h"
 #include "live/study.h"
 
-/* The launcher kills what is left after the grace, ends leftovers and writes its note; when it has not ended by then, we
+/* The launcher kills what is left after its grace, ends leftovers and writes its note; when it has not ended by then, we
  * kill. */
-enum { ATTEMPT_GRACE_S = 10, ATTEMPT_KILL_AFTER_MS = 20000 };
+enum { ATTEMPT_KILL_AFTER_MS = 20000 };
 
 /* Why we ended it ourselves. */
 enum attempt_stop { STOP_NONE, STOP_USER, STOP_NO_EXECUTOR, STOP_STALLED, STOP_LINGERS, STOP_ORIGIN, STOP_RELAUNCH };

@@ -109,8 +109,8 @@ void driver_settle(struct driver *d, struct slot *s)
 {
     char text[512];
     enum outcome o;
-    if (d->rc <
-        0) /* the line at which it failed has been passed over: the next driver judges, from the stored offset */
+    /* The line at which the driver failed has been passed over: the next one judges, from the stored offset. */
+    if (d->rc < 0)
         return;
     int rc = attempt_settle(&s->a, text, &o, d->e);
     if (rc < 0) {
@@ -213,9 +213,7 @@ int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *
     AUTO_STRV struct strv argv = STRV_INIT;
     int rc = attempt_prepare(&s->a, d->study, t, &argv, d->e);
     s->started_ms = clock_ms();
-    s->a.id = ++d->next_id;
-    s->a.on_epoch = driver_on_epoch;
-    s->a.ctx = d;
+    driver_own(d, &s->a);
     if (rc < 0)
         return rc;
     for (int i = 0; i < START_TRIES; i++) {
@@ -430,11 +428,18 @@ static void on_hangup(uv_signal_t *handle, int signum)
     uv_stop(&d->loop);
 }
 
-void driver_on_epoch(struct attempt *a, const struct store_epoch *row)
+static void on_epoch(struct attempt *a, const struct store_epoch *row)
 {
     struct driver *d = a->ctx;
     driver_tell(
         d, (struct driver_news){ .kind = NEWS_EPOCH, .trial = &a->trial->row, .attempt = a->row.number, .epoch = row });
+}
+
+void driver_own(struct driver *d, struct attempt *a)
+{
+    a->id = ++d->next_id;
+    a->on_epoch = on_epoch;
+    a->ctx = d;
 }
 
 /* --- the loop --- */

@@ -22,9 +22,7 @@ static int find_running(void *ctx, const struct store_attempt *row)
         return err_sys(f->d->e, -ENOMEM, "trial %d", f->trial->row.number);
     f->found = true;
     int rc = attempt_recall(&s->a, f->d->study, f->trial, row, f->d->e);
-    s->a.id = ++f->d->next_id;
-    s->a.on_epoch = driver_on_epoch;
-    s->a.ctx = f->d;
+    driver_own(f->d, &s->a);
     if (rc == 0 && f->d->study->tuning)
         rc = tuning_recall(f->d->study->tuning, f->trial, row->setting, f->d->e);
     f->trial->room = driver_room_for(f->d, f->trial->row.number);

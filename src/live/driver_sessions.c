@@ -22,13 +22,9 @@ static int begin_run(struct driver *d, struct slot *s, struct warm *w)
     AUTO_JSON json_t *hyper = NULL;
     struct session_run run;
     struct study_trial *t = s->a.trial;
-    int64_t started_ms = s->started_ms;
     attempt_done(&s->a);
     int rc = attempt_prepare_run(&s->a, d->study, t, w, &hyper, &run, d->e);
-    s->a.id = ++d->next_id;
-    s->a.on_epoch = driver_on_epoch;
-    s->a.ctx = d;
-    s->started_ms = started_ms;
+    driver_own(d, &s->a);
     if (rc < 0)
         return rc;
     struct launcher_ready at = attempt_session_ready(&s->a, w);

@@ -66,7 +66,7 @@ void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms);
 void driver_give_back(struct driver *d, struct slot *s);
 void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard);
 void driver_settle(struct driver *d, struct slot *s); /* its attempt is over; the slot is gone then */
-void driver_on_epoch(struct attempt *a, const struct store_epoch *row);
+void driver_own(struct driver *d, struct attempt *a); /* a prepared attempt gets its id, and its epochs are told here */
 
 struct warm *driver_warm_of(const struct driver *d, const struct slot *s);
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,7 +172,7 @@ void launcher_put_words(struct strv *argv, const struct launcher_words *w)
     strv_add(argv, "--control");
     strv_add(argv, "3");
     strv_add(argv, "--grace");
-    strv_addf(argv, "%d", w->grace_s);
+    strv_addf(argv, "%d", LAUNCHER_GRACE_S);
     for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
         strv_add(argv, "--keep");
         strv_add(argv, keep[i]);
@@ -252,6 +253,15 @@ int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher
     }
     *out = l;
     return 0;
+}
+
+void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, bool hard)
+{
+    if (pid <= 1 || !proc_is(pid, start_ticks, boot_id))
+        return;
+    if (hard)
+        (void)proc_kill_session(pid, SIGKILL);  /* children in groups of their own too */
+    (void)kill(-pid, hard ? SIGKILL : SIGTERM); /* ESRCH: it has just ended, and that will be told */
 }
 
 int launcher_go(struct launcher *l)

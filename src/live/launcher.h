@@ -28,11 +28,12 @@ struct launcher_ops {
     void (*gone)(void *ctx, uint64_t id);                                /* after the go: its process has ended */
 };
 
+enum { LAUNCHER_GRACE_S = 10 }; /* it gives what it runs between TERM and KILL */
+
 /* What it is given, `node` (our pipetune-node) first; then each step, which runs when the one before has succeeded. */
 struct launcher_words {
     const char *node, *dir, *tag;
     int attempt;
-    int grace_s; /* between TERM and KILL */
 };
 void launcher_put_words(struct strv *argv, const struct launcher_words *w);
 void launcher_put_step(struct strv *argv, const struct strv *step);
@@ -47,6 +48,9 @@ int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher
 /* Watches one that runs already. -ESRCH: that process is gone. */
 int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
                    pid_t pid, uint64_t start_ticks, const char *boot_id, struct err *e);
+
+/* Tells a launcher's processes to end, or (`hard`) kills its whole session. Nothing when that very process is gone. */
+void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, bool hard);
 
 int launcher_go(struct launcher *l); /* 0 or -errno: it ends by itself; `gone` is called in either case */
 void launcher_free(

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "base/own.h"
 
 enum {
-    GRACE_S = 10,    /* as of trials */
     STOP_MS = 15000, /* from being told to end to KILL */
     PID_NOTE_MAX = 256,
 };
@@ -70,12 +68,10 @@ static struct warm *add(struct pool *p, int number)
         p->list = grown;
         p->cap = cap;
     }
-    char name[32];
-    (void)snprintf(name, sizeof name, "session-%d", number);
     struct warm *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
-    *w = (struct warm){ .id = ++p->next_id, .number = number, .cold = -1, .dir = io_join(p->study->dir, name) };
+    *w = (struct warm){ .id = ++p->next_id, .number = number, .cold = -1, .dir = study_session_dir(p->study, number) };
     w->born_ms = clock_ms();
     p->list[p->n++] = w;
     if (p->next_number <= number)
@@ -85,14 +81,9 @@ static struct warm *add(struct pool *p, int number)
 
 /* --- its process --- */
 
-static void signal_warm(const struct warm *w, int signum)
+static void signal_warm(const struct warm *w, bool hard)
 {
-    pid_t pid = w->at.pid;
-    if (pid <= 1 || !proc_is(pid, w->at.start_ticks, w->at.boot_id))
-        return;
-    if (signum == SIGKILL)
-        (void)proc_kill_session(pid, SIGKILL); /* children in groups of their own too */
-    (void)kill(-pid, signum);                  /* ESRCH: it has just ended, and that will be told */
+    launcher_signal(w->at.pid, w->at.start_ticks, w->at.boot_id, hard);
 }
 
 static void over(struct pool *p, struct warm *w, const char *why)
@@ -189,9 +180,7 @@ static int session_argv(const struct pool *p, const struct warm *w, const struct
                              .session = path,
                              .one_cpu = setting_number(&p->study->plan->space, &set, KNOB_CORES, 0) == 1 };
     rc = plan_argv(p->study->plan, &t->point, &l, &step, e);
-    struct launcher_words words = {
-        .node = p->study->plan->env.node, .dir = w->dir, .tag = w->tag, .attempt = 1, .grace_s = GRACE_S
-    };
+    struct launcher_words words = { .node = p->study->plan->env.node, .dir = w->dir, .tag = w->tag, .attempt = 1 };
     launcher_put_words(argv, &words);
     launcher_put_step(argv, &step);
     return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "session %d", w->number) : rc;
@@ -237,9 +226,9 @@ void pool_end(struct pool *p, struct warm *w, bool hard)
     bool polite = !w->ending && w->link && w->ready && w->trial == 0;
     w->ending = true;
     if (hard)
-        signal_warm(w, SIGKILL);
+        signal_warm(w, true);
     else if (!polite || session_link_stop(w->link) < 0)
-        signal_warm(w, SIGTERM);
+        signal_warm(w, false);
     if (w->kill_ms == 0)
         w->kill_ms = clock_ms() + STOP_MS;
 }
@@ -250,7 +239,7 @@ void pool_tick(struct pool *p, int64_t now_ms)
     for (size_t i = 0; i < p->n; i++) {
         struct warm *w = p->list[i];
         if (w->kill_ms && now_ms >= w->kill_ms) {
-            signal_warm(w, SIGKILL);
+            signal_warm(w, true);
             w->kill_ms = now_ms + STOP_MS;
         } else if (!w->kill_ms && !w->ready && now_ms - w->born_ms > patience_ms) {
             pool_end(p, w, false);

@@ -165,15 +165,6 @@ static void tell_until(struct retell *r, int64_t seq)
     }
 }
 
-static int hyper_text(const struct study *s, const struct point *pt, struct buf *out)
-{
-    AUTO_JSON json_t *j = space_point_json(&s->plan->space, pt);
-    if (!j)
-        return -ENOMEM;
-    json_put(out, j, JSON_STYLE_COMPACT);
-    return out->failed ? -ENOMEM : 0;
-}
-
 static int ask_again(void *ctx, const struct store_trial *row)
 {
     struct retell *r = ctx;
@@ -181,10 +172,11 @@ static int ask_again(void *ctx, const struct store_trial *row)
     tell_until(r, row->ask_seq);
     struct proposal p;
     int rc = search_ask(&s->search, &p);
-    AUTO_BUF struct buf hyper = BUF_INIT;
-    if (rc == 1 && hyper_text(s, &p.point, &hyper) < 0)
+    AUTO_JSON json_t *point = rc == 1 ? space_point_json(&s->plan->space, &p.point) : NULL;
+    AUTO_FREE char *hyper = json_text(point);
+    if (rc == 1 && !hyper)
         return err_sys(r->e, -ENOMEM, "resuming");
-    if (rc != 1 || p.id != row->proposal || strcmp(buf_text(&hyper), row->hyper) != 0)
+    if (rc != 1 || p.id != row->proposal || strcmp(hyper, row->hyper) != 0)
         return err_set(r->e, -EPROTO,
                        "study '%s' cannot be resumed: its search no longer proposes trial %d as stored; "
                        "use the version of pipetune that began it, or run --again",
@@ -210,13 +202,6 @@ static int resume(struct study *s, struct err *e)
 
 /* --- opening --- */
 
-static char *dump(const json_t *j)
-{
-    struct buf b = BUF_INIT;
-    json_put(&b, j, JSON_STYLE_COMPACT);
-    return buf_take(&b);
-}
-
 static int compare_config(const struct store_study *row, const json_t *now, struct err *e)
 {
     AUTO_JSON json_t *stored = json_loads(row->config, 0, NULL);
@@ -237,8 +222,8 @@ static int create_row(struct study *s, const json_t *config, struct err *e)
     char hash[17];
     space_hash(&p->space, hash);
     AUTO_JSON json_t *provenance = provenance_json(p);
-    AUTO_FREE char *config_text = dump(config);
-    AUTO_FREE char *provenance_text = provenance ? dump(provenance) : NULL;
+    AUTO_FREE char *config_text = json_text(config);
+    AUTO_FREE char *provenance_text = json_text(provenance);
     if (!config_text || !provenance_text)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
     s->created_ms = study_now_ms();
@@ -400,6 +385,13 @@ static int first_trial(void *ctx, const struct store_trial *row)
     return 1;
 }
 
+char *study_session_dir(const struct study *s, int session)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "session-%d", session);
+    return io_join(s->dir, name);
+}
+
 struct setting study_setting(const struct study *s, const struct study_trial *t)
 {
     const struct plan *p = s->plan;
@@ -458,9 +450,9 @@ static int fill_row(struct study *s, const struct proposal *p, struct store_tria
                                  .state = strdup(trial_state_name(TRIAL_WAITING)),
                                  .epochs = p->epochs,
                                  .slots = slots < 0 ? 0 : slots,
-                                 .hyper = hyper ? dump(hyper) : NULL,
-                                 .requested = requested ? dump(requested) : NULL,
-                                 .effective = effective ? dump(effective) : NULL,
+                                 .hyper = json_text(hyper),
+                                 .requested = json_text(requested),
+                                 .effective = json_text(effective),
                                  .accuracy = NAN,
                                  .loss = NAN,
                                  .metric = NAN };

@@ -57,6 +57,9 @@ void study_close(struct study *s);
  * call), 0 none now or none any more (the scheduler knows which), negative on an error. */
 int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e);
 
+/* The folder of a warm session. NULL: memory. */
+char *study_session_dir(const struct study *s, int session);
+
 /* The effective setting of the trial's next launch. */
 struct setting study_setting(const struct study *s, const struct study_trial *t);
 

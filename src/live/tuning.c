@@ -100,13 +100,13 @@ static void drop(struct tuning *t, const struct tuned *u)
 
 /* --- the machine: told, noted, and its decisions kept for the store --- */
 
-static int setting_text(const struct tuning *t, struct tuner_setting s, struct buf *out)
+/* NULL: memory. */
+static char *setting_text(const struct tuning *t, struct tuner_setting s)
 {
     const struct plan *p = t->study->plan;
     struct setting set = choices_setting(t->choices, &p->space, s);
     AUTO_JSON json_t *j = plan_effective_json(p, &set, 0);
-    json_put(out, j, JSON_STYLE_COMPACT);
-    return !j || out->failed ? -ENOMEM : 0;
+    return json_text(j);
 }
 
 static bool knows_family(const struct tuning *t, const char *family)
@@ -177,10 +177,10 @@ static int feed(struct tuning *t, const struct tuner_event *ev, struct err *e)
 
 static int store_decision(struct tuning *t, const struct decision *d, struct err *e)
 {
-    AUTO_BUF struct buf text = BUF_INIT;
-    if (setting_text(t, d->setting, &text) < 0)
+    AUTO_FREE char *text = setting_text(t, d->setting);
+    if (!text)
         return err_sys(e, -ENOMEM, "trial %d", d->trial);
-    return study_decide(t->study, d->trial, d->kind, buf_text(&text), e, "%s", d->reason);
+    return study_decide(t->study, d->trial, d->kind, text, e, "%s", d->reason);
 }
 
 /* Inside a transaction. */
@@ -413,10 +413,10 @@ int tuning_recall(struct tuning *t, struct study_trial *trial, const char *setti
     trial->setting = t->choices->start;
     for (int i = 0; setting && i < t->choices->n_hot * t->choices->n_cold; i++) {
         struct tuner_setting s = { i % t->choices->n_hot, i / t->choices->n_hot };
-        AUTO_BUF struct buf text = BUF_INIT;
-        if (setting_text(t, s, &text) < 0)
+        AUTO_FREE char *text = setting_text(t, s);
+        if (!text)
             return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
-        if (strcmp(buf_text(&text), setting) == 0)
+        if (strcmp(text, setting) == 0)
             trial->setting = s;
     }
     return 0;
@@ -553,8 +553,7 @@ static int keep_effective(struct tuning *t, struct study_trial *trial, struct er
     struct tuner_setting now;
     if (!t->policy->current(t->machine, trial->row.number, &now))
         return 0;
-    AUTO_BUF struct buf text = BUF_INIT;
-    char *taken = setting_text(t, now, &text) < 0 ? NULL : buf_take(&text);
+    char *taken = setting_text(t, now);
     if (!taken)
         return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
     free(trial->row.effective);

@@ -353,9 +353,7 @@ static char *setting_of(const struct store_attempt *a, const struct trace_stretc
     AUTO_JSON json_t *setting = launched_with(a, s);
     if (!setting || put_hot(setting, s) < 0)
         return NULL;
-    struct buf text = BUF_INIT;
-    json_put(&text, setting, JSON_STYLE_COMPACT);
-    return buf_take(&text);
+    return json_text(setting);
 }
 
 static bool trained(const struct exporter *x, const struct store_attempt *a, int epoch)
@@ -411,9 +409,7 @@ static char *results_of(const struct exporter *x, const struct store_attempt *a)
         rc = json_object_set_new(j, "cause", json_string(a->cause));
     if (rc < 0)
         return NULL;
-    struct buf text = BUF_INIT;
-    json_put(&text, j, JSON_STYLE_COMPACT);
-    return buf_take(&text);
+    return json_text(j);
 }
 
 static const char *last_setting(const struct trace_run *r, const struct store_attempt *a)

@@ -303,9 +303,19 @@ static void test_what_json_cannot_say_is_null(void **state)
     assert_null(json_real(NAN)); /* jansson makes none, so nothing else can come to be printed */
 }
 
+static void test_text_is_one_line_and_nothing_of_nothing(void **state)
+{
+    (void)state;
+    AUTO_JSON json_t *j = json_pack("{s:i, s:[f]}", "cores", 2, "x", 0.1);
+    AUTO_FREE char *line = json_text(j);
+    assert_string_equal(line, "{\"cores\": 2, \"x\": [0.1]}");
+    assert_null(json_text(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_is_one_line_and_nothing_of_nothing),
         cmocka_unit_test(test_numbers_in_the_fewest_digits),
         cmocka_unit_test(test_any_number_reads_back_the_same),
         cmocka_unit_test(test_the_line_of_a_value),
