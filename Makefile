@@ -9,8 +9,11 @@ Q := $(if $(V),,@)
 
 # Debian's HDF5 goes by two names.
 HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
-PKGS := libuv jansson sqlite3 libcurl $(HDF5)
+PKGS := libuv jansson sqlite3 libcurl zlib $(HDF5)
 MISSING := $(foreach p,$(PKGS),$(if $(shell pkg-config --exists $(p) && echo yes),,$(p)))
+# pkg-config knows nothing of libpfm: its header tells.
+PFM := $(shell $(CC) $(CPPFLAGS) -E -include perfmon/pfmlib_perf_event.h -x c /dev/null >/dev/null 2>&1 && echo yes)
+MISSING += $(if $(PFM),,libpfm4)
 ifneq ($(strip $(MISSING)),)
 ifeq ($(filter clean help,$(MAKECMDGOALS)),)
 $(error missing libraries: $(MISSING); install their -dev packages, or run ./run-pipetune.sh setup)
@@ -23,7 +26,7 @@ WARN += -Wno-format-truncation
 endif
 CPPFLAGS += -D_GNU_SOURCE -Isrc -I. -DPIPETUNE_VERSION='"$(VERSION)"' $(shell pkg-config --cflags $(PKGS))
 CFLAGS += -std=c11 -O2 -g $(WARN) -MMD -MP
-LDLIBS += $(shell pkg-config --libs $(PKGS)) -lm
+LDLIBS += $(shell pkg-config --libs $(PKGS)) -lpfm -lm
 
 ifneq ($(filter asan,$(VARIANT)),)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -34,11 +37,12 @@ ifneq ($(VARIANT),release)
 CPPFLAGS += -DPIPETUNE_FAILPOINTS
 endif
 
-# The node helper holds capabilities one day: it gets base and its own folder, and links only libc.
+# The node helper holds capabilities one day: it gets base, what counts events, and its own folder, and links only libc and libpfm.
 NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/strv.c src/base/failpoint.c src/base/proc.c \
-	src/base/utf8.c src/base/wire.c
+	src/base/utf8.c src/base/wire.c $(addprefix monitoring/,event_names.c events.c events_pfm.c events_probe.c events_table.c \
+	reading.c sysfs_pmu.c counters.c features.c perf_ops.c procs.c procs_text.c sample_text.c)
 # Those of its parts that unit tests look at from within.
-NODE_PARTS := $(addprefix src/node/,affinity.c claim.c cpus.c limits.c members.c watch.c wish.c)
+NODE_PARTS := $(addprefix src/node/,affinity.c claim.c cpus.c limits.c members.c request.c sampler.c watch.c wish.c)
 LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
 	bigdl/*.c clustering/*.c monitoring/*.c)) $(NODE_PARTS)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
@@ -61,7 +65,7 @@ $(B)/pipetune: $(B)/src/cmd/main.o $(B)/libpipetune.a
 
 $(B)/pipetune-node: $(NODE_OBJ)
 	@$(if $(V),,echo "LD $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpfm
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -82,11 +86,13 @@ TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildca
 WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
 
-$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/bench/gen_timeline.o $(B)/libpipetune.a
+$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/fake_sysfs.o $(B)/tests/bench/gen_timeline.o \
+		$(B)/tests/bench/gen_profiles.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)
 
-$(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/libpipetune.a
+$(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/tests/fake_sysfs.o \
+		$(B)/tests/bench/gen_profiles.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
@@ -144,7 +150,7 @@ fuzz: $(FUZZ)
 # --- benches: lines `name value unit [goal]`, and build/bench/NAME.json --------------------------------------------------
 # Programs; what they share lies beside them.
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
-$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/gen_timeline.o $(B)/libpipetune.a
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/gen_timeline.o $(B)/tests/bench/gen_profiles.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -152,6 +158,12 @@ bench-%: all $(TEST_TOOLS)
 	@$(MAKE) --no-print-directory $(BENCH)
 	@mkdir -p build/bench
 	@tests/bench/$* $(B)
+
+# Where no job has been recorded yet, real ones are first: needs Spark.
+bench-reuse: all
+	@$(MAKE) --no-print-directory $(BENCH)
+	@mkdir -p build/bench
+	@tests/bench/reuse/run $(B)
 
 # The page is printed by the program, and committed so that it can be read and installed without running anything.
 man: all
@@ -177,6 +189,9 @@ help:
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
+	@echo "make bench-kmeans k-means beside scikit-learn's, on the same data, in a venv of its own"
+	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
+	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120), and its own cost with more CPUs"
 	@echo "make man          docs/pipetune.1 anew, from the program's tables"
 	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
 

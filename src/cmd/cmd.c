@@ -10,10 +10,15 @@
 
 /* clang-format off */
 const struct command cmd_table[] = {
+    { "compare", cmd_compare, cmd_compare_options, "STUDY STUDY… [OPTION…]", "studies side by side" },
+    { "diff", cmd_diff, cmd_diff_options, "STUDY/N STUDY/M [OPTION…]", "what differs between two trials" },
     { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
+    { "events", cmd_events, cmd_events_options, "[OPTION…]", "the 58 hardware events, and what each is here" },
     { "help", cmd_help, NULL, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
     { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
+    { "model", cmd_model, cmd_model_options, "ls | show | explain | train | import | export | predict | forget [OPTION…]", "what was learnt of jobs: clusters of profiles, best settings" },
     { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
+    { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY [TRIAL] [OPTION…]", "a study, its trials, or one of them" },
     { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },
@@ -62,6 +67,14 @@ int cmd_options(const char *command, int argc, char **argv, const struct opt_set
         return 0;
     *out_exit = cmd_fail(&e);
     return 1;
+}
+
+void cmd_lengthen_out(int argc, char **argv)
+{
+    static char out[] = "--out";
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "-o") == 0)
+            argv[i] = out;
 }
 
 int cmd_print(const struct buf *b)

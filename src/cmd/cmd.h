@@ -25,17 +25,27 @@ struct command {
 extern const struct command cmd_table[]; /* sorted by name, ends with a NULL name */
 
 /* One file each: src/cmd/NAME.c */
+int cmd_compare(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_events(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
+int cmd_model(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);
+void cmd_compare_options(struct buf *b);
+void cmd_diff_options(struct buf *b);
 void cmd_doctor_options(struct buf *b);
+void cmd_events_options(struct buf *b);
 void cmd_ls_options(struct buf *b);
+void cmd_model_options(struct buf *b);
 void cmd_replay_options(struct buf *b);
+void cmd_report_options(struct buf *b);
 void cmd_run_options(struct buf *b);
 void cmd_show_options(struct buf *b);
 void cmd_trace_options(struct buf *b);
@@ -49,6 +59,9 @@ int cmd_fail(const struct err *e);
  * or the usage is wrong and has been explained). More than `max_words` words are wrong usage. */
 int cmd_options(const char *command, int argc, char **argv, const struct opt_set *sets, size_t n_sets,
                 struct strv *words, size_t max_words, int *out_exit);
+
+/* The option parser knows long names alone, and -o is everybody's habit: makes it --out. */
+void cmd_lengthen_out(int argc, char **argv);
 
 /* Prints the buffer on stdout; a write that fails is an error of the environment. Returns the exit code. */
 int cmd_print(const struct buf *b);

@@ -52,6 +52,8 @@ static const struct check {
     { "machine", doctor_machine, false },
     { "descriptors", doctor_files, false },
     { "perf", doctor_perf, false },
+    { "nmi watchdog", doctor_watchdog, false },
+    { "events", doctor_counters, false },
     { "host name", doctor_host, false },
 };
 /* clang-format on */

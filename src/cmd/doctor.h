@@ -31,9 +31,13 @@ enum doctor_state doctor_data(const struct doctor_place *p, struct doctor_findin
 enum doctor_state doctor_store(const struct doctor_place *p, struct doctor_finding *f);
 enum doctor_state doctor_libraries(const struct doctor_place *p, struct doctor_finding *f);
 enum doctor_state doctor_machine(const struct doctor_place *p, struct doctor_finding *f);
+enum doctor_state doctor_host(const struct doctor_place *p, struct doctor_finding *f);
+
+/* doctor_counters.c: what counting hardware events takes; each event is opened and closed */
 enum doctor_state doctor_files(const struct doctor_place *p, struct doctor_finding *f);
 enum doctor_state doctor_perf(const struct doctor_place *p, struct doctor_finding *f);
-enum doctor_state doctor_host(const struct doctor_place *p, struct doctor_finding *f);
+enum doctor_state doctor_watchdog(const struct doctor_place *p, struct doctor_finding *f);
+enum doctor_state doctor_counters(const struct doctor_place *p, struct doctor_finding *f);
 
 /* doctor_try.c: trains for a minute, in a temporary folder that is kept only when that failed */
 enum doctor_state doctor_try(const struct doctor_place *p, struct doctor_finding *f);

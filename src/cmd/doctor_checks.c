@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -256,67 +255,6 @@ enum doctor_state doctor_machine(const struct doctor_place *p, struct doctor_fin
         return CHECK_OK;
     buf_puts(&f->fix, "the shipped examples give their JVM 2 GiB: lower driver_memory in the BigDL file");
     return CHECK_WARN;
-}
-
-enum doctor_state doctor_files(const struct doctor_place *p, struct doctor_finding *f)
-{
-    (void)p;
-    enum { WANTED = 4096 };
-    struct rlimit r = { 0 };
-    if (getrlimit(RLIMIT_NOFILE, &r) < 0) {
-        buf_puts(&f->detail, "the limit cannot be read");
-        return CHECK_WARN;
-    }
-    buf_printf(&f->detail, "%llu file descriptors, at most %llu", (unsigned long long)r.rlim_cur,
-               (unsigned long long)r.rlim_max);
-    if (r.rlim_max >= WANTED) /* the JVM raises its own limit as far as it may */
-        return CHECK_OK;
-    buf_printf(&f->fix, "raise the hard limit to %d: ulimit -Hn, /etc/security/limits.conf or LimitNOFILE=", WANTED);
-    return CHECK_WARN;
-}
-
-/* CAP_PERFMON or CAP_SYS_ADMIN: the kernel then asks for no more. */
-static bool may_always_count(void)
-{
-    AUTO_BUF struct buf b = BUF_INIT;
-    if (io_read_file(&b, "/proc/self/status", 65536, NULL) < 0)
-        return false;
-    const char *line = strstr(buf_text(&b), "CapEff:");
-    unsigned long long caps = line ? strtoull(line + strlen("CapEff:"), NULL, 16) : 0;
-    return caps & (1ULL << 38 | 1ULL << 21);
-}
-
-static const char *paranoid_meaning(long level)
-{
-    if (level < 0)
-        return "everything may be counted";
-    if (level <= 1)
-        return level == 0 ? "whole CPUs and own processes may be counted"
-                          : "own processes may be counted, kernel included";
-    return level == 2 ? "own processes may be counted, without the kernel's part"
-                      : "nothing may be counted without CAP_PERFMON";
-}
-
-enum doctor_state doctor_perf(const struct doctor_place *p, struct doctor_finding *f)
-{
-    (void)p;
-    AUTO_BUF struct buf b = BUF_INIT;
-    if (io_read_file(&b, "/proc/sys/kernel/perf_event_paranoid", 64, NULL) < 0) {
-        buf_puts(&f->detail, "this kernel has no perf events: profiles come from /proc alone");
-        buf_puts(&f->fix, "none needed; a kernel with CONFIG_PERF_EVENTS gives better profiles");
-        return CHECK_WARN;
-    }
-    long level = strtol(buf_text(&b), NULL, 10);
-    bool always = may_always_count(),
-         pmu = io_exists("/sys/bus/event_source/devices/cpu") || io_exists("/sys/bus/event_source/devices/cpu_core");
-    buf_printf(&f->detail, "perf_event_paranoid is %ld: %s%s", level,
-               always ? "everything may be counted, by this user's CAP_PERFMON" : paranoid_meaning(level),
-               pmu ? "" : "; no hardware counters here (a VM?)");
-    if (!always && level > 1)
-        buf_puts(&f->fix, "sysctl kernel.perf_event_paranoid=1, and the same line in /etc/sysctl.d/ to keep it");
-    else if (!pmu)
-        buf_puts(&f->fix, "none needed: profiles then come from software events and /proc");
-    return f->fix.len > 0 ? CHECK_WARN : CHECK_OK;
 }
 
 /* Spark asks for the address of the host's own name, and fails when there is none. */
