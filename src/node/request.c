@@ -14,6 +14,8 @@ static int take_flag(const struct wire_member *m, void *field);
 static int take_verb(const struct wire_member *m, void *field);
 static int take_tag(const struct wire_member *m, void *field);
 static int take_cpus(const struct wire_member *m, void *field);
+static int take_interval(const struct wire_member *m, void *field);
+static int take_scope(const struct wire_member *m, void *field);
 
 static const struct row {
     const char *key;
@@ -33,6 +35,10 @@ static const struct row {
                             "a number above 0" },
     [REQUEST_POWER] = { "power_cap_w", offsetof(struct request, wish.limits[LIMIT_POWER]), take_real,
                         "a number above 0" },
+    [REQUEST_INTERVAL] = { "interval_ms", offsetof(struct request, interval_ms), take_interval,
+                           "0, or a whole number from 100 to 60000" },
+    [REQUEST_SCOPE] = { "scope", offsetof(struct request, scope), take_scope,
+                        "'system', 'process', 'cgroup' or 'auto'" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -89,6 +95,25 @@ static int take_cpus(const struct wire_member *m, void *field)
     return 0;
 }
 
+static int take_interval(const struct wire_member *m, void *field)
+{
+    const double ms = m->number;
+    if (m->kind != WIRE_NUMBER || (ms != 0 && !(ms >= SAMPLER_INTERVAL_MIN_MS && ms <= SAMPLER_INTERVAL_MAX_MS)) ||
+        ms != (int)ms)
+        return -EINVAL;
+    *(int *)field = (int)ms;
+    return 0;
+}
+
+static int take_scope(const struct wire_member *m, void *field)
+{
+    int scope = m->kind == WIRE_STRING ? sampler_scope_find(m->text) : -1;
+    if (scope < 0)
+        return -EINVAL;
+    *(enum sampler_scope *)field = (enum sampler_scope)scope;
+    return 0;
+}
+
 static void clear(struct request *r)
 {
     r->has = 0;
@@ -97,6 +122,8 @@ static void clear(struct request *r)
     r->wish.cores = r->wish.slots = r->wish.given.n = 0; /* the list's 16 KB are not worth clearing */
     r->wish.local = false;
     memset(r->wish.limits, 0, sizeof r->wish.limits);
+    r->interval_ms = 0;
+    r->scope = SAMPLER_AUTO;
 }
 
 int request_read(struct request *out, const struct wire *w, struct err *e)

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/wire.h"
+#include "node/sampler.h"
 #include "node/wish.h"
 
 enum request_member {
@@ -20,6 +21,8 @@ enum request_member {
     REQUEST_CPUS,
     REQUEST_FREQUENCY,
     REQUEST_POWER,
+    REQUEST_INTERVAL,
+    REQUEST_SCOPE,
     REQUEST_MEMBERS,
 };
 
@@ -30,6 +33,8 @@ struct request {
     int64_t id, protocol;
     const char *verb, *tag; /* of the line */
     struct wish wish;
+    int interval_ms; /* 0: no more samples */
+    enum sampler_scope scope;
 };
 
 /* Unknown members are left alone. -EINVAL: one has the wrong type or is out of bounds, or id or verb is missing; `out` then still has

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,7 +21,9 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/wire.h"
+#include "monitoring/sample_text.h"
 #include "node/request.h"
+#include "node/sampler.h"
 #include "node/wish.h"
 
 #ifndef PIPETUNE_VERSION
@@ -35,11 +38,15 @@ enum {
     BAD_LINES_MAX = 10,
     READ_CHUNK = 16 << 10,
     PACKAGES_MAX = 64,
+    FDS_OTHERS = 256, /* descriptors that events leave to all else */
+    FDS_MAX = 16384,  /* each event takes more than a KB of the kernel's memory */
     EXIT_USAGE = 2,
 };
 
 struct serve {
     struct wishes wishes;
+    struct samplers *samplers; /* NULL: nothing was sampled yet */
+    int event_fds;             /* as many may be open for events */
     struct wire wire;
     struct request req;
     struct buf in;
@@ -225,21 +232,88 @@ static int lease(struct serve *s, struct buf *to, struct err *e)
     return 0;
 }
 
+/* The tag, whose number it was, is known no more. */
+static void stop_sampling(struct serve *s, int tag)
+{
+    if (s->samplers && tag >= 0)
+        samplers_drop(s->samplers, tag, &s->wishes.members);
+}
+
+static void begin_looking(struct serve *s)
+{
+    if (!wishes_any(&s->wishes))
+        s->look_at = clock_ms() + LOOK_MS;
+}
+
 static int apply(struct serve *s, struct buf *to, struct err *e)
 {
     struct wish_report report;
-    if (!wishes_any(&s->wishes))
-        s->look_at = clock_ms() + LOOK_MS;
+    int known = members_find_tag(&s->wishes.members, s->req.tag);
+    begin_looking(s);
     int rc = wishes_set(&s->wishes, s->req.tag, &s->req.wish, clock_ms(), &report, e);
     if (rc == 0)
         put_report(to, &report);
+    else
+        stop_sampling(s, known); /* it is as if released */
     return rc;
 }
 
 static int release(struct serve *s, struct buf *to, struct err *e)
 {
     (void)to;
-    return wishes_release(&s->wishes, s->req.tag, e);
+    int known = members_find_tag(&s->wishes.members, s->req.tag);
+    int rc = wishes_release(&s->wishes, s->req.tag, e);
+    stop_sampling(s, known);
+    return rc;
+}
+
+/* A tag that was only sampled is not looked for any more. */
+static void forget_sampling(struct serve *s, int tag)
+{
+    if (tag < 0)
+        return;
+    if (!wishes_wants(&s->wishes, tag))
+        members_drop_tag(&s->wishes.members, tag);
+    stop_sampling(s, tag);
+}
+
+/* Not before it is asked for: resolving the events takes longer than all the rest of a start. */
+static int open_samplers(struct serve *s, struct err *e)
+{
+    const struct samplers_on on = {
+        .ops = &perf_ops_kernel,
+        .sysfs = s->wishes.sysfs,
+        .proc = "/proc",
+        .fds_max = s->event_fds,
+        .now_ns = samplers_clock,
+    };
+    return s->samplers ? 0 : samplers_open(&s->samplers, &on, e);
+}
+
+static int begin_sampling(struct serve *s, struct err *e)
+{
+    int rc = open_samplers(s, e);
+    if (rc < 0)
+        return rc;
+    begin_looking(s);
+    int tag = wishes_watch(&s->wishes, s->req.tag, clock_ms(), e);
+    if (tag < 0)
+        return tag;
+    rc = samplers_set(s->samplers, tag, s->req.interval_ms, s->req.scope, &s->wishes.members, e);
+    if (rc < 0)
+        forget_sampling(s, tag);
+    return rc;
+}
+
+static int sample(struct serve *s, struct buf *to, struct err *e)
+{
+    int rc = 0;
+    if (s->req.interval_ms > 0)
+        rc = begin_sampling(s, e);
+    else
+        forget_sampling(s, members_find_tag(&s->wishes.members, s->req.tag));
+    buf_printf(to, ",\"features\":%d", FEATURES);
+    return rc;
 }
 
 static int stop(struct serve *s, struct buf *to, struct err *e)
@@ -264,6 +338,7 @@ static const struct verb {
     { "hello", greet, false, REQUEST_BIT(REQUEST_PROTOCOL) },
     { "lease", lease, true, 0 },
     { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
+    { "sample", sample, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_INTERVAL) },
     { "stop", stop, false, 0 },
 };
 
@@ -384,12 +459,13 @@ static void take_signals(struct serve *s)
     }
 }
 
+/* `e`: why it could not be brought into force; NULL: it could. */
 static void say_changed(struct serve *s, int tag, const struct wish_report *r, const struct err *e)
 {
     AUTO_BUF struct buf line = BUF_INIT;
     buf_printf(&line, "{\"event\":\"changed\",\"tag\":\"%s\"", s->wishes.members.tags[tag]);
     put_report(&line, r);
-    if (e->text[0])
+    if (e)
         put_error(&line, e);
     buf_putc(&line, '}');
     say(s, &line);
@@ -407,16 +483,46 @@ static void look(struct serve *s)
         struct err why = { 0 };
         if (!(changed >> tag & 1))
             continue;
-        (void)wishes_follow(&s->wishes, tag, clock_ms(), &report, &why);
-        say_changed(s, tag, &report, &why);
+        int rc = wishes_follow(&s->wishes, tag, clock_ms(), &report, &why);
+        say_changed(s, tag, &report, rc < 0 ? &why : NULL);
     }
+}
+
+/* Would a line go out at once? A pipe that takes any bytes takes 4 KB, which is more than a sample. */
+static bool is_heard(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+}
+
+static void say_sample(struct serve *s, const struct sample *sample)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_printf(&line,
+               "{\"event\":\"sample\",\"tag\":\"%s\",\"scope\":\"%s\",\"t_ms\":%.3f,\"dt_ms\":%.3f,\"missed\":%" PRIu64
+               ",\"cells\":\"",
+               s->wishes.members.tags[sample->tag], sampler_scope_name(sample->scope), sample->t_ms, sample->dt_ms,
+               sample->missed);
+    sample_put(&line, sample->v, FEATURES);
+    buf_puts(&line, "\"}");
+    say(s, &line);
+}
+
+static void say_samples(struct serve *s)
+{
+    struct sample sample;
+    while (!s->over && samplers_take(s->samplers, &s->wishes.members, is_heard(), &sample))
+        say_sample(s, &sample);
 }
 
 static int timeout_ms(const struct serve *s)
 {
     int64_t until = s->lease_until, now = clock_ms();
+    int64_t tick = s->samplers ? samplers_due(s->samplers) : INT64_MAX;
     if (wishes_any(&s->wishes) && s->look_at < until)
         until = s->look_at;
+    if (tick < INT64_MAX && tick / 1000000 < until)
+        until = tick / 1000000 + 1; /* never before it is due */
     return until > now ? (int)(until - now) : 0;
 }
 
@@ -437,6 +543,8 @@ static void serve(struct serve *s)
             end_with(s, "no request for %" PRId64 " s: everything is given back", s->lease_ms / 1000);
         if (!s->over && wishes_any(&s->wishes) && clock_ms() >= s->look_at)
             look(s);
+        if (!s->over && s->samplers)
+            say_samples(s);
     }
 }
 
@@ -472,8 +580,22 @@ static int64_t lease_of(const char *text)
     return ms > 0 && ms <= INT32_MAX ? ms : LEASE_MS;
 }
 
+/* Events take many descriptors. How many they may take. */
+static int raise_limit(void)
+{
+    struct rlimit limit = { .rlim_cur = 1024, .rlim_max = 1024 };
+    (void)getrlimit(RLIMIT_NOFILE, &limit); /* cannot fail; then POSIX's usual one */
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        (void)getrlimit(RLIMIT_NOFILE, &limit); /* as it was, then */
+    if (limit.rlim_cur < 2 * FDS_OTHERS)
+        return (int)limit.rlim_cur / 2;
+    return limit.rlim_cur - FDS_OTHERS < FDS_MAX ? (int)limit.rlim_cur - FDS_OTHERS : FDS_MAX;
+}
+
 static int begin(struct serve *s, struct err *e)
 {
+    s->event_fds = raise_limit();
     const char *sysfs = secure_getenv("PIPETUNE_SYSFS");
     s->lease_ms = lease_of(secure_getenv("PIPETUNE_LEASE_MS"));
     int flags = fcntl(STDOUT_FILENO, F_GETFL);
@@ -492,6 +614,8 @@ static int run(struct serve *s)
         serve(s);
     else
         tell(s, &e);
+    samplers_close(s->samplers);
+    s->samplers = NULL;
     failpoint("node-serve-ending");
     if (wishes_close(&s->wishes, &e) < 0) {
         tell(s, &e);

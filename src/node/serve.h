@@ -10,13 +10,23 @@
  *       {"id":3,"ok":true,"processes":2,"threads":363,"slots":2,"cpus":[0],"frequency_khz":N,"power_cap_w":W}
  *       cpus and what follows are optional, and null is as good as absent; the limits are answered when they were asked for. The
  *       answer is what was read back. No process here: processes 0. A driver but no executor: slots 0, cpus [].
- *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known
+ *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known; ends its sampling, too
+ *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto"}
+ *       {"id":7,"ok":true,"features":77}
+ *       interval_ms: 100 to 60000, or 0 for no more samples; scope: system, process, cgroup or auto (sampler.h), which it is when it
+ *       is left out. Again for the same tag: it begins anew. Nothing need be applied.
  *   {"id":5,"verb":"stop"}                         {"id":5,"ok":true}      once everything was given back; then it exits
  *
  *   {"id":3,"ok":false,"error":"one line"}         for each of them; id is null when none could be read. An apply that fails leaves the
  *                                                  tag as if released.
  *   {"event":"changed","tag":"T",…}                unasked, with what an answer to apply has: a process came or went and what was wanted
  *                                                  was brought into force again; "error" is added when it could not be
+ *
+ *   {"event":"sample","tag":"T","scope":"process","t_ms":R,"dt_ms":1000.02,"missed":0,"cells":"…"}
+ *                                                  at each tick but the one at which sampling begins: when the interval ended, since
+ *                                                  1970, and how long it was; the ticks that were missed before it, whose time it covers: nobody
+ *                                                  read what was said, or we were late; features in their order (monitoring/features.h,
+ *                                                  sample_text.h)
  *
  * Everything is given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in
  * tests), when stdout is not read for 5 s, after 10 lines in a row that are no requests, after a line over 64 KB; and by the watchdog

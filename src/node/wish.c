@@ -79,6 +79,11 @@ static void forget_gone(struct wishes *w)
             watch_drop(&t->masks[i]);
 }
 
+bool wishes_wants(const struct wishes *w, int tag)
+{
+    return w->of[tag].slots > 0;
+}
+
 int wishes_look(struct wishes *w, int64_t now_ms, uint64_t *out_changed, struct err *e)
 {
     int rc = members_look(&w->members, now_ms, e);
@@ -86,6 +91,9 @@ int wishes_look(struct wishes *w, int64_t now_ms, uint64_t *out_changed, struct 
         return rc;
     if (w->members.changed)
         forget_gone(w);
+    for (int tag = 0; tag < MEMBERS_TAGS_MAX; tag++)
+        if (!wishes_wants(w, tag))
+            w->members.changed &= ~(UINT64_C(1) << tag);
     *out_changed = w->members.changed;
     return 0;
 }
@@ -122,16 +130,25 @@ static void choose(const struct wishes *w, const struct wish *wish, int slots, s
 
 /* --- bringing it into force --------------------------------------------------------------------------------------- */
 
+/* A process that has ended is no failure: the next look does not find it. Nor is it told, then. */
+static int unless_gone(int rc, const struct err *why, struct err *e)
+{
+    if (rc >= 0 || rc == -ESRCH)
+        return 0;
+    if (e)
+        *e = *why;
+    return rc;
+}
+
 /* All of them are remembered before the first is changed: what a child inherits meanwhile is then known as such. */
 static int take_all(struct wishes *w, int tag, struct err *e)
 {
+    struct err why = { 0 };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < w->members.n; i++) {
         const struct member *p = &w->members.v[i];
-        if (!members_has(p, tag))
-            continue;
-        rc = affinity_take(w->watch.table, tag, p->pid, p->start, p->parent, e);
-        rc = rc == -ESRCH ? 0 : rc; /* the next look does not find it */
+        if (members_has(p, tag))
+            rc = unless_gone(affinity_take(w->watch.table, tag, p->pid, p->start, p->parent, &why), &why, e);
     }
     return rc;
 }
@@ -139,13 +156,11 @@ static int take_all(struct wishes *w, int tag, struct err *e)
 static int put_all(struct wishes *w, int tag, const struct mask *want, struct affinity_sum *sum, struct err *e)
 {
     struct watch_table *t = w->watch.table;
+    struct err why = { 0 };
     int rc = 0;
-    for (int i = 0; rc == 0 && i < t->n_masks; i++) {
-        if (!watch_used(&t->masks[i]) || t->masks[i].tag != tag)
-            continue;
-        rc = affinity_put(&t->masks[i], want, sum, e);
-        rc = rc == -ESRCH || rc > 0 ? 0 : rc;
-    }
+    for (int i = 0; rc == 0 && i < t->n_masks; i++)
+        if (watch_used(&t->masks[i]) && t->masks[i].tag == tag)
+            rc = unless_gone(affinity_put(&t->masks[i], want, sum, &why), &why, e);
     return rc;
 }
 
@@ -216,8 +231,22 @@ static int release(struct wishes *w, int tag)
 {
     int rc = give_back(w->watch.table, w->sysfs, tag);
     members_drop_tag(&w->members, tag);
+    w->of[tag].slots = 0;
     give_up_claim(w, tag);
     return rc;
+}
+
+int wishes_watch(struct wishes *w, const char *tag, int64_t now_ms, struct err *e)
+{
+    uint64_t changed = 0;
+    bool known = members_find_tag(&w->members, tag) >= 0;
+    int i = members_add_tag(&w->members, tag);
+    if (i < 0)
+        return err_set(e, i, "more than %d launches at once", MEMBERS_TAGS_MAX);
+    int rc = wishes_look(w, now_ms, &changed, e);
+    if (rc < 0 && !known)
+        members_drop_tag(&w->members, i);
+    return rc < 0 ? rc : i;
 }
 
 int wishes_set(struct wishes *w, const char *tag, const struct wish *wanted, int64_t now_ms, struct wish_report *out,

@@ -54,10 +54,17 @@ int wishes_set(struct wishes *w, const char *tag, const struct wish *wanted, int
 /* Gives back what is in force for the tag; fine when nothing is. -errno: not all could be. */
 int wishes_release(struct wishes *w, const char *tag, struct err *e);
 
+/* Is any tag known? */
 bool wishes_any(const struct wishes *w);
 
+/* Follows the tag's processes, with nothing wanted of them: they are left as they are. Its number; -ENOSPC: too many; -errno. */
+int wishes_watch(struct wishes *w, const char *tag, int64_t now_ms, struct err *e);
+
+/* Is anything wanted of its processes? */
+bool wishes_wants(const struct wishes *w, int tag);
+
 /* Looks who came and who went, and brings what is wanted into force again for those launches. Bit per tag: where there was something
- * to do. -errno: it could not look. */
+ * to do. -errno: it could not look, or bring into force; `e` says nothing of a process that ended meanwhile. */
 int wishes_look(struct wishes *w, int64_t now_ms, uint64_t *out_changed, struct err *e);
 int wishes_follow(struct wishes *w, int tag, int64_t now_ms, struct wish_report *out, struct err *e);
 

@@ -375,6 +375,76 @@ static void a_pid_in_use_again_is_left_alone(void **state)
     free(t);
 }
 
+/* --- wishes ------------------------------------------------------------------------------------------------------- */
+
+static struct wishes *open_wishes(const char *sysfs)
+{
+    struct wishes *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->watch.pipe = -1;
+    assert_int_equal(wishes_open(w, sysfs, NULL), 0);
+    return w;
+}
+
+static void close_wishes(struct wishes *w)
+{
+    pid_t watchdog = w->watch.child;
+    assert_int_equal(wishes_close(w, NULL), 0);
+    assert_int_equal(waitpid(watchdog, NULL, 0), watchdog);
+    free(w);
+}
+
+static void a_process_that_ends_meanwhile_is_no_failure(void **state)
+{
+    static const struct {
+        const char *name;
+        bool taken; /* it was narrowed before */
+    } cases[] = { { "not yet narrowed", false }, { "narrowed", true } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct wishes *w = open_wishes(*state);
+        struct wish_report report;
+        struct err e = { 0 };
+        uint64_t changed = 0;
+        char name[64];
+        (void)snprintf(name, sizeof name, "parts-ended-%ld", (long)getpid());
+        pid_t pid = start_tagged(name);
+        int tag = wishes_watch(w, name, 1000, NULL);
+        assert_true(tag >= 0);
+        assert_int_equal(count(&w->members, tag), 1);
+        w->of[tag] = (struct wish){ .cores = 1, .slots = 1, .local = true };
+        if (cases[i].taken)
+            assert_int_equal(wishes_follow(w, tag, 1100, &report, NULL), 0);
+        end_tagged(pid); /* the list does not know it yet */
+        int rc = wishes_follow(w, tag, 1200, &report, &e);
+        if (rc != 0 || e.text[0] || report.processes != 0)
+            fail_msg("%s: %d '%s', %d processes", cases[i].name, rc, e.text, report.processes);
+        assert_int_equal(wishes_look(w, 1300, &changed, NULL), 0);
+        assert_int_equal(count(&w->members, tag), 0);
+        close_wishes(w);
+    }
+}
+
+static void a_tag_that_is_only_watched_is_left_as_it_is(void **state)
+{
+    struct wishes *w = open_wishes(*state);
+    uint64_t changed = 0;
+    char name[64];
+    (void)snprintf(name, sizeof name, "parts-watched-%ld", (long)getpid());
+    int tag = wishes_watch(w, name, 1000, NULL);
+    assert_true(tag >= 0);
+    assert_true(wishes_any(w));
+    assert_false(wishes_wants(w, tag));
+    pid_t pid = start_tagged(name);
+    assert_int_equal(wishes_look(w, 1500, &changed, NULL), 0);
+    assert_int_equal(count(&w->members, tag), 1);
+    assert_int_equal(changed, 0); /* nothing to be brought into force */
+    assert_null(watch_find_mask(w->watch.table, pid));
+    assert_int_equal(wishes_release(w, name, NULL), 0);
+    assert_false(wishes_any(w));
+    end_tagged(pid);
+    close_wishes(w);
+}
+
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
 #define MAX_OF_0 "devices/system/cpu/cpu0/cpufreq/scaling_max_freq"
@@ -483,6 +553,8 @@ int main(void)
         cmocka_unit_test(a_watchdog_that_cannot_start_is_explained),
         cmocka_unit_test(a_full_table_refuses_and_forgets_nothing),
         cmocka_unit_test(a_pid_in_use_again_is_left_alone),
+        IN_FOLDER(a_process_that_ends_meanwhile_is_no_failure),
+        IN_FOLDER(a_tag_that_is_only_watched_is_left_as_it_is),
         IN_FOLDER(cpus_that_share_a_clock_are_found_before_it_is_set),
         IN_FOLDER(what_cannot_be_given_back_is_tried_again),
         IN_FOLDER(whatever_fails_the_limits_found_come_back),
