@@ -77,6 +77,9 @@ static const struct entry examples[] = {
     { "pipetune show demo 2", "Its second trial: epochs, attempts, and the command." },
     { "pipetune show demo --decisions", "What was decided, when and why." },
     { "tail -f $(pipetune show demo 2 --log)", "What the trial prints." },
+    { "pipetune report demo --html demo.html", "All of the study as one page for a browser." },
+    { "pipetune compare demo demo@2", "Two studies side by side." },
+    { "pipetune diff demo/1 demo/2", "What differs between two trials." },
     { "pipetune help --man | man -l -", "This page." },
 };
 

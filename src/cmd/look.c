@@ -1,8 +1,16 @@
 #include "cmd/look.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/buf.h"
+#include "base/strv.h"
+#include "base/suggest.h"
+#include "live/study.h"
 
 const char *look_state(const char *stored, pid_t driver)
 {
@@ -17,6 +25,106 @@ json_t *look_number(double x)
 json_t *look_best(int trial, double accuracy)
 {
     return trial ? json_pack("{s:i, s:o}", "trial", trial, "accuracy", look_number(accuracy)) : json_null();
+}
+
+json_t *look_object(const char *text)
+{
+    json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+    if (json_is_object(j))
+        return j;
+    json_decref(j);
+    return json_object();
+}
+
+static int running_seconds(void *ctx, const struct store_attempt *a)
+{
+    double *seconds = ctx;
+    if (strcmp(a->state, "running") == 0)
+        *seconds += (double)(study_now_ms() - a->started_ms) / 1000.0;
+    return 0;
+}
+
+double look_seconds(struct store *s, const struct store_trial *t, pid_t driver)
+{
+    double seconds = t->seconds;
+    if (strcmp(t->state, "running") == 0 && driver != 0)
+        (void)store_attempts(s, t->id, running_seconds, &seconds, NULL); /* then it is the time without it */
+    return seconds;
+}
+
+/* --- finding --- */
+
+static int collect_name(void *ctx, const struct store_summary *r)
+{
+    strv_add(ctx, r->name);
+    return 0;
+}
+
+static int unknown_study(struct store *s, const char *name, struct err *e)
+{
+    AUTO_STRV struct strv names = STRV_INIT;
+    int rc = store_list(s, collect_name, &names, e);
+    if (rc < 0)
+        return rc;
+    const char *near = suggest_nearest(name, (const char *const *)names.v, names.n);
+    if (near)
+        return err_set(e, -EINVAL, "no study '%s': did you mean '%s'?", name, near);
+    AUTO_BUF struct buf list = BUF_INIT;
+    enum { NAMED = 8 };
+    for (size_t i = 0; i < names.n && i < NAMED; i++)
+        buf_printf(&list, "%s%s", i ? ", " : "", names.v[i]);
+    if (names.n == 0)
+        return err_set(e, -EINVAL, "no study '%s': the store has none yet", name);
+    return err_set(e, -EINVAL, "no study '%s': there %s %s%s", name, names.n == 1 ? "is" : "are", buf_text(&list),
+                   names.n > NAMED ? ", …; see 'pipetune ls'" : "");
+}
+
+int look_find(struct store *s, const char *name, struct store_study *out, struct err *e)
+{
+    int rc = store_study_find(s, name, out, e);
+    if (rc == 0)
+        return unknown_study(s, name, e);
+    return rc < 0 ? rc : 0;
+}
+
+struct wanted {
+    const char *name;
+    struct store_summary *out;
+};
+
+static int take_summary(void *ctx, const struct store_summary *r)
+{
+    const struct wanted *w = ctx;
+    if (strcmp(r->name, w->name) != 0)
+        return 0;
+    *w->out = *r;
+    w->out->name = w->out->state = NULL; /* valid during the call alone */
+    return 1;
+}
+
+int look_totals(struct store *s, const char *name, struct store_summary *out, struct err *e)
+{
+    struct wanted w = { name, out };
+    *out = (struct store_summary){ 0 };
+    int rc = store_list(s, take_summary, &w, e);
+    return rc < 0 ? rc : 0;
+}
+
+int look_trial(const char *word, const char *study, int trials, int *out, struct err *e)
+{
+    char *end;
+    long n = strtol(word, &end, 10);
+    if (end == word || *end || n < 1)
+        return err_set(e, -EINVAL, "trial '%s': must be a number from 1", word);
+    if (n > INT_MAX || n > trials)
+        return err_set(e, -EINVAL, "study '%s' has no trial %ld: it has %d", study, n, trials);
+    *out = (int)n;
+    return 0;
+}
+
+int look_explain(int rc, struct err *e, const char *study)
+{
+    return rc < 0 && !e->code ? err_sys(e, rc, "study '%s'", study) : rc;
 }
 
 bool look_time(char out[32], int64_t ms, const char *format)

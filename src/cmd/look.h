@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/opt.h"
+#include "store/store.h"
 
 /* Rows of --store and --json for an options struct with `char *store` and `bool json`. */
 /* clang-format off */
@@ -22,6 +23,23 @@ const char *look_state(const char *stored, pid_t driver);
 
 json_t *look_number(double x);                 /* null when it is NAN: absent is not 0; new reference */
 json_t *look_best(int trial, double accuracy); /* {"trial","accuracy"}, null when `trial` is 0; new reference */
+
+json_t *look_object(const char *text); /* a stored object; an empty one where there is none; new reference */
+
+/* The trial's time. It is summed up when an attempt ends; the one under way is added here. */
+double look_seconds(struct store *s, const struct store_trial *t, pid_t driver);
+
+/* The study of that name, to be freed by store_study_done(). -EINVAL: there is none; says which there are. */
+int look_find(struct store *s, const char *name, struct store_study *out, struct err *e);
+
+/* Its line of `ls`, without the texts (NULL). All zero when there is none. */
+int look_totals(struct store *s, const char *name, struct store_summary *out, struct err *e);
+
+/* A trial's number from a word of the command line, 1…trials. -EINVAL. */
+int look_trial(const char *word, const char *study, int trials, int *out, struct err *e);
+
+/* What an error of a callback that explained nothing is told as: "cannot …: out of memory". Returns rc. */
+int look_explain(int rc, struct err *e, const char *study);
 
 /* The local time by a strftime() format. False, and `out` untouched, when there is none. */
 bool look_time(char out[32], int64_t ms, const char *format);

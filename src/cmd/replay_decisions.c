@@ -76,19 +76,10 @@ static int fill_side(struct side *out, const char *kind, int trial, const char *
     return -ENOMEM;
 }
 
-static bool is_tuners(const char *kind)
-{
-    static const enum tuner_action_kind actions[] = { ACT_APPLY, ACT_SETTLE, ACT_LEARN, ACT_RELAUNCH };
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
-        if (strcmp(kind, tuner_action_name(actions[i])) == 0)
-            return true;
-    return strcmp(kind, TUNER_LOG_SETTING) == 0;
-}
-
 static int keep_stored(void *ctx, const struct store_decision *d)
 {
     struct replay *r = ctx;
-    if (!is_tuners(d->kind))
+    if (!tuner_log_is_kind(d->kind))
         return 0;
     if (r->n == r->cap) {
         size_t cap = r->cap ? 2 * r->cap : 64;

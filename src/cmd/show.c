@@ -1,7 +1,6 @@
 /* A study, its trials or its decisions. Rows are printed as they are read: a study may have 100,000 trials. Only the
  * table for people is held, because its columns are as wide as their widest cell. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "base/suggest.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/show.h"
@@ -60,11 +58,7 @@ int show_flush_when_full(struct show *l)
 
 json_t *show_object(const char *text)
 {
-    json_t *j = text ? json_loads(text, 0, NULL) : NULL;
-    if (json_is_object(j))
-        return j;
-    json_decref(j);
-    return json_object();
+    return look_object(text);
 }
 
 const char *show_trial_state(const struct show *l, const struct store_trial *t)
@@ -77,21 +71,9 @@ const char *show_study_state(const struct show *l)
     return look_state(l->study.state, l->driver);
 }
 
-static int running_seconds(void *ctx, const struct store_attempt *a)
-{
-    double *seconds = ctx;
-    if (strcmp(a->state, "running") == 0)
-        *seconds += (double)(study_now_ms() - a->started_ms) / 1000.0;
-    return 0;
-}
-
-/* A trial's time is summed up when an attempt ends; the one under way is added here. */
 double show_seconds(const struct show *l, const struct store_trial *t)
 {
-    double seconds = t->seconds;
-    if (strcmp(t->state, "running") == 0 && l->driver != 0)
-        (void)store_attempts(l->store, t->id, running_seconds, &seconds, NULL); /* then it is the time without it */
-    return seconds;
+    return look_seconds(l->store, t, l->driver);
 }
 
 const char *show_config_text(const struct show *l, const char *section, const char *key)
@@ -114,70 +96,26 @@ char *show_log_path(const struct show *l, int trial)
 
 /* --- finding it --- */
 
-static int collect_name(void *ctx, const struct store_summary *r)
-{
-    strv_add(ctx, r->name);
-    return 0;
-}
-
-static int unknown_study(struct show *l, const char *name)
-{
-    AUTO_STRV struct strv names = STRV_INIT;
-    int rc = store_list(l->store, collect_name, &names, l->e);
-    if (rc < 0)
-        return rc;
-    const char *near = suggest_nearest(name, (const char *const *)names.v, names.n);
-    if (near)
-        return err_set(l->e, -EINVAL, "no study '%s': did you mean '%s'?", name, near);
-    AUTO_BUF struct buf list = BUF_INIT;
-    enum { NAMED = 8 };
-    for (size_t i = 0; i < names.n && i < NAMED; i++)
-        buf_printf(&list, "%s%s", i ? ", " : "", names.v[i]);
-    if (names.n == 0)
-        return err_set(l->e, -EINVAL, "no study '%s': the store has none yet", name);
-    return err_set(l->e, -EINVAL, "no study '%s': there %s %s%s", name, names.n == 1 ? "is" : "are", buf_text(&list),
-                   names.n > NAMED ? ", …; see 'pipetune ls'" : "");
-}
-
-static int take_summary(void *ctx, const struct store_summary *r)
-{
-    struct show *l = ctx;
-    if (strcmp(r->name, l->study.name) != 0)
-        return 0;
-    l->trials = r->trials;
-    l->done = r->done;
-    l->failed = r->failed;
-    l->best_trial = r->best_trial;
-    l->best_accuracy = r->best_accuracy;
-    l->seconds = r->seconds;
-    return 1;
-}
-
-static int check_trial(struct show *l, const char *word)
-{
-    char *end;
-    long n = strtol(word, &end, 10);
-    if (end == word || *end || n < 1)
-        return err_set(l->e, -EINVAL, "trial '%s': must be a number from 1", word);
-    if (n > INT_MAX || n > l->trials)
-        return err_set(l->e, -EINVAL, "study '%s' has no trial %ld: it has %d", l->study.name, n, l->trials);
-    l->trial = (int)n;
-    return 0;
-}
-
 /* `driver`: who holds the study's lock, 0 when nobody does. */
 static int find_study(struct show *l, struct store *store, const char *name, const char *dir, pid_t driver)
 {
     l->store = store;
     l->dir = dir;
     l->driver = driver;
-    int rc = store_study_find(store, name, &l->study, l->e);
-    if (rc <= 0)
-        return rc < 0 ? rc : unknown_study(l, name);
+    int rc = look_find(store, name, &l->study, l->e);
+    if (rc < 0)
+        return rc;
     l->config = l->study.config ? json_loads(l->study.config, 0, NULL) : NULL;
     l->provenance = l->study.provenance ? json_loads(l->study.provenance, 0, NULL) : NULL;
-    rc = store_list(store, take_summary, l, l->e);
-    return rc < 0 ? rc : 0;
+    struct store_summary sum = { 0 };
+    rc = look_totals(store, l->study.name, &sum, l->e);
+    l->trials = sum.trials;
+    l->done = sum.done;
+    l->failed = sum.failed;
+    l->best_trial = sum.best_trial;
+    l->best_accuracy = sum.best_accuracy;
+    l->seconds = sum.seconds;
+    return rc;
 }
 
 static void show_done(struct show *l)
@@ -236,7 +174,7 @@ static int show_log(struct show *l, bool json)
 static int show(struct show *l, const struct show_options *o, const struct strv *words)
 {
     if (words->n > 1) {
-        int rc = check_trial(l, words->v[1]);
+        int rc = look_trial(words->v[1], l->study.name, l->trials, &l->trial, l->e);
         if (rc < 0)
             return rc;
     }

@@ -18,6 +18,7 @@ struct show {
     int trial; /* the one that was asked for, 0: all */
     struct buf out;
     size_t printed; /* rows so far */
+    int reuses;     /* trials whose job was recognised */
     struct table table;
     json_t *hyper, *system; /* keys that have a column each; NULL: one column for all */
     struct err *e;

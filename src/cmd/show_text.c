@@ -167,6 +167,32 @@ static int put_best(void *ctx, const struct store_trial *t)
     return 0;
 }
 
+enum { REUSES_SHOWN = 8 };
+
+/* Which jobs were recognised, and what that saved. */
+static int put_reuse(void *ctx, const struct store_decision *d)
+{
+    struct show *l = ctx;
+    if (strcmp(d->kind, "reuse") != 0)
+        return 0;
+    if (l->reuses++ == 0)
+        buf_puts(&l->out, "\nrecognised:\n");
+    if (l->reuses > REUSES_SHOWN)
+        return 0;
+    buf_printf(&l->out, "  trial %d: ", d->trial);
+    show_put_plain(&l->out, d->reason);
+    buf_putc(&l->out, '\n');
+    return 0;
+}
+
+static int put_reuses(struct show *l)
+{
+    int rc = store_decisions(l->store, l->study.id, 0, put_reuse, l, l->e);
+    if (rc == 0 && l->reuses > REUSES_SHOWN)
+        buf_printf(&l->out, "  and %d more: pipetune show %s --decisions\n", l->reuses - REUSES_SHOWN, l->study.name);
+    return rc;
+}
+
 /* 0: not a terminal, lines may be as long as they want. */
 static size_t terminal_columns(void)
 {
@@ -190,6 +216,8 @@ int show_text_study(struct show *l)
         rc = store_trials(l->store, l->study.id, l->best_trial, put_best, l, l->e);
     else if (l->printed > 0)
         buf_puts(&l->out, "\nbest: none, no trial is finished\n");
+    if (rc == 0)
+        rc = put_reuses(l);
     return rc < 0 ? rc : show_flush(l);
 }
 

@@ -530,15 +530,6 @@ static int run_verb(const struct options *o, const struct strv *words, struct er
     return cmd_fail(e);
 }
 
-/* The option parser knows long names alone; -o is everybody's habit. */
-static void lengthen_out(int argc, char **argv)
-{
-    static char out[] = "--out";
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "-o") == 0)
-            argv[i] = out;
-}
-
 int cmd_trace(int argc, char **argv)
 {
     struct options o = { 0 };
@@ -546,7 +537,7 @@ int cmd_trace(int argc, char **argv)
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e = { 0 };
     int code;
-    lengthen_out(argc, argv);
+    cmd_lengthen_out(argc, argv);
     if (opt_presets(&opts, &e) < 0)
         code = cmd_fail(&e);
     else if (!cmd_options("trace", argc, argv, &opts, 1, &words, 2, &code))

@@ -453,6 +453,30 @@ int conn_query_next(struct conn_query *q, void *row, struct err *e)
     return rc;
 }
 
+int conn_insert(struct store *s, enum stmt_id id, const void *row, int64_t *out_id, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = conn_query_init(&q, s, id, e);
+    if (rc == 0)
+        rc = conn_query_bind_row(&q, row, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    if (rc == 0 && out_id)
+        *out_id = sqlite3_last_insert_rowid(s->db);
+    return rc;
+}
+
+int conn_next_number(struct store *s, enum stmt_id id, int64_t owner, int64_t *out, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = conn_query_init_for(&q, s, id, owner, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    if (rc == 1)
+        *out = sqlite3_column_int64(q.st, 0);
+    return rc < 0 ? rc : 0;
+}
+
 /* --- transactions --- */
 static int canceled(const struct store *s, struct err *e)
 {

@@ -40,6 +40,11 @@ int conn_query_bind_row(struct conn_query *q, const void *row, struct err *e);  
 int conn_query_step(struct conn_query *q, struct err *e);
 int conn_query_next(struct conn_query *q, void *row, struct err *e);
 
+/* The two forms of statement that nearly every row needs: adding it, within the caller's transaction (out_id NULL: not asked for), and
+ * the next free number of its kind within its owner. */
+int conn_insert(struct store *s, enum stmt_id id, const void *row, int64_t *out_id, struct err *e);
+int conn_next_number(struct store *s, enum stmt_id id, int64_t owner, int64_t *out, struct err *e);
+
 /* Explains an SQLite code that came of this query; the negative errno. */
 int conn_query_fail(const struct conn_query *q, int sqlite, struct err *e);
 

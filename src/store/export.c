@@ -11,12 +11,22 @@
 #include "base/own.h"
 #include "core/sched.h"
 #include "core/space.h"
+#include "monitoring/features.h"
+#include "monitoring/sample_text.h"
+#include "store/samples.h"
+#include "store/times.h"
 #include "store/trace_windows.h"
 
-/* Stamps have no zone: zones differ from UTC by quarters of an hour. Clocks may disagree by so much the other way. */
-static const double ZONE_S = 900, EARLY_S = 60;
-
 enum { KEY_MAX = 32 };
+
+static const double NS_PER_MS = 1e6;
+
+/* The attempts of a trial that are runs: to the one that was begun last belongs what was sampled. */
+struct began {
+    size_t run; /* its index */
+    double started_ms;
+    size_t n; /* samples */
+};
 
 struct exporter {
     struct trace *out;
@@ -27,7 +37,11 @@ struct exporter {
     const struct store_trial *trial; /* whose attempts are walked over */
     struct store_epoch *epochs;      /* its */
     size_t n_epochs, cap_epochs, cap_decisions;
-    size_t rows; /* of all tables so far */
+    struct began *began; /* its, in their order */
+    size_t n_began, cap_began;
+    struct reading *readings; /* FEATURES of them */
+    size_t rows;              /* of all tables so far */
+    size_t cells;             /* of all samples so far */
     struct err *e;
 };
 
@@ -36,6 +50,8 @@ static void exporter_done(struct exporter *x)
     free(x->model);
     free(x->dataset);
     free(x->epochs);
+    free(x->began);
+    free(x->readings);
     trace_windows_done(&x->told);
 }
 
@@ -241,28 +257,6 @@ static enum timeline_status status_of(const struct store_attempt *a)
     return failed ? RUN_FAILED : RUN_PARTIAL;
 }
 
-/* The first epoch that this attempt trained, NULL: none. */
-static const struct store_epoch *first_of(const struct exporter *x, const struct store_attempt *a)
-{
-    for (size_t i = 0; i < x->n_epochs; i++)
-        if (x->epochs[i].attempt == a->number)
-            return &x->epochs[i];
-    return NULL;
-}
-
-static double begin_ms(const struct store_epoch *ep)
-{
-    return ep->end_ms > 0 ? (double)ep->end_ms - ep->seconds * 1000.0 : (double)NAN;
-}
-
-static double startup_of(const struct store_attempt *a, const struct store_epoch *first)
-{
-    if (!first || !isnan(a->startup_s))
-        return a->startup_s;
-    double s = (begin_ms(first) - (double)a->started_ms) / 1000.0 + EARLY_S;
-    return isnan(s) ? s : fmax(0, s - ZONE_S * floor(s / ZONE_S) - EARLY_S);
-}
-
 static int last_epoch(const struct exporter *x, const struct store_attempt *a)
 {
     int last = 0;
@@ -299,19 +293,16 @@ static int make_epochs(struct exporter *x, struct trace_run *r, size_t n)
 
 static int add_epochs(struct exporter *x, struct trace_run *r, const struct store_attempt *a)
 {
-    const struct store_epoch *first = first_of(x, a);
-    double begun_s = isnan(r->startup_s) ? 0 : r->startup_s, next_s = begun_s;
     int rc = make_epochs(x, r, (size_t)last_epoch(x, a));
-    for (size_t i = 0; rc == 0 && i < x->n_epochs; i++) {
-        const struct store_epoch *ep = &x->epochs[i];
-        if (ep->attempt != a->number || ep->epoch < 1)
-            continue;
-        double by_stamps_s = begun_s + (begin_ms(ep) - begin_ms(first)) / 1000.0;
-        double start_s = isnan(by_stamps_s) ? next_s : by_stamps_s;
-        r->epochs[ep->epoch - 1] = epoch_of(ep, start_s);
-        next_s = start_s + ep->seconds;
-    }
-    return rc;
+    if (rc < 0)
+        return rc;
+    AUTO_FREE struct times_epoch *at = calloc(x->n_epochs + 1, sizeof *at);
+    if (!at)
+        return no_memory(x);
+    size_t n = times_epochs(at, a, x->epochs, x->n_epochs);
+    for (size_t i = 0; i < n; i++)
+        r->epochs[at[i].row->epoch - 1] = epoch_of(at[i].row, at[i].start_s);
+    return 0;
 }
 
 static json_t *number_json(double number)
@@ -419,6 +410,21 @@ static const char *last_setting(const struct trace_run *r, const struct store_at
     return a->setting ? a->setting : "{}";
 }
 
+/* Remembers when the newest run began. */
+static int keep_began(struct exporter *x, const struct store_attempt *a)
+{
+    if (x->n_began == x->cap_began) {
+        size_t cap = x->cap_began ? 2 * x->cap_began : 8;
+        struct began *grown = realloc(x->began, cap * sizeof *grown);
+        if (!grown)
+            return no_memory(x);
+        x->began = grown;
+        x->cap_began = cap;
+    }
+    x->began[x->n_began++] = (struct began){ .run = x->out->n - 1, .started_ms = (double)a->started_ms };
+    return 0;
+}
+
 static int add_attempt(void *ctx, const struct store_attempt *a)
 {
     struct exporter *x = ctx;
@@ -428,8 +434,10 @@ static int add_attempt(void *ctx, const struct store_attempt *a)
     if (!r)
         return no_memory(x);
     r->status = status_of(a);
-    r->startup_s = startup_of(a, first_of(x, a));
-    int rc = add_epochs(x, r, a);
+    r->startup_s = times_startup_s(a, x->epochs, x->n_epochs);
+    int rc = keep_began(x, a);
+    if (rc == 0)
+        rc = add_epochs(x, r, a);
     if (rc == 0)
         rc = add_windows(x, r, a);
     if (rc < 0)
@@ -440,6 +448,73 @@ static int add_attempt(void *ctx, const struct store_attempt *a)
     r->system = strdup(last_setting(r, a));
     r->results = results_of(x, a);
     return r->model && r->dataset && r->hyper && r->system && r->results ? 0 : no_memory(x);
+}
+
+/* --- samples --- */
+
+/* The attempt that was begun last before the middle of the interval: the helper's clock may be a little off. */
+static struct began *owner_of(const struct exporter *x, const struct store_sample *row)
+{
+    double middle_ms = row->t_ms - row->dt_ms / 2;
+    size_t at = 0;
+    for (size_t i = 1; i < x->n_began; i++)
+        if (x->began[i].started_ms <= middle_ms)
+            at = i;
+    return &x->began[at];
+}
+
+static int count_sample(void *ctx, const struct store_sample *row)
+{
+    struct exporter *x = ctx;
+    owner_of(x, row)->n++;
+    x->cells += FEATURES;
+    return x->cells > TRACE_CELLS_MAX ? too_much(x, "it has more samples than a trace may hold") : 0;
+}
+
+static int add_sample(void *ctx, const struct store_sample *row)
+{
+    struct exporter *x = ctx;
+    const struct began *owner = owner_of(x, row);
+    struct trace_samples *s = &x->out->runs[owner->run].samples;
+    int rc = sample_read(x->readings, FEATURES, row->cells, x->e);
+    if (rc < 0)
+        return err_prefix(x->e, "trial %d", x->trial->number);
+    s->t_ns[s->n] = (int64_t)llround((row->t_ms - owner->started_ms) * NS_PER_MS);
+    s->node[s->n] = row->node < 0 || row->node > UINT16_MAX ? UINT16_MAX : (uint16_t)row->node;
+    for (size_t i = 0; i < FEATURES; i++) {
+        s->value[s->n * FEATURES + i] = x->readings[i].value;
+        s->state[s->n * FEATURES + i] = x->readings[i].state;
+        s->ratio[s->n * FEATURES + i] = x->readings[i].ratio;
+    }
+    s->n++;
+    return 0;
+}
+
+static int make_samples(struct exporter *x)
+{
+    if (!x->readings)
+        x->readings = calloc(FEATURES, sizeof *x->readings);
+    if (!x->readings)
+        return no_memory(x);
+    for (size_t i = 0; i < x->n_began; i++) {
+        struct trace_samples *s = &x->out->runs[x->began[i].run].samples;
+        if (x->began[i].n > 0 && trace_samples_init(s, x->began[i].n, FEATURES) < 0)
+            return no_memory(x);
+        s->n = 0; /* grows again as they come */
+    }
+    return 0;
+}
+
+static int add_samples(struct exporter *x)
+{
+    if (x->n_began == 0)
+        return 0;
+    size_t before = x->cells;
+    int rc = store_samples(x->store, x->trial->id, count_sample, x, x->e);
+    if (rc < 0 || x->cells == before)
+        return rc;
+    rc = make_samples(x);
+    return rc < 0 ? rc : store_samples(x->store, x->trial->id, add_sample, x, x->e);
 }
 
 /* --- all of them --- */
@@ -463,16 +538,25 @@ static int add_trial(void *ctx, const struct store_trial *t)
 {
     struct exporter *x = ctx;
     x->trial = t;
-    x->n_epochs = 0;
+    x->n_epochs = x->n_began = 0;
     int rc = store_epochs(x->store, t->id, keep_epoch, x, x->e);
-    return rc < 0 ? rc : store_attempts(x->store, t->id, add_attempt, x, x->e);
+    if (rc == 0)
+        rc = store_attempts(x->store, t->id, add_attempt, x, x->e);
+    return rc < 0 ? rc : add_samples(x);
+}
+
+static int add_features(struct trace *t)
+{
+    for (size_t i = 0; i < FEATURES; i++)
+        strv_add(&t->features, feature_names[i]);
+    return t->features.failed ? -ENOMEM : 0;
 }
 
 int export_study(struct trace *out, struct store *s, const struct store_study *study, struct err *e)
 {
     struct trace t = { 0 };
     struct exporter x = { .out = &t, .store = s, .study = study, .e = e };
-    int rc = trace_default_features(&t) < 0 ? no_memory(&x) : name_all(&x);
+    int rc = add_features(&t) < 0 ? no_memory(&x) : name_all(&x);
     if (rc == 0)
         rc = add_tuner(&x);
     if (rc == 0)

@@ -19,6 +19,8 @@
  *   windows    of those epochs, from the tuner's log (trace_windows.h). Their settings are the one of the launch with other cores;
  *              where settings differ in hot knobs beside cores, these give way to "hot": the setting's number among the hot ones
  *   results    {"study","trial","attempt","outcome","slots"}, and "session" and "cause" where there are such; outcome null while it runs
+ *   samples    what the helpers counted (samples.h) of the trial, in each run the intervals from its attempt's start on, until the
+ *              next one's; t_ns since that start, as start_s. The trace's features are those of monitoring/features.h
  *
  * The study's rows are read one after the other: nobody may write them meanwhile. -ENOMEM, -E2BIG (more than a trace may hold),
  * and what the store says. */

@@ -120,7 +120,37 @@ static const char schema_2[] = "ALTER TABLE attempts ADD COLUMN setting TEXT;"
                                " PRIMARY KEY(study, seq)"
                                ") STRICT, WITHOUT ROWID;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2 };
+/* What was sampled, and what was learnt of it. Samples keep a rowid: their cells are too long for the inner pages of an index. A
+ * model without json was deleted, and keeps its version. */
+static const char schema_3[] = "CREATE TABLE samples("
+                               " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                               " t_ms REAL NOT NULL,"
+                               " dt_ms REAL NOT NULL,"
+                               " node INTEGER NOT NULL,"
+                               " scope TEXT NOT NULL,"
+                               " cells TEXT NOT NULL"
+                               ") STRICT;"
+                               "CREATE INDEX samples_time ON samples(trial, t_ms, node);"
+
+                               "CREATE TABLE profiles("
+                               " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                               " seq INTEGER NOT NULL,"
+                               " epoch INTEGER NOT NULL,"
+                               " t_from_ms REAL,"
+                               " t_to_ms REAL,"
+                               " setting TEXT,"
+                               " vector TEXT NOT NULL,"
+                               " verdict TEXT,"
+                               " PRIMARY KEY(trial, seq)"
+                               ") STRICT, WITHOUT ROWID;"
+
+                               "CREATE TABLE models("
+                               " name TEXT PRIMARY KEY NOT NULL,"
+                               " version INTEGER NOT NULL,"
+                               " json TEXT"
+                               ") STRICT;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -234,6 +264,31 @@ static const struct col log_cols[] = {
     COL(log_row, text, COL_PLAIN),
 };
 
+static const struct col sample_cols[] = {
+    COL(sample_row, trial, COL_PLAIN),
+    COL_AS(sample_row, "t_ms", s.t_ms, COL_PLAIN),
+    COL_AS(sample_row, "dt_ms", s.dt_ms, COL_PLAIN),
+    COL_AS(sample_row, "node", s.node, COL_PLAIN),
+    COL_AS(sample_row, "scope", s.scope, COL_PLAIN),
+    COL_AS(sample_row, "cells", s.cells, COL_PLAIN),
+};
+
+static const struct col profile_cols[] = {
+    COL(profile_row, trial, COL_PLAIN),
+    COL_AS(profile_row, "seq", p.seq, COL_PLAIN),
+    COL_AS(profile_row, "epoch", p.epoch, COL_PLAIN),
+    COL_AS(profile_row, "t_from_ms", p.t_from_ms, COL_PLAIN),
+    COL_AS(profile_row, "t_to_ms", p.t_to_ms, COL_PLAIN),
+    COL_AS(profile_row, "setting", p.setting, COL_PLAIN),
+    COL_AS(profile_row, "vector", p.vector, COL_PLAIN),
+    COL_AS(profile_row, "verdict", p.verdict, COL_PLAIN),
+};
+
+static const struct col model_cols[] = {
+    COL(model_row, name, COL_PLAIN),
+    COL(model_row, version, COL_PLAIN),
+};
+
 static const struct col summary_cols[] = {
     COL(store_summary, name, COL_DERIVED),       COL(store_summary, state, COL_DERIVED),
     COL(store_summary, trials, COL_DERIVED),     COL(store_summary, done, COL_DERIVED),
@@ -249,6 +304,9 @@ static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
 static const struct table logs = TABLE("tuner_log", log_cols);
+static const struct table samples = TABLE("samples", sample_cols);
+static const struct table profiles = TABLE("profiles", profile_cols);
+static const struct table models = TABLE("models", model_cols);
 static const struct table summaries = TABLE("", summary_cols);
 
 /* --- statements --- */
@@ -305,6 +363,24 @@ static const struct recipe {
     [STMT_LOG_ADD] = { INSERT, &logs, NULL },
     [STMT_LOG] = { SELECT, &logs, "WHERE study = ?1 ORDER BY seq" },
     [STMT_NEXT_LOG] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM tuner_log WHERE study = ?1" },
+    [STMT_SAMPLE_ADD] = { INSERT, &samples, NULL },
+    [STMT_SAMPLES] = { SELECT, &samples, "WHERE trial = ?1 ORDER BY t_ms, node, rowid" },
+    [STMT_PROFILE_ADD] = { INSERT, &profiles, NULL },
+    [STMT_PROFILES] = { SELECT, &profiles, "WHERE trial = ?1 ORDER BY seq" },
+    [STMT_NEXT_PROFILE] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM profiles WHERE trial = ?1" },
+    [STMT_MODEL_GET] = { RAW, NULL, "SELECT json, version FROM models WHERE name = ?1 AND json IS NOT NULL" },
+    /* ?2 is the version that the writer read: 0, none. */
+    [STMT_MODEL_NEW] = { RAW, NULL,
+                         "INSERT INTO models(name, version, json) VALUES(?1, 1 + ?2, ?3)"
+                         " ON CONFLICT(name) DO UPDATE SET version = version + 1, json = excluded.json"
+                         " WHERE json IS NULL RETURNING version" },
+    [STMT_MODEL_CHANGE] = { RAW, NULL,
+                            "UPDATE models SET version = version + 1, json = ?3"
+                            " WHERE name = ?1 AND version = ?2 AND json IS NOT NULL RETURNING version" },
+    [STMT_MODEL_DELETE] = { RAW, NULL,
+                            "UPDATE models SET version = version + 1, json = NULL"
+                            " WHERE name = ?1 AND json IS NOT NULL RETURNING version" },
+    [STMT_MODELS] = { SELECT, &models, "WHERE json IS NOT NULL ORDER BY name" },
 };
 
 const struct table *schema_table(enum stmt_id id)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "store/samples.h"
 #include "store/store.h"
 
 /* schema_steps[v] brings a file from schema v to v + 1. A step that was ever released is never edited. */
@@ -59,6 +60,22 @@ struct log_row {
     const char *text;
 };
 
+/* What was sampled, and what was made of it, with the trial. */
+struct sample_row {
+    int64_t trial;
+    struct store_sample s;
+};
+struct profile_row {
+    int64_t trial;
+    struct store_profile p;
+};
+
+/* A line of the list of models. */
+struct model_row {
+    const char *name;
+    int64_t version;
+};
+
 /* --- statements --- */
 enum stmt_id {
     STMT_BEGIN,
@@ -86,6 +103,16 @@ enum stmt_id {
     STMT_LOG_ADD,
     STMT_LOG,
     STMT_NEXT_LOG,
+    STMT_SAMPLE_ADD,
+    STMT_SAMPLES,
+    STMT_PROFILE_ADD,
+    STMT_PROFILES,
+    STMT_NEXT_PROFILE,
+    STMT_MODEL_GET,
+    STMT_MODEL_NEW,
+    STMT_MODEL_CHANGE,
+    STMT_MODEL_DELETE,
+    STMT_MODELS,
     STMT_COUNT
 };
 

@@ -6,32 +6,6 @@
 #include "store/conn.h"
 #include "store/schema.h"
 
-/* --- the few forms of statement --- */
-/* The next free number of a row's kind within its owner. */
-static int next_number(struct store *s, enum stmt_id id, int64_t owner, int64_t *out, struct err *e)
-{
-    AUTO_QUERY struct conn_query q;
-    int rc = conn_query_init_for(&q, s, id, owner, e);
-    if (rc == 0)
-        rc = conn_query_step(&q, e);
-    if (rc == 1)
-        *out = sqlite3_column_int64(q.st, 0);
-    return rc < 0 ? rc : 0;
-}
-
-static int insert(struct store *s, enum stmt_id id, const void *row, int64_t *out_id, struct err *e)
-{
-    AUTO_QUERY struct conn_query q;
-    int rc = conn_query_init(&q, s, id, e);
-    if (rc == 0)
-        rc = conn_query_bind_row(&q, row, e);
-    if (rc == 0)
-        rc = conn_query_step(&q, e);
-    if (rc == 0 && out_id)
-        *out_id = sqlite3_last_insert_rowid(s->db);
-    return rc;
-}
-
 /* Runs an update that must find its row. */
 static int change_one(struct conn_query *q, const char *what, int64_t id, struct err *e)
 {
@@ -86,7 +60,7 @@ int store_study_add(struct store *s, const struct store_study *row, int64_t *out
     int64_t id = 0;
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = insert(s, STMT_STUDY_ADD, row, &id, e);
+        rc = conn_insert(s, STMT_STUDY_ADD, row, &id, e);
     if (rc == -EEXIST)
         (void)err_set(e, rc, "cannot write store '%s': study '%s' is there already", s->path, row->name);
     rc = conn_write_end(s, own, rc, e);
@@ -143,9 +117,9 @@ int store_trial_add(struct store *s, struct store_trial *row, struct err *e)
     struct store_trial t = *row;
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = next_number(s, STMT_NEXT_SEQ, t.study, &t.ask_seq, e);
+        rc = conn_next_number(s, STMT_NEXT_SEQ, t.study, &t.ask_seq, e);
     if (rc == 0)
-        rc = insert(s, STMT_TRIAL_ADD, &t, &t.id, e);
+        rc = conn_insert(s, STMT_TRIAL_ADD, &t, &t.id, e);
     if (rc == -EEXIST)
         (void)err_set(e, rc, "cannot write store '%s': trial %d is there already", s->path, t.number);
     rc = conn_write_end(s, own, rc, e);
@@ -214,10 +188,10 @@ int store_attempt_add(struct store *s, struct store_attempt *row, struct err *e)
     int64_t number = 0;
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = next_number(s, STMT_NEXT_ATTEMPT, a.trial, &number, e);
+        rc = conn_next_number(s, STMT_NEXT_ATTEMPT, a.trial, &number, e);
     a.number = (int)number;
     if (rc == 0)
-        rc = insert(s, STMT_ATTEMPT_ADD, &a, &a.id, e);
+        rc = conn_insert(s, STMT_ATTEMPT_ADD, &a, &a.id, e);
     rc = conn_write_end(s, own, rc, e);
     if (rc == 0)
         *row = a;
@@ -246,7 +220,7 @@ int store_epoch_put(struct store *s, const struct store_epoch *row, struct err *
     bool own;
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = insert(s, STMT_EPOCH_PUT, row, NULL, e);
+        rc = conn_insert(s, STMT_EPOCH_PUT, row, NULL, e);
     return conn_write_end(s, own, rc, e);
 }
 
@@ -268,9 +242,9 @@ int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct 
     struct tell_row row = { study, *t };
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = next_number(s, STMT_NEXT_SEQ, study, &row.t.seq, e);
+        rc = conn_next_number(s, STMT_NEXT_SEQ, study, &row.t.seq, e);
     if (rc == 0)
-        rc = insert(s, STMT_TELL_ADD, &row, NULL, e);
+        rc = conn_insert(s, STMT_TELL_ADD, &row, NULL, e);
     rc = conn_write_end(s, own, rc, e);
     if (rc == 0)
         t->seq = row.t.seq;
@@ -295,9 +269,9 @@ int store_decision_add(struct store *s, int64_t study, const struct store_decisi
     struct decision_row row = { study, *d };
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = next_number(s, STMT_NEXT_DECISION, study, &row.d.seq, e);
+        rc = conn_next_number(s, STMT_NEXT_DECISION, study, &row.d.seq, e);
     if (rc == 0)
-        rc = insert(s, STMT_DECISION_ADD, &row, NULL, e);
+        rc = conn_insert(s, STMT_DECISION_ADD, &row, NULL, e);
     return conn_write_end(s, own, rc, e);
 }
 
@@ -321,9 +295,9 @@ int store_tuner_log_add(struct store *s, int64_t study, const char *text, struct
     struct log_row row = { .study = study, .text = text };
     int rc = conn_write_begin(s, &own, e);
     if (rc == 0)
-        rc = next_number(s, STMT_NEXT_LOG, study, &row.seq, e);
+        rc = conn_next_number(s, STMT_NEXT_LOG, study, &row.seq, e);
     if (rc == 0)
-        rc = insert(s, STMT_LOG_ADD, &row, NULL, e);
+        rc = conn_insert(s, STMT_LOG_ADD, &row, NULL, e);
     return conn_write_end(s, own, rc, e);
 }
 

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,9 @@
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "monitoring/features.h"
 #include "store/export.h"
+#include "store/samples.h"
 #include "tests/fault.h"
 
 #define AUTO_TRACE __attribute__((cleanup(trace_done)))
@@ -226,7 +229,9 @@ static void test_a_run_tells_what_the_store_knows(void **state)
     export(w, &t);
     const struct trace_run *r = &t.runs[0];
     assert_int_equal(t.n, 1);
-    assert_int_equal(t.features.n, 58);
+    assert_int_equal(t.features.n, FEATURES);
+    assert_string_equal(t.features.v[0], "node-stores");
+    assert_string_equal(t.features.v[FEATURES - 1], "log/gc-time");
     assert_string_equal(r->hyper, "{\"batch_size\": 64}");
     assert_string_equal(r->system, "{\"cores\": 8, \"memory\": 4}");
     assert_string_equal(r->results,
@@ -289,6 +294,92 @@ static void test_an_epoch_belongs_to_the_attempt_that_trained_it_last(void **sta
     assert_int_equal(r->n_epochs, 3);
     assert_true(isnan(r->epochs[0].duration_s) && isnan(r->epochs[0].accuracy));
     assert_true(r->epochs[1].duration_s == 11 && r->epochs[1].start_s == 2 && r->epochs[2].start_s == 13);
+}
+
+/* --- samples --- */
+
+static void add_sample(struct world *w, double t_ms, double dt_ms, int node, const char *cells)
+{
+    struct err e = { 0 };
+    struct store_sample row = { .t_ms = t_ms, .dt_ms = dt_ms, .node = node, .scope = "process", .cells = cells };
+    check(store_sample_add(w->store, w->trial.id, &row, &e), &e);
+}
+
+/* Attempts of this number, as if they had begun then. */
+static void begun_at(struct world *w, int number, int64_t started_ms)
+{
+    char sql[128];
+    sqlite3 *db = NULL;
+    (void)snprintf(sql, sizeof sql, "UPDATE attempts SET started_ms = %lld WHERE number = %d", (long long)started_ms,
+                   number);
+    assert_int_equal(sqlite3_open(w->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_samples_go_to_the_attempt_that_ran_then(void **state)
+{
+    struct world *w = *state;
+    AUTO_TRACE struct trace t = { 0 };
+    add_study(w, LENET, PIPETUNE);
+    add_trial(w, 1, "finished");
+    add_attempt(w, "ended", "interrupted", 1);
+    add_attempt(w, "starting", NULL, NAN); /* never began: no run */
+    add_attempt(w, "ended", "finished", 1);
+    begun_at(w, 3, BEGUN_MS + 10000);
+    add_sample(w, BEGUN_MS + 11000.5, 1000, 0, "7");
+    add_sample(w, BEGUN_MS + 1000, 1000, 1, "1 2.5/0.25 n u d f");
+    add_sample(w, BEGUN_MS + 10400, 1000, 0, "3"); /* mostly of the first one's time */
+    add_trial(w, 2, "finished");
+    add_attempt(w, "ended", "finished", 1);
+    export(w, &t);
+    assert_int_equal(t.n, 3);
+    const struct trace_samples *first = &t.runs[0].samples, *second = &t.runs[1].samples;
+    assert_true(first->n == 2 && second->n == 1 && t.runs[2].samples.n == 0);
+    assert_true(first->t_ns[0] == 1000000000 && first->node[0] == 1);
+    assert_true(first->t_ns[1] == 10400000000 && first->value[FEATURES] == 3);
+    assert_true(second->t_ns[0] == 1000500000 && second->value[0] == 7 && second->node[0] == 0);
+    static const uint8_t states[] = { TRACE_OK,          TRACE_MULTIPLEXED, TRACE_NOT_COUNTED,
+                                      TRACE_UNSUPPORTED, TRACE_DENIED,      TRACE_NO_FD };
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        assert_int_equal(first->state[i], states[i]);
+    for (size_t i = ARRAY_LEN(states); i < FEATURES; i++)
+        assert_int_equal(first->state[i], TRACE_ABSENT);
+    assert_true(first->value[0] == 1 && first->value[1] == 2.5 && isnan(first->value[2]) && isnan(first->value[6]));
+    assert_true(first->ratio[1] == 0.25F);
+}
+
+static void test_samples_survive_the_file(void **state)
+{
+    struct world *w = *state;
+    struct err e = { 0 };
+    AUTO_TRACE struct trace t = { 0 };
+    AUTO_TRACE struct trace back = { 0 };
+    add_study(w, LENET, PIPETUNE);
+    add_trial(w, 1, "finished");
+    add_attempt(w, "ended", "finished", 1);
+    add_sample(w, BEGUN_MS + 1000, 1000, 0, "1 n");
+    add_sample(w, BEGUN_MS + 2000, 1000, 0, "");
+    export(w, &t);
+    check(trace_write(&t, w->trace, &e), &e);
+    check(trace_read_here(&back, w->trace, &e), &e);
+    const struct trace_samples *s = &back.runs[0].samples;
+    assert_true(back.features.n == FEATURES && s->n == 2 && s->t_ns[1] == 2000000000);
+    assert_true(s->value[0] == 1 && s->state[1] == TRACE_NOT_COUNTED && s->state[FEATURES] == TRACE_ABSENT);
+}
+
+static void test_cells_that_cannot_be_read_are_explained(void **state)
+{
+    struct world *w = *state;
+    struct err e = { 0 };
+    struct trace t = { 0 };
+    add_study(w, LENET, PIPETUNE);
+    add_trial(w, 1, "finished");
+    add_attempt(w, "ended", "finished", 1);
+    add_sample(w, BEGUN_MS + 1000, 1000, 0, "1 x");
+    assert_int_equal(export_study(&t, w->store, &w->study, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "trial 1: "));
+    assert_null(t.runs);
 }
 
 static void test_a_study_without_trials(void **state)
@@ -450,6 +541,7 @@ static void test_export_whatever_fails(void **state)
     int rc = -ENOMEM;
     unsigned nth = 1;
     fill(w);
+    add_sample(w, BEGUN_MS + 1000, 1000, 0, "1"); /* of the newest trial */
     for (; rc < 0; nth++) {
         AUTO_TRACE struct trace t = { 0 };
         struct err e = { 0 };
@@ -472,6 +564,9 @@ int main(void)
         cmocka_unit_test(test_a_start_up_that_was_not_watched_is_read_off_the_stamps),
         T(test_a_run_tells_what_the_store_knows),
         T(test_an_epoch_belongs_to_the_attempt_that_trained_it_last),
+        T(test_samples_go_to_the_attempt_that_ran_then),
+        T(test_samples_survive_the_file),
+        T(test_cells_that_cannot_be_read_are_explained),
         T(test_a_study_without_trials),
         T(test_windows_go_to_the_attempt_that_trained_their_epoch),
         T(test_settings_of_as_many_cores_are_told_apart),

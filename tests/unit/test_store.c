@@ -26,6 +26,8 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "store/fs.h"
+#include "store/models.h"
+#include "store/samples.h"
 #include "store/schema.h"
 #include "store/store.h"
 #include "tests/fault.h"
@@ -304,6 +306,12 @@ static int keep_epoch(void *ctx, const struct store_epoch *r)
     struct got_epochs *g = ctx;
     assert_true(g->n < MANY);
     g->row[g->n++] = *r;
+    return 0;
+}
+
+static int keep_cells(void *ctx, const struct store_sample *r)
+{
+    buf_puts(ctx, r->cells);
     return 0;
 }
 
@@ -878,6 +886,8 @@ static void test_a_deleted_study_takes_all_of_it_along(void **state)
     assert_ok(f, store_attempt_add(f->s, &a, &f->e));
     struct store_epoch epoch = { .trial = t.id, .epoch = 1 };
     assert_ok(f, store_epoch_put(f->s, &epoch, &f->e));
+    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .cells = "1" };
+    assert_ok(f, store_sample_add(f->s, t.id, &sample, &f->e));
     shut(f);
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
@@ -889,6 +899,9 @@ static void test_a_deleted_study_takes_all_of_it_along(void **state)
     assert_ok(f, store_attempts(f->s, t.id, keep_attempt, &attempts, &f->e));
     assert_ok(f, store_epochs(f->s, t.id, keep_epoch, &epochs, &f->e));
     assert_int_equal(attempts.n + epochs.n + count_trials(f, t.study), 0);
+    AUTO_BUF struct buf cells = BUF_INIT;
+    assert_ok(f, store_samples(f->s, t.id, keep_cells, &cells, &f->e));
+    assert_int_equal(cells.len, 0);
 }
 
 /* --- files that are refused --- */
@@ -1001,13 +1014,13 @@ static void test_steps_migrate_what_is_there(void **state)
     assert_refused(f, store_open(&f->s, f->path, STORE_WRITE, &f->e), -EPROTO, want);
 }
 
-/* The store of a version that knew no tuner: a study with one trial of one attempt. */
-static void make_schema_1(const struct fix *f)
+/* The store of an earlier version: a study with one trial of one attempt. */
+static void make_schema(const struct fix *f, int version)
 {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(schema_apply(db, schema_steps, 0, 1), SQLITE_OK);
+    assert_int_equal(schema_apply(db, schema_steps, 0, version), SQLITE_OK);
     static const char rows[] =
         "INSERT INTO studies(id, name, state, maximise, seed, created_ms, ended_ms, config)"
         " VALUES(7, 'old', 'finished', 1, 3, 1, 2, '{}');"
@@ -1024,7 +1037,7 @@ static void make_schema_1(const struct fix *f)
 static void test_a_store_of_schema_1_is_brought_here_with_all_it_holds(void **state)
 {
     struct fix *f = *state;
-    make_schema_1(f);
+    make_schema(f, 1);
     assert_refused(f, store_open(&f->s, f->path, STORE_READ, &f->e), -EPROTO, "older schema 1");
     open_write(f);
     struct got_attempts got = { 0 };
@@ -1045,6 +1058,31 @@ static void test_a_store_of_schema_1_is_brought_here_with_all_it_holds(void **st
     assert_ok(f, store_tuner_log_add(f->s, 7, "H 1 pipetune\n", &f->e));
     shut(f);
     assert_ok(f, store_open(&f->s, f->path, STORE_READ, &f->e)); /* once is enough */
+}
+
+static void test_a_store_of_schema_2_is_brought_here_with_all_it_holds(void **state)
+{
+    struct fix *f = *state;
+    make_schema(f, 2);
+    assert_refused(f, store_open(&f->s, f->path, STORE_READ, &f->e), -EPROTO, "older schema 2");
+    open_write(f);
+    struct got_attempts got = { 0 };
+    assert_ok(f, store_attempts(f->s, 8, keep_attempt, &got, &f->e));
+    assert_int_equal(got.n, 1);
+    assert_int_equal(got.row[0].id, 9);
+    done_attempts(&got);
+    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .cells = "1 2" };
+    struct store_profile profile = { .epoch = 1, .vector = "[]" };
+    AUTO_BUF struct buf cells = BUF_INIT;
+    assert_ok(f, store_samples(f->s, 8, keep_cells, &cells, &f->e));
+    assert_int_equal(cells.len, 0);
+    assert_ok(f, store_sample_add(f->s, 8, &sample, &f->e));
+    assert_ok(f, store_profile_add(f->s, 8, &profile, &f->e));
+    assert_ok(f, store_model_put(f->s, "m", "{}", 0, NULL, &f->e));
+    shut(f);
+    assert_ok(f, store_open(&f->s, f->path, STORE_READ, &f->e)); /* once is enough */
+    assert_ok(f, store_samples(f->s, 8, keep_cells, &cells, &f->e));
+    assert_string_equal(buf_text(&cells), "1 2");
 }
 
 static void test_a_damaged_store_says_so(void **state)
@@ -1278,16 +1316,14 @@ static void test_a_kill_at_any_write_of_the_creation_is_overcome(void **state)
     assert_true(nth > 10); /* there were calls to die at */
 }
 
-static void test_a_kill_at_any_write_of_a_migration_loses_nothing(void **state)
+static void kill_at_any_write_of_a_migration(struct fix *f, int version)
 {
-    struct fix *f = *state;
-    sync_for_real = false; /* a kill is no power cut */
     int status = -1;
     unsigned nth = 1;
     for (; status != 0; nth++) {
         assert_true(nth < 500);
         remove_store(f);
-        make_schema_1(f);
+        make_schema(f, version);
         status = in_child(f, create_and_die_at_io, &nth);
         if (status != 0)
             assert_killed(status);
@@ -1297,9 +1333,17 @@ static void test_a_kill_at_any_write_of_a_migration_loses_nothing(void **state)
         assert_int_equal(got.n, 1);
         done_attempts(&got);
         assert_ok(f, store_tuner_log_add(f->s, 7, "b 1\n", &f->e));
+        assert_ok(f, store_model_put(f->s, "m", "{}", 0, NULL, &f->e));
         shut(f);
     }
     assert_true(nth > 5); /* there were calls to die at */
+}
+
+static void test_a_kill_at_any_write_of_a_migration_loses_nothing(void **state)
+{
+    sync_for_real = false; /* a kill is no power cut */
+    for (int version = 1; version < STORE_SCHEMA; version++)
+        kill_at_any_write_of_a_migration(*state, version);
 }
 
 static void test_a_kill_at_any_write_of_a_transaction_leaves_all_or_nothing(void **state)
@@ -1545,6 +1589,12 @@ static int scenario_writes(struct fix *f, int64_t study)
         rc = store_decision_add(f->s, study, &d, &f->e);
     if (rc == 0)
         rc = store_tuner_log_add(f->s, study, "b 0\n", &f->e);
+    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .cells = "1" };
+    if (rc == 0)
+        rc = store_sample_add(f->s, t.id, &sample, &f->e);
+    struct store_profile profile = { .epoch = 1, .vector = "[]" };
+    if (rc == 0)
+        rc = store_profile_add(f->s, t.id, &profile, &f->e);
     if (rc == 0)
         rc = store_trial_update(f->s, &t, &f->e);
     if (rc == 0)
@@ -1766,6 +1816,7 @@ int main(void)
         T(test_a_newer_schema_is_refused),
         T(test_steps_migrate_what_is_there),
         T(test_a_store_of_schema_1_is_brought_here_with_all_it_holds),
+        T(test_a_store_of_schema_2_is_brought_here_with_all_it_holds),
         T(test_a_damaged_store_says_so),
         T(test_places_where_no_store_can_be),
         T(test_an_empty_file_becomes_a_store),

@@ -1,0 +1,193 @@
+/* Studies side by side. As JSON: [{"study","state","policy","trials","done","failed","best":{"trial","accuracy"} | null,"seconds",
+ * "energy_j","startup_s","epochs"}], in the order they were named; startup_s and epochs are sums over what was launched and trained. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cmd/cmd.h"
+#include "cmd/look.h"
+#include "cmd/table.h"
+#include "live/study.h"
+
+enum { STUDIES_MAX = 64 };
+
+struct compare_options {
+    char *store;
+    bool json;
+};
+
+static const struct opt_row compare_rows[] = {
+    LOOK_STORE_ROW(struct compare_options),
+    LOOK_JSON_ROW(struct compare_options),
+};
+
+static struct opt_set compare_opts(struct compare_options *o)
+{
+    return (struct opt_set){ .rows = compare_rows, .n = ARRAY_LEN(compare_rows), .target = o };
+}
+
+void cmd_compare_options(struct buf *b)
+{
+    struct opt_set set = compare_opts(NULL);
+    opt_help(b, &set);
+}
+
+/* One study, as far as it is compared. */
+struct side {
+    struct store *store;
+    struct store_study study;
+    struct store_summary totals;
+    const char *state, *policy; /* policy NULL: not known */
+    json_t *config;
+    double startup_s; /* over all attempts that know it; NAN: none does */
+    int epochs;       /* trained */
+    struct err *e;
+};
+
+static void side_done(struct side *s)
+{
+    store_study_done(&s->study);
+    json_decref(s->config);
+}
+
+static int add_attempt(void *ctx, const struct store_attempt *a)
+{
+    struct side *s = ctx;
+    if (isfinite(a->startup_s))
+        s->startup_s = isnan(s->startup_s) ? a->startup_s : s->startup_s + a->startup_s;
+    return 0;
+}
+
+static int add_epoch(void *ctx, const struct store_epoch *row)
+{
+    struct side *s = ctx;
+    (void)row;
+    s->epochs++;
+    return 0;
+}
+
+static int add_trial(void *ctx, const struct store_trial *t)
+{
+    struct side *s = ctx;
+    int rc = store_attempts(s->store, t->id, add_attempt, s, s->e);
+    return rc < 0 ? rc : store_epochs(s->store, t->id, add_epoch, s, s->e);
+}
+
+static int side_load(struct side *s, struct store *store, const char *path, const char *name, struct err *e)
+{
+    *s = (struct side){ .store = store, .startup_s = NAN, .e = e };
+    int rc = look_find(store, name, &s->study, e);
+    if (rc < 0)
+        return rc;
+    AUTO_FREE char *dir = study_dir(path, name);
+    s->state = look_state(s->study.state, dir ? study_driver(dir) : 0);
+    s->config = s->study.config ? json_loads(s->study.config, 0, NULL) : NULL;
+    s->policy = json_string_value(json_object_get(json_object_get(s->config, "tuning"), "policy"));
+    rc = look_totals(store, name, &s->totals, e);
+    return rc < 0 ? rc : store_trials(store, s->study.id, 0, add_trial, s, e);
+}
+
+static json_t *side_json(const struct side *s)
+{
+    const struct store_summary *t = &s->totals;
+    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:o, s:o, s:n, s:o, s:i}", "study", s->study.name, "state",
+                     s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed, "best",
+                     look_best(t->best_trial, t->best_accuracy), "seconds", look_number(t->seconds),
+                     "energy_j", /* nothing measures joules yet */
+                     "startup_s", look_number(s->startup_s), "epochs", s->epochs);
+}
+
+/* Seconds, and how they stand to those of the first study. */
+static void seconds_cell(struct table *t, double seconds, double first)
+{
+    char text[32];
+    if (isfinite(seconds) && first > 0 && seconds != first)
+        table_cellf(t, "%s (%+.1f %%)", table_duration(seconds, text), 100 * (seconds / first - 1));
+    else
+        table_seconds(t, seconds);
+}
+
+static void add_row(struct table *t, const struct side *s, const struct side *first)
+{
+    const struct store_summary *sum = &s->totals;
+    table_cell(t, s->study.name);
+    table_cell(t, s->state);
+    table_cell(t, s->policy ? s->policy : "-");
+    table_cellf(t, "%d", sum->trials);
+    table_cellf(t, "%d", sum->done);
+    table_cellf(t, "%d", sum->failed);
+    if (sum->best_trial && isfinite(sum->best_accuracy))
+        table_cellf(t, "%.4f (trial %d)", sum->best_accuracy, sum->best_trial);
+    else if (sum->best_trial)
+        table_cellf(t, "trial %d", sum->best_trial);
+    else
+        table_cell(t, "-");
+    seconds_cell(t, sum->seconds, first->totals.seconds);
+    table_seconds(t, s->startup_s);
+    table_cellf(t, "%d", s->epochs);
+    table_cell(t, "absent"); /* joules */
+}
+
+static int print_json(const struct side *sides, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < n; i++) {
+        if (json_array_append_new(list, side_json(&sides[i])) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return cmd_print_json(list);
+}
+
+static int print_table(const struct side *sides, size_t n)
+{
+    static const char *const heads[] = { "study", "state", "policy",    ">trials", ">done",  ">failed",
+                                         "best",  ">time", ">start-up", ">epochs", "energy", NULL };
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct table table;
+    table_init(&table, heads);
+    for (size_t i = 0; i < n; i++)
+        add_row(&table, &sides[i], &sides[0]);
+    table_put(&table, &b, 0);
+    b.failed |= table.failed != 0;
+    table_done(&table);
+    return cmd_print(&b);
+}
+
+static int compare(const struct compare_options *o, const struct strv *words)
+{
+    struct err e = { 0 };
+    AUTO_FREE char *path = study_store_path(o->store);
+    AUTO_FREE struct side *sides = calloc(words->n + 1, sizeof *sides);
+    struct store *store = NULL;
+    int rc = path && sides ? store_open(&store, path, STORE_READ, &e) : err_sys(&e, -ENOMEM, "cannot compare");
+    for (size_t i = 0; rc == 0 && i < words->n; i++)
+        rc = side_load(&sides[i], store, path, words->v[i], &e);
+    int code = rc < 0 ? cmd_fail(&e) : o->json ? print_json(sides, words->n) : print_table(sides, words->n);
+    for (size_t i = 0; sides && i < words->n; i++)
+        side_done(&sides[i]);
+    store_close(store);
+    return code;
+}
+
+int cmd_compare(int argc, char **argv)
+{
+    struct compare_options o = { 0 };
+    struct opt_set set = compare_opts(&o);
+    AUTO_STRV struct strv words = STRV_INIT;
+    struct err e;
+    int code;
+    if (!cmd_options("compare", argc, argv, &set, 1, &words, STUDIES_MAX, &code)) {
+        if (words.n < 2)
+            code = (err_set(&e, -EINVAL,
+                            "which studies? 'pipetune ls' lists them, 'pipetune compare STUDY STUDY' takes two"
+                            " or more"),
+                    cmd_fail(&e));
+        else
+            code = compare(&o, &words);
+    }
+    opt_done(&set);
+    return code;
+}

@@ -1,0 +1,302 @@
+/* What differs between two trials, and by how much. As JSON:
+ *
+ *     {"a": {"study","trial"}, "b": {"study","trial"},
+ *      "differences": [{"what","a","b","delta","percent"}]}
+ *
+ * "what" is the name of a figure as `show --json` has it, with its place: "state", "hyper.batch_size", "effective.cores", "accuracy",
+ * "epoch 2 accuracy", …; delta is b - a and percent its share of a, both null where one of them is no number. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cmd/cmd.h"
+#include "cmd/look.h"
+#include "cmd/show_parts.h"
+#include "cmd/table.h"
+#include "live/study.h"
+
+struct diff_options {
+    char *store;
+    bool json;
+};
+
+static const struct opt_row diff_rows[] = {
+    LOOK_STORE_ROW(struct diff_options),
+    LOOK_JSON_ROW(struct diff_options),
+};
+
+static struct opt_set diff_opts(struct diff_options *o)
+{
+    return (struct opt_set){ .rows = diff_rows, .n = ARRAY_LEN(diff_rows), .target = o };
+}
+
+void cmd_diff_options(struct buf *b)
+{
+    struct opt_set set = diff_opts(NULL);
+    opt_help(b, &set);
+}
+
+/* One of the two: every figure of it by its name, flat. */
+struct side {
+    char *study;
+    int trial;
+    json_t *figures;
+    struct store *store;
+    pid_t driver;
+    struct err *e;
+};
+
+static void side_done(struct side *s)
+{
+    free(s->study);
+    json_decref(s->figures);
+}
+
+/* --- a trial's figures --- */
+
+static int put(json_t *to, const char *name, json_t *value)
+{
+    return json_object_set_new(to, name, value) < 0 ? -ENOMEM : 0;
+}
+
+static int put_members(json_t *to, const char *prefix, const char *object_text)
+{
+    AUTO_JSON json_t *object = look_object(object_text);
+    const char *key;
+    json_t *value;
+    int rc = 0;
+    json_object_foreach(object, key, value)
+    {
+        AUTO_BUF struct buf name = BUF_INIT;
+        buf_printf(&name, "%s.%s", prefix, key);
+        if (rc == 0)
+            rc = name.failed ? -ENOMEM : put(to, buf_text(&name), json_incref(value));
+    }
+    return rc;
+}
+
+static int put_epoch(void *ctx, const struct store_epoch *r)
+{
+    const struct side *s = ctx;
+    const struct {
+        const char *name;
+        double value;
+    } figures[] = { { "accuracy", r->accuracy }, { "loss", r->loss }, { "seconds", r->seconds } };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(figures); i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "epoch %d %s", r->epoch, figures[i].name);
+        rc = put(s->figures, name, look_number(figures[i].value));
+    }
+    return rc;
+}
+
+static int put_trial(void *ctx, const struct store_trial *t)
+{
+    struct side *s = ctx;
+    json_t *j = s->figures = json_object();
+    const char *reason = t->reason;
+    const struct {
+        const char *name;
+        json_t *value;
+    } figures[] = { { "state", json_string(look_state(t->state, s->driver)) },
+                    { "accuracy", look_number(t->accuracy) },
+                    { "loss", look_number(t->loss) },
+                    { "metric", look_number(t->metric) },
+                    { "seconds", look_number(look_seconds(s->store, t, s->driver)) },
+                    { "budget", json_integer(t->epochs) },
+                    { "slots", json_integer(t->slots) },
+                    { "attempts", json_integer(t->attempts) },
+                    { "failures", json_integer(t->failures) },
+                    { "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null() },
+                    { "reason", reason ? json_string(reason) : json_null() } };
+    int rc = put_members(j, "hyper", t->hyper);
+    if (rc == 0)
+        rc = put_members(j, "requested", t->requested);
+    if (rc == 0)
+        rc = put_members(j, "effective", t->effective);
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++) /* all of them: each is handed over */
+        rc = put(j, figures[i].name, figures[i].value) < 0 ? -ENOMEM : rc;
+    return rc < 0 ? rc : store_epochs(s->store, t->id, put_epoch, s, s->e);
+}
+
+/* --- which trial --- */
+
+static int split(struct side *s, const char *word, const char **out_number, struct err *e)
+{
+    const char *slash = strrchr(word, '/');
+    if (!slash || slash == word || !slash[1])
+        return err_set(e, -EINVAL, "trial '%s': say STUDY/N, as in 'pipetune diff demo/1 demo/2'", word);
+    s->study = strndup(word, (size_t)(slash - word));
+    *out_number = slash + 1;
+    return s->study ? 0 : err_sys(e, -ENOMEM, "trial '%s'", word);
+}
+
+static int side_load(struct side *s, struct store *store, const char *path, const char *word, struct err *e)
+{
+    const char *number = NULL;
+    struct store_study study = { 0 };
+    struct store_summary totals = { 0 };
+    *s = (struct side){ .store = store, .e = e };
+    int rc = split(s, word, &number, e);
+    if (rc == 0)
+        rc = look_find(store, s->study, &study, e);
+    if (rc == 0)
+        rc = look_totals(store, s->study, &totals, e);
+    if (rc == 0)
+        rc = look_trial(number, s->study, totals.trials, &s->trial, e);
+    AUTO_FREE char *dir = rc == 0 ? study_dir(path, s->study) : NULL;
+    s->driver = dir ? study_driver(dir) : 0;
+    if (rc == 0)
+        rc = store_trials(store, study.id, s->trial, put_trial, s, e);
+    store_study_done(&study);
+    if (rc == 0 && !s->figures)
+        return err_set(e, -EINVAL, "study '%s' has no trial %d", s->study, s->trial);
+    return look_explain(rc, e, s->study ? s->study : word);
+}
+
+/* --- differing --- */
+
+static bool same(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal((json_t *)(uintptr_t)a, (json_t *)(uintptr_t)b);
+}
+
+static json_t *difference(const char *what, json_t *a, json_t *b)
+{
+    double delta = json_is_number(a) && json_is_number(b) ? json_number_value(b) - json_number_value(a) : (double)NAN;
+    double percent = json_number_value(a) != 0 ? 100 * delta / fabs(json_number_value(a)) : (double)NAN;
+    return json_pack("{s:s, s:O, s:O, s:o, s:o}", "what", what, "a", a, "b", b, "delta", look_number(delta), "percent",
+                     look_number(percent));
+}
+
+/* What `a` has, or with `only_b` what it has not. */
+static int add_differences(json_t *list, const struct side *a, const struct side *b, bool only_b)
+{
+    AUTO_JSON json_t *none = json_null();
+    const char *key;
+    json_t *value;
+    json_object_foreach(only_b ? b->figures : a->figures, key, value)
+    {
+        json_t *at_a = json_object_get(a->figures, key), *at_b = json_object_get(b->figures, key);
+        if ((only_b && at_a) || same(at_a ? at_a : none, at_b ? at_b : none))
+            continue;
+        if (json_array_append_new(list, difference(key, at_a ? at_a : none, at_b ? at_b : none)) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* New reference; NULL: memory. */
+static json_t *differences(const struct side *a, const struct side *b)
+{
+    json_t *list = json_array();
+    if (list && (add_differences(list, a, b, false) < 0 || add_differences(list, a, b, true) < 0)) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static json_t *side_json(const struct side *s)
+{
+    return json_pack("{s:s, s:i}", "study", s->study, "trial", s->trial);
+}
+
+static void value_cell(struct table *t, const json_t *value)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    if (!json_is_null(value))
+        show_put_scalar(&text, value);
+    table_cell(t, text.len ? buf_text(&text) : "-");
+    t->failed |= text.failed;
+}
+
+static void delta_cells(struct table *t, const json_t *d)
+{
+    const json_t *delta = json_object_get(d, "delta"), *percent = json_object_get(d, "percent");
+    if (json_is_number(delta))
+        table_cellf(t, "%+.6g", json_number_value(delta));
+    else
+        table_cell(t, "");
+    if (json_is_number(percent))
+        table_cellf(t, "%+.1f %%", json_number_value(percent));
+    else
+        table_cell(t, "");
+}
+
+static int print_table(const struct side *a, const struct side *b, const json_t *list)
+{
+    AUTO_BUF struct buf out = BUF_INIT;
+    AUTO_STRV struct strv heads = STRV_INIT;
+    struct table t;
+    strv_add(&heads, "what");
+    strv_addf(&heads, ">%s/%d", a->study, a->trial);
+    strv_addf(&heads, ">%s/%d", b->study, b->trial);
+    strv_add(&heads, ">delta");
+    strv_add(&heads, ">percent");
+    if (json_array_size(list) == 0 || heads.failed) {
+        out.failed |= heads.failed;
+        buf_puts(&out, "nothing differs\n");
+        return cmd_print(&out);
+    }
+    table_init(&t, (const char *const *)heads.v);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *d = json_array_get(list, i);
+        table_cell(&t, json_string_value(json_object_get(d, "what")));
+        value_cell(&t, json_object_get(d, "a"));
+        value_cell(&t, json_object_get(d, "b"));
+        delta_cells(&t, d);
+    }
+    table_put(&t, &out, 0);
+    out.failed |= t.failed != 0;
+    table_done(&t);
+    return cmd_print(&out);
+}
+
+static int print(const struct side *a, const struct side *b, bool json)
+{
+    AUTO_JSON json_t *list = differences(a, b);
+    if (json || !list)
+        return cmd_print_json(
+            list ? json_pack("{s:o, s:o, s:O}", "a", side_json(a), "b", side_json(b), "differences", list) : NULL);
+    return print_table(a, b, list);
+}
+
+static int diff(const struct diff_options *o, const struct strv *words)
+{
+    struct err e = { 0 };
+    AUTO_FREE char *path = study_store_path(o->store);
+    struct side a = { 0 }, b = { 0 };
+    struct store *store = NULL;
+    int rc = path ? store_open(&store, path, STORE_READ, &e) : err_sys(&e, -ENOMEM, "cannot compare");
+    if (rc == 0)
+        rc = side_load(&a, store, path, words->v[0], &e);
+    if (rc == 0)
+        rc = side_load(&b, store, path, words->v[1], &e);
+    int code = rc < 0 ? cmd_fail(&e) : print(&a, &b, o->json);
+    side_done(&a);
+    side_done(&b);
+    store_close(store);
+    return code;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    struct diff_options o = { 0 };
+    struct opt_set set = diff_opts(&o);
+    AUTO_STRV struct strv words = STRV_INIT;
+    struct err e;
+    int code;
+    if (!cmd_options("diff", argc, argv, &set, 1, &words, 2, &code)) {
+        if (words.n < 2)
+            code = (err_set(&e, -EINVAL, "which trials? say 'pipetune diff STUDY/N STUDY/M'"), cmd_fail(&e));
+        else
+            code = diff(&o, &words);
+    }
+    opt_done(&set);
+    return code;
+}

@@ -1,0 +1,110 @@
+#include "cmd/report.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "cmd/cmd.h"
+#include "cmd/look.h"
+#include "live/study.h"
+
+struct report_options {
+    char *store, *html, *out;
+    bool csv, json;
+};
+
+static const struct opt_row report_rows[] = {
+    LOOK_STORE_ROW(struct report_options),
+    { NULL, "html", OPT_TEXT, offsetof(struct report_options, html), NULL, 0, 0, NULL, "FILE",
+      "write a page of HTML, which needs nothing else (the default form)" },
+    { NULL, "csv", OPT_FLAG, offsetof(struct report_options, csv), NULL, 0, 0, NULL, NULL,
+      "print a row of CSV per trial" },
+    LOOK_JSON_ROW(struct report_options),
+    { NULL, "out", OPT_TEXT, offsetof(struct report_options, out), NULL, 0, 0, NULL, "FILE",
+      "where it goes instead of standard output, also -o FILE; an old file is replaced" },
+};
+
+static struct opt_set report_opts(struct report_options *o)
+{
+    return (struct opt_set){ .rows = report_rows, .n = ARRAY_LEN(report_rows), .target = o };
+}
+
+void cmd_report_options(struct buf *b)
+{
+    struct opt_set set = report_opts(NULL);
+    opt_help(b, &set);
+}
+
+static int check(const struct report_options *o, const struct strv *words, struct err *e)
+{
+    if (words->n == 0)
+        return err_set(e, -EINVAL, "which study? 'pipetune ls' lists them, 'pipetune report STUDY' reports on one");
+    if ((o->html != NULL) + o->csv + o->json > 1)
+        return err_set(e, -EINVAL, "one of '--html', '--csv' and '--json': a report has one form");
+    if (o->html && o->out)
+        return err_set(e, -EINVAL, "option '--html' names the file already: '--out' is for the other forms");
+    return 0;
+}
+
+static void put(struct buf *b, const struct report *r, const struct report_options *o)
+{
+    if (o->csv) {
+        report_put_csv(b, r);
+    } else if (o->json) {
+        AUTO_JSON json_t *j = report_json(r);
+        b->failed |= !j;
+        json_put(b, j, JSON_STYLE_INDENT);
+        buf_putc(b, '\n');
+    } else {
+        report_put_html(b, r);
+    }
+}
+
+static int hand_out(const struct buf *b, const char *file, struct err *e)
+{
+    if (b->failed)
+        return err_sys(e, -ENOMEM, "cannot report");
+    if (file && *file)
+        return io_write_atomic(file, b->data, b->len, 0666, e);
+    int rc = io_write_all(STDOUT_FILENO, b->data, b->len);
+    return rc < 0 && rc != -EPIPE ? err_sys(e, rc, "cannot print") : 0;
+}
+
+static int open_and_report(const struct report_options *o, const struct strv *words, struct err *e)
+{
+    int rc = check(o, words, e);
+    if (rc < 0)
+        return rc;
+    AUTO_FREE char *path = study_store_path(o->store);
+    AUTO_FREE char *dir = path ? study_dir(path, words->v[0]) : NULL;
+    if (!dir)
+        return err_sys(e, -ENOMEM, "study '%s'", words->v[0]);
+    AUTO_BUF struct buf out = BUF_INIT;
+    struct report r = { 0 };
+    struct store *store = NULL;
+    rc = store_open(&store, path, STORE_READ, e);
+    if (rc == 0)
+        rc = report_load(&r, store, words->v[0], study_driver(dir), e);
+    if (rc == 0)
+        put(&out, &r, o);
+    report_done(&r);
+    store_close(store);
+    return rc < 0 ? rc : hand_out(&out, o->html ? o->html : o->out, e);
+}
+
+int cmd_report(int argc, char **argv)
+{
+    struct report_options o = { 0 };
+    struct opt_set set = report_opts(&o);
+    AUTO_STRV struct strv words = STRV_INIT;
+    int code;
+    cmd_lengthen_out(argc, argv);
+    if (!cmd_options("report", argc, argv, &set, 1, &words, 1, &code)) {
+        struct err e = { 0 };
+        code = open_and_report(&o, &words, &e) == 0 ? CMD_OK : cmd_fail(&e);
+    }
+    opt_done(&set);
+    return code;
+}

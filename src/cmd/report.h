@@ -1,0 +1,105 @@
+/* What a report tells of a study, gathered from the store; one file each gathers and prints it.
+ *
+ * As JSON, keys that stay (absent numbers are null):
+ *
+ *     {"study","state","metric","direction","seed","created_ms","ended_ms","seconds","provenance",
+ *      "best": {"trial","accuracy"} | null,
+ *      "trials": [{"trial","state","hyper","system":{"requested","effective"},"epochs","budget","accuracy","loss","metric",
+ *                  "seconds","energy":{"j","source","coverage"},"attempts","copy_of","reason",
+ *                  "curve": [{"epoch","accuracy","loss","seconds"}],
+ *                  "story": {"class", "tried": [{"cores","memory_gb","seconds","records"}],
+ *                            "settled": {"setting","reason"} | null,
+ *                            "verdicts": [{"epoch","setting","verdict"}],
+ *                            "saved": {"seconds","core_seconds","against":{"cores","memory_gb"}} | null,
+ *                            "steps": [{"t_s","kind","setting","reason"}]}}],
+ *      "heat": {"trial": {"trial", "columns", "rows"} | null, "classes": {"columns", "rows"} | null}}
+ *
+ * with rows [{"feature","kind","values"}] of the features that were measured: kind is "per_second" or "mean".
+ *
+ * As CSV: a head, then one row per trial: trial, state, hyper.NAME…, system.NAME…, epochs, budget, accuracy, loss, metric, seconds,
+ * energy_j, energy_source, attempts, copy_of, reason. An absent number is an empty cell. */
+#ifndef CMD_REPORT_H
+#define CMD_REPORT_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/strv.h"
+#include "cmd/heat.h"
+#include "store/store.h"
+#include "store/trace_windows.h"
+
+struct report_step {
+    double t_s;
+    char *kind, *setting, *reason; /* owned; setting NULL: none */
+};
+
+/* Time spent under one setting. */
+struct report_tried {
+    double cores, memory_gb, seconds, records;
+};
+
+struct report_story {
+    int class;                  /* index into report.classes, -1: not known */
+    struct report_tried *tried; /* in the order they came up; the first is the one it was launched with */
+    size_t n_tried;
+    struct report_step *steps;
+    size_t n_steps;
+    int settled;                             /* index of the step, -1: none */
+    double saved_s, saved_core_s;            /* against its class's first setting, estimated; NAN: not known */
+    double against_cores, against_memory_gb; /* that setting */
+    json_t *verdicts;                        /* array, as in the JSON; NULL: none */
+};
+
+struct report_trial {
+    struct store_trial row; /* owned */
+    const char *state;      /* as it is now */
+    double seconds;         /* the attempt under way included */
+    int done;               /* epochs */
+    struct store_epoch *epochs;
+    size_t n_epochs, cap_epochs, cap_steps, cap_tried;
+    struct report_story story;
+};
+
+/* A heat map with the names of its columns. */
+struct report_heat {
+    struct heat map; /* no cells: there is none */
+    struct strv cols;
+    int trial; /* whose, 0: of classes */
+};
+
+struct report {
+    struct store *store;
+    struct store_study study;
+    struct store_summary totals;
+    pid_t driver;                /* 0: none */
+    json_t *config, *provenance; /* NULL: cannot be read */
+    struct report_trial *trials;
+    size_t n, cap;
+    struct strv classes; /* keys, in the order they came up */
+    struct trace_windows windows;
+    struct report_heat best, by_class;
+    struct err *e;
+};
+
+/* report_load.c. Fills a zeroed report; what it holds is freed by report_done(), also after a failure. `driver`: who holds the
+ * study's lock, 0: nobody. -EINVAL: no such study; -ENOMEM; what the store says. */
+int report_load(struct report *r, struct store *s, const char *name, pid_t driver, struct err *e);
+void report_done(struct report *r);
+const struct report_trial *report_trial(const struct report *r, int number); /* NULL: none */
+const char *report_state(const struct report *r);
+const char *report_metric(const struct report *r);
+
+/* report_story.c: decisions, and what the tuner's log tells of settings. */
+int report_load_stories(struct report *r);
+
+/* report_heat.c: what was sampled. After the stories, which know the classes. */
+int report_load_heat(struct report *r);
+
+/* Pages of it: all is in memory. report_html.c, report_json.c, report_csv.c */
+void report_put_html(struct buf *b, const struct report *r);
+json_t *report_json(const struct report *r); /* NULL: memory */
+void report_put_csv(struct buf *b, const struct report *r);
+
+#endif

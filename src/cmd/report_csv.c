@@ -1,0 +1,109 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cmd/look.h"
+#include "cmd/report.h"
+#include "cmd/show_parts.h"
+
+/* RFC 4180: what holds a comma, a quote or a line's end stands in quotes, which are doubled within. */
+static void put_text(struct buf *b, const char *text)
+{
+    bool quoted = text && strpbrk(text, ",\"\r\n");
+    if (quoted)
+        buf_putc(b, '"');
+    for (; text && *text; text++) {
+        if (*text == '"')
+            buf_putc(b, '"');
+        buf_putc(b, *text);
+    }
+    if (quoted)
+        buf_putc(b, '"');
+}
+
+static void put_number(struct buf *b, double x)
+{
+    char num[NUM_TEXT_MAX];
+    buf_putc(b, ',');
+    if (isfinite(x))
+        buf_puts(b, num_print(x, num));
+}
+
+/* The keys of this object over all trials, in the order they come up: members of one object, whose values mean nothing. */
+static json_t *all_keys(const struct report *r, bool system)
+{
+    json_t *keys = json_object();
+    for (size_t i = 0; keys && i < r->n; i++) {
+        const char *key;
+        json_t *value;
+        AUTO_JSON json_t *object = look_object(system ? r->trials[i].row.effective : r->trials[i].row.hyper);
+        json_object_foreach(object, key, value)
+        {
+            if (!json_object_get(keys, key))
+                (void)json_object_set(keys, key, value); /* jansson ends the program when memory is out */
+        }
+    }
+    return keys;
+}
+
+static void put_heads(struct buf *b, json_t *keys, const char *prefix)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(keys, key, value)
+    {
+        AUTO_BUF struct buf name = BUF_INIT;
+        buf_printf(&name, "%s.%s", prefix, key);
+        buf_putc(b, ',');
+        put_text(b, buf_text(&name));
+        b->failed |= name.failed;
+    }
+}
+
+static void put_values(struct buf *b, json_t *keys, const char *object_text)
+{
+    AUTO_JSON json_t *object = look_object(object_text);
+    const char *key;
+    json_t *value;
+    json_object_foreach(keys, key, value)
+    {
+        AUTO_BUF struct buf cell = BUF_INIT;
+        const json_t *of = json_object_get(object, key);
+        buf_putc(b, ',');
+        if (of)
+            show_put_scalar(&cell, of);
+        put_text(b, buf_text(&cell));
+        b->failed |= cell.failed;
+    }
+}
+
+static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, json_t *system)
+{
+    buf_printf(b, "%d,", t->row.number);
+    put_text(b, t->state);
+    put_values(b, hyper, t->row.hyper);
+    put_values(b, system, t->row.effective);
+    buf_printf(b, ",%d,%d", t->done, t->row.epochs);
+    put_number(b, t->row.accuracy);
+    put_number(b, t->row.loss);
+    put_number(b, t->row.metric);
+    put_number(b, t->seconds);
+    buf_printf(b, ",,absent,%d,", t->row.attempts); /* nothing measures joules yet */
+    if (t->row.copy_of)
+        buf_printf(b, "%d", t->row.copy_of);
+    buf_putc(b, ',');
+    put_text(b, t->row.reason);
+    buf_putc(b, '\n');
+}
+
+void report_put_csv(struct buf *b, const struct report *r)
+{
+    AUTO_JSON json_t *hyper = all_keys(r, false);
+    AUTO_JSON json_t *system = all_keys(r, true);
+    buf_puts(b, "trial,state");
+    put_heads(b, hyper, "hyper");
+    put_heads(b, system, "system");
+    buf_puts(b, ",epochs,budget,accuracy,loss,metric,seconds,energy_j,energy_source,attempts,copy_of,reason\n");
+    for (size_t i = 0; i < r->n; i++)
+        put_row(b, &r->trials[i], hyper, system);
+}

@@ -1,0 +1,431 @@
+/* The report as one page of HTML: no script, nothing from outside, and every text of the user or of a program escaped. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cmd/look.h"
+#include "cmd/report.h"
+#include "cmd/show_parts.h"
+#include "cmd/svg.h"
+#include "cmd/table.h"
+
+enum { LINES_MAX = 200 };
+
+static const char absent[] = "<span class=\"none\">absent</span>";
+
+/* --- pieces --- */
+
+static void put_head(struct buf *b, const char *title)
+{
+    buf_puts(b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>PipeTune: ");
+    svg_escape(b, title);
+    buf_puts(b,
+             "</title>\n<style>\n"
+             "body { font: 14px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px;"
+             " margin: 2em auto; padding: 0 1em; }\n"
+             "table { border-collapse: collapse; } th, td { padding: 3px 9px; border-bottom: 1px solid #e2e2e2;"
+             " text-align: left; vertical-align: top; }\n"
+             "td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } tr.best { background: #eef5fb; }\n"
+             ".none { color: #888; font-style: italic; } .wide { overflow-x: auto; }\n"
+             "summary { cursor: pointer; padding: 3px 0; } code { font-size: 12px; }\n");
+    svg_style(b);
+    buf_puts(b, "</style>\n</head>\n<body>\n");
+    svg_defs(b);
+}
+
+/* What a put function makes, escaped. */
+static void put_made(struct buf *b, const struct buf *made)
+{
+    svg_escape(b, buf_text(made));
+    b->failed |= made->failed;
+}
+
+static void put_members(struct buf *b, const char *object_text)
+{
+    AUTO_JSON json_t *object = look_object(object_text);
+    AUTO_BUF struct buf text = BUF_INIT;
+    show_put_members(&text, object);
+    put_made(b, &text);
+}
+
+static void put_system(struct buf *b, const struct store_trial *t)
+{
+    AUTO_JSON json_t *effective = look_object(t->effective);
+    AUTO_JSON json_t *requested = look_object(t->requested);
+    AUTO_BUF struct buf text = BUF_INIT;
+    show_put_system(&text, effective, requested);
+    put_made(b, &text);
+}
+
+static void put_number_cell(struct buf *b, double x)
+{
+    if (isfinite(x))
+        buf_printf(b, "<td class=\"n\">%.4f</td>", x);
+    else
+        buf_printf(b, "<td class=\"n\">%s</td>", absent);
+}
+
+static void put_duration(struct buf *b, double seconds)
+{
+    char text[32];
+    buf_puts(b, isfinite(seconds) ? table_duration(seconds, text) : absent);
+}
+
+static void put_fact(struct buf *b, const char *name, const struct buf *value)
+{
+    if (value->len == 0 && !value->failed)
+        return;
+    buf_printf(b, "<tr><th>%s</th><td>", name);
+    put_made(b, value);
+    buf_puts(b, "</td></tr>\n");
+}
+
+/* --- the study --- */
+
+static void put_provenance(struct buf *b, const struct report *r)
+{
+    static const struct {
+        const char *name, *key;
+    } facts[] = { { "PipeTune", "pipetune" },
+                  { "commit", "commit" },
+                  { "Spark", "spark" },
+                  { "Java", "java" },
+                  { "host", "host" },
+                  { "kernel", "kernel" },
+                  { "machine", "machine" },
+                  { "cores", "cores" },
+                  { "memory, GiB", "memory_gb" },
+                  { "config", "config_file" },
+                  { "SHA-256 of what was run", "sha256" } };
+    for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
+        AUTO_BUF struct buf value = BUF_INIT;
+        const json_t *j = json_object_get(r->provenance, facts[i].key);
+        if (!j || json_is_null(j))
+            continue;
+        if (json_is_object(j))
+            show_put_members(&value, j);
+        else
+            show_put_scalar(&value, j);
+        put_fact(b, facts[i].name, &value);
+    }
+}
+
+static void put_when(struct buf *b, const char *name, int64_t ms)
+{
+    AUTO_BUF struct buf value = BUF_INIT;
+    if (ms)
+        show_put_when(&value, ms);
+    put_fact(b, name, &value);
+}
+
+static void put_study(struct buf *b, const struct report *r)
+{
+    const struct store_summary *t = &r->totals;
+    AUTO_BUF struct buf seed = BUF_INIT;
+    const char *policy = json_string_value(json_object_get(json_object_get(r->config, "tuning"), "policy"));
+    buf_puts(b, "<h1>Study ");
+    svg_escape(b, r->study.name);
+    buf_puts(b, "</h1>\n<p>");
+    svg_escape(b, report_state(r));
+    buf_printf(b, ": %d trial%s, %d done, %d failed; ", t->trials, t->trials == 1 ? "" : "s", t->done, t->failed);
+    put_duration(b, t->seconds);
+    buf_puts(b, " of trials; energy ");
+    buf_puts(b, absent);
+    buf_puts(b, ".</p>\n<table>\n");
+    put_when(b, "begun", r->study.created_ms);
+    put_when(b, "ended", r->study.ended_ms);
+    buf_printf(&seed, "%lld", (long long)r->study.seed);
+    put_fact(b, "seed", &seed);
+    buf_clear(&seed);
+    buf_printf(&seed, "%s (%s is better)", report_metric(r), r->study.maximise ? "greater" : "less");
+    put_fact(b, "metric", &seed);
+    buf_clear(&seed);
+    buf_puts(&seed, policy ? policy : "");
+    put_fact(b, "policy", &seed);
+    put_provenance(b, r);
+    buf_puts(b, "</table>\n");
+}
+
+static void put_best(struct buf *b, const struct report *r)
+{
+    const struct report_trial *t = report_trial(r, r->totals.best_trial);
+    buf_puts(b, "<h2>Best trial</h2>\n<p>");
+    if (!t) {
+        buf_puts(b, "None: no trial is finished.</p>\n");
+        return;
+    }
+    buf_printf(b, "<b>Trial %d</b>: accuracy ", t->row.number);
+    if (isfinite(t->row.accuracy))
+        buf_printf(b, "%.4f; ", t->row.accuracy);
+    else
+        buf_printf(b, "%s; ", absent);
+    put_members(b, t->row.hyper);
+    buf_puts(b, "; ");
+    put_system(b, &t->row);
+    buf_puts(b, "; ");
+    put_duration(b, t->seconds);
+    buf_puts(b, ".</p>\n");
+}
+
+/* --- trials --- */
+
+static void put_row(struct buf *b, const struct report *r, const struct report_trial *t)
+{
+    const struct store_trial *row = &t->row;
+    buf_printf(b, "<tr%s><td class=\"n\">%d</td><td>", row->number == r->totals.best_trial ? " class=\"best\"" : "",
+               row->number);
+    svg_escape(b, t->state);
+    if (row->copy_of)
+        buf_printf(b, ", same as trial %d", row->copy_of);
+    buf_puts(b, "</td><td>");
+    put_members(b, row->hyper);
+    buf_puts(b, "</td><td>");
+    put_system(b, row);
+    buf_printf(b, "</td><td class=\"n\">%d/%d</td>", t->done, row->epochs);
+    put_number_cell(b, row->accuracy);
+    put_number_cell(b, row->loss);
+    buf_puts(b, "<td class=\"n\">");
+    put_duration(b, row->attempts ? t->seconds : (double)NAN);
+    buf_printf(b, "</td><td class=\"n\">%s</td><td>", absent); /* nothing measures joules yet */
+    svg_escape(b, row->reason);
+    buf_puts(b, "</td></tr>\n");
+}
+
+static void put_trials(struct buf *b, const struct report *r)
+{
+    buf_puts(b, "<h2>Trials</h2>\n<div class=\"wide\"><table>\n<tr><th class=\"n\">trial</th><th>state</th>"
+                "<th>hyperparameters</th><th>system [requested]</th><th class=\"n\">epochs</th>"
+                "<th class=\"n\">accuracy</th><th class=\"n\">loss</th><th class=\"n\">time</th>"
+                "<th class=\"n\">energy</th><th>reason</th></tr>\n");
+    for (size_t i = 0; i < r->n; i++)
+        put_row(b, r, &r->trials[i]);
+    buf_puts(b, "</table></div>\n");
+}
+
+/* --- accuracy per epoch --- */
+
+struct curve {
+    struct buf title;
+    double *x, *y;
+};
+
+static void curves_done(struct curve *c, size_t n)
+{
+    for (size_t i = 0; c && i < n; i++) {
+        buf_done(&c[i].title);
+        free(c[i].x);
+    }
+    free(c);
+}
+
+static bool make_curve(struct curve *c, struct svg_line *line, const struct report_trial *t, bool best)
+{
+    c->x = calloc(2 * t->n_epochs + 1, sizeof *c->x);
+    if (!c->x)
+        return false;
+    c->y = c->x + t->n_epochs;
+    for (size_t i = 0; i < t->n_epochs; i++) {
+        c->x[i] = t->epochs[i].epoch;
+        c->y[i] = t->epochs[i].accuracy;
+    }
+    AUTO_JSON json_t *hyper = look_object(t->row.hyper);
+    buf_printf(&c->title, "trial %d%s: ", t->row.number, best ? ", the best" : "");
+    show_put_members(&c->title, hyper);
+    *line = (struct svg_line){ buf_text(&c->title), c->x, c->y, t->n_epochs, best };
+    return !c->title.failed;
+}
+
+/* The best one's is always among them. */
+static void put_curves(struct buf *b, const struct report *r)
+{
+    size_t n = 0, left_out = 0;
+    AUTO_FREE struct svg_line *lines = calloc(LINES_MAX + 1, sizeof *lines);
+    struct curve *curves = calloc(LINES_MAX + 1, sizeof *curves);
+    b->failed |= !lines || !curves;
+    for (size_t i = 0; !b->failed && i < r->n; i++) {
+        const struct report_trial *t = &r->trials[i];
+        bool best = t->row.number == r->totals.best_trial;
+        if (t->n_epochs == 0)
+            continue;
+        if (n >= LINES_MAX && !best) {
+            left_out++;
+            continue;
+        }
+        b->failed |= !make_curve(&curves[n], &lines[n], t, best);
+        n++;
+    }
+    buf_puts(b, "<h2>Accuracy per epoch</h2>\n");
+    if (!b->failed && !svg_chart(b, "epoch", "accuracy", lines, n))
+        buf_printf(b, "<p>%s: no epoch has an accuracy.</p>\n", absent);
+    if (left_out)
+        buf_printf(b, "<p>The first %d trials and the best are drawn; %zu are left out.</p>\n", LINES_MAX, left_out);
+    curves_done(curves, n);
+}
+
+/* --- stories --- */
+
+static void put_tried(struct buf *b, const struct report_story *s)
+{
+    if (s->n_tried == 0)
+        return;
+    buf_puts(b, "<p>Trained under ");
+    for (size_t i = 0; i < s->n_tried; i++) {
+        const struct report_tried *t = &s->tried[i];
+        buf_printf(b, "%s%g core%s", i ? ", " : "", t->cores, t->cores == 1 ? "" : "s");
+        if (t->memory_gb > 0)
+            buf_printf(b, " and %g GiB", t->memory_gb);
+        buf_puts(b, " for ");
+        put_duration(b, t->seconds);
+        if (t->seconds > 0 && t->records > 0)
+            buf_printf(b, " (%.4g records/s)", t->records / t->seconds);
+    }
+    buf_puts(b, ".</p>\n");
+}
+
+static void put_saved(struct buf *b, const struct report_story *s)
+{
+    if (s->n_tried == 0)
+        return;
+    if (!isfinite(s->saved_s)) {
+        buf_printf(b, "<p>Saved: %s, nothing says how long its class's first setting would have taken.</p>\n", absent);
+        return;
+    }
+    char text[32];
+    buf_printf(b, "<p>%s, estimated: %s", s->saved_s < 0 ? "Cost" : "Saved", table_duration(fabs(s->saved_s), text));
+    buf_printf(b, " (and %.4g core-seconds %s) against its class's first setting, %g core%s", fabs(s->saved_core_s),
+               s->saved_core_s < 0 ? "more" : "fewer", s->against_cores, s->against_cores == 1 ? "" : "s");
+    if (s->against_memory_gb > 0)
+        buf_printf(b, " and %g GiB", s->against_memory_gb);
+    buf_puts(b, ", by the pace of both in like epochs.</p>\n");
+}
+
+static void put_verdicts(struct buf *b, const struct report_story *s)
+{
+    for (size_t i = 0; i < json_array_size(s->verdicts); i++) {
+        const json_t *one = json_array_get(s->verdicts, i), *verdict = json_object_get(one, "verdict");
+        AUTO_BUF struct buf text = BUF_INIT;
+        if (json_is_object(verdict))
+            show_put_members(&text, verdict);
+        else
+            show_put_scalar(&text, verdict);
+        buf_printf(b, "<p>Profile in epoch %d: ", (int)json_integer_value(json_object_get(one, "epoch")));
+        put_made(b, &text);
+        buf_puts(b, ".</p>\n");
+    }
+}
+
+static void put_steps(struct buf *b, const struct report_story *s)
+{
+    buf_puts(b, "<table>\n");
+    for (size_t i = 0; i < s->n_steps; i++) {
+        const struct report_step *t = &s->steps[i];
+        buf_puts(b, "<tr><td class=\"n\">");
+        put_duration(b, t->t_s);
+        buf_puts(b, "</td><td>");
+        svg_escape(b, t->kind);
+        buf_puts(b, "</td><td>");
+        svg_escape(b, t->reason);
+        buf_puts(b, "</td><td>");
+        if (t->setting)
+            put_members(b, t->setting);
+        buf_puts(b, "</td></tr>\n");
+    }
+    buf_puts(b, "</table>\n");
+}
+
+static void put_story(struct buf *b, const struct report *r, const struct report_trial *t)
+{
+    const struct report_story *s = &t->story;
+    buf_printf(b, "<details%s><summary>Trial %d", t->row.number == r->totals.best_trial ? " open" : "", t->row.number);
+    if (s->settled >= 0) {
+        buf_puts(b, ": settled on ");
+        put_members(b, s->steps[s->settled].setting);
+        buf_puts(b, ", ");
+        svg_escape(b, s->steps[s->settled].reason);
+    }
+    buf_puts(b, "</summary>\n");
+    if (s->class >= 0) {
+        buf_printf(b, "<p>Class %d: <code>", s->class + 1);
+        svg_escape(b, r->classes.v[s->class]);
+        buf_puts(b, "</code></p>\n");
+    }
+    put_verdicts(b, s);
+    put_tried(b, s);
+    put_saved(b, s);
+    put_steps(b, s);
+    buf_puts(b, "</details>\n");
+}
+
+static void put_stories(struct buf *b, const struct report *r)
+{
+    buf_puts(b, "<h2>Decisions</h2>\n");
+    for (size_t i = 0; i < r->n; i++)
+        if (r->trials[i].story.n_steps + r->trials[i].story.n_tried > 0)
+            put_story(b, r, &r->trials[i]);
+}
+
+/* --- heat maps --- */
+
+static void put_unmeasured(struct buf *b, const struct heat *h)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->rows; i++)
+        n += !heat_has(h, i);
+    if (n == 0)
+        return;
+    buf_printf(b, "<details><summary>%zu of %zu features were not measured</summary>\n<p>", n, h->rows);
+    const char *sep = "";
+    for (size_t i = 0; i < h->rows; i++) {
+        if (heat_has(h, i))
+            continue;
+        buf_puts(b, sep);
+        svg_escape(b, h->names[i]);
+        buf_printf(b, " (%s)", reading_state_name(heat_why(h, i)));
+        sep = ", ";
+    }
+    buf_puts(b, "</p></details>\n");
+}
+
+static void put_heat(struct buf *b, const struct report_heat *h, const char *none)
+{
+    if (!h->map.cells || !svg_heat(b, &h->map, (const char *const *)h->cols.v)) {
+        buf_printf(b, "<p>%s: %s.</p>\n", absent, none);
+        return;
+    }
+    put_unmeasured(b, &h->map);
+}
+
+static void put_heats(struct buf *b, const struct report *r)
+{
+    buf_puts(b, "<h2>Events of the best trial</h2>\n");
+    if (r->best.trial)
+        buf_printf(b,
+                   "<p>Trial %d, by its start-up and epochs. Each row is darkest where it is greatest; hatched: not "
+                   "measured. Point at a cell for its rate.</p>\n",
+                   r->best.trial);
+    put_heat(b, &r->best, "nothing was sampled of it");
+    buf_puts(b, "<h2>Events by class of jobs</h2>\n");
+    put_heat(b, &r->by_class, "nothing was sampled of any class while it trained");
+    if (r->classes.n == 0)
+        return;
+    buf_puts(b, "<ol>\n");
+    for (size_t i = 0; i < r->classes.n; i++) {
+        buf_puts(b, "<li><code>");
+        svg_escape(b, r->classes.v[i]);
+        buf_puts(b, "</code></li>\n");
+    }
+    buf_puts(b, "</ol>\n");
+}
+
+void report_put_html(struct buf *b, const struct report *r)
+{
+    put_head(b, r->study.name);
+    put_study(b, r);
+    put_best(b, r);
+    put_trials(b, r);
+    put_curves(b, r);
+    put_stories(b, r);
+    put_heats(b, r);
+    buf_puts(b, "</body>\n</html>\n");
+}

@@ -1,0 +1,118 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/look.h"
+#include "cmd/report.h"
+
+static void story_done(struct report_story *s)
+{
+    for (size_t i = 0; i < s->n_steps; i++) {
+        free(s->steps[i].kind);
+        free(s->steps[i].setting);
+        free(s->steps[i].reason);
+    }
+    free(s->steps);
+    free(s->tried);
+    json_decref(s->verdicts);
+}
+
+void report_done(struct report *r)
+{
+    store_study_done(&r->study);
+    json_decref(r->config);
+    json_decref(r->provenance);
+    for (size_t i = 0; i < r->n; i++) {
+        store_trial_done(&r->trials[i].row);
+        free(r->trials[i].epochs);
+        story_done(&r->trials[i].story);
+    }
+    free(r->trials);
+    strv_done(&r->classes);
+    trace_windows_done(&r->windows);
+    heat_done(&r->best.map);
+    heat_done(&r->by_class.map);
+    strv_done(&r->best.cols);
+    strv_done(&r->by_class.cols);
+    *r = (struct report){ 0 };
+}
+
+/* They are numbered from 1, without gaps unless somebody else wrote the store. */
+const struct report_trial *report_trial(const struct report *r, int number)
+{
+    if (number >= 1 && (size_t)number <= r->n && r->trials[number - 1].row.number == number)
+        return &r->trials[number - 1];
+    for (size_t i = 0; i < r->n; i++)
+        if (r->trials[i].row.number == number)
+            return &r->trials[i];
+    return NULL;
+}
+
+const char *report_state(const struct report *r)
+{
+    return look_state(r->study.state, r->driver);
+}
+
+const char *report_metric(const struct report *r)
+{
+    const char *metric = json_string_value(json_object_get(json_object_get(r->config, "study"), "metric"));
+    return metric ? metric : "accuracy";
+}
+
+static int keep_epoch(void *ctx, const struct store_epoch *row)
+{
+    struct report_trial *t = ctx;
+    if (t->n_epochs == t->cap_epochs) {
+        size_t cap = t->cap_epochs ? 2 * t->cap_epochs : 16;
+        struct store_epoch *grown = realloc(t->epochs, cap * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        t->epochs = grown;
+        t->cap_epochs = cap;
+    }
+    t->epochs[t->n_epochs++] = *row;
+    t->done = row->epoch > t->done ? row->epoch : t->done;
+    return 0;
+}
+
+static int add_trial(void *ctx, const struct store_trial *row)
+{
+    struct report *r = ctx;
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? 2 * r->cap : 64;
+        struct report_trial *grown = realloc(r->trials, cap * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        r->trials = grown;
+        r->cap = cap;
+    }
+    struct report_trial *t = &r->trials[r->n];
+    *t = (struct report_trial){ .story = { .class = -1, .settled = -1 } };
+    if (store_trial_copy(&t->row, row) < 0)
+        return -ENOMEM;
+    r->n++;
+    t->state = look_state(t->row.state, r->driver);
+    t->seconds = look_seconds(r->store, row, r->driver);
+    int rc = store_epochs(r->store, row->id, keep_epoch, t, r->e);
+    if (rc == 0 && t->done == 0 && strcmp(row->state, "finished") == 0)
+        t->done = row->epochs; /* another trial's result */
+    return rc;
+}
+
+int report_load(struct report *r, struct store *s, const char *name, pid_t driver, struct err *e)
+{
+    *r = (struct report){ .store = s, .driver = driver, .e = e };
+    int rc = look_find(s, name, &r->study, e);
+    if (rc < 0)
+        return rc;
+    r->config = r->study.config ? json_loads(r->study.config, 0, NULL) : NULL;
+    r->provenance = r->study.provenance ? json_loads(r->study.provenance, 0, NULL) : NULL;
+    rc = look_totals(s, name, &r->totals, e);
+    if (rc == 0)
+        rc = store_trials(s, r->study.id, 0, add_trial, r, e);
+    if (rc == 0)
+        rc = report_load_stories(r);
+    if (rc == 0)
+        rc = report_load_heat(r);
+    return look_explain(rc, e, name);
+}

@@ -1,0 +1,271 @@
+/* A report's parts, gathered from a real store: the heat maps' columns, what was saved, and memory that runs out. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/own.h"
+#include "cmd/report.h"
+#include "store/samples.h"
+#include "tests/fault.h"
+
+#define TEXT(literal) ((char *)(uintptr_t)(literal))
+
+enum { T0_S = 1700000000 };
+
+struct fix {
+    char dir[64], path[96];
+    struct store *s;
+    int64_t study;
+    struct err e;
+};
+
+static void check(int rc, const struct err *e)
+{
+    if (rc < 0)
+        fail_msg("%s", e->text);
+}
+
+static int set_up(void **state)
+{
+    struct fix *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/pipetune-report-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    (void)snprintf(f->path, sizeof f->path, "%s/p.db", f->dir);
+    check(store_open(&f->s, f->path, STORE_WRITE, &f->e), &f->e);
+    struct store_study row = { .name = TEXT("s"), .state = TEXT("finished"), .config = TEXT("{}"), .maximise = true };
+    check(store_study_add(f->s, &row, &f->study, &f->e), &f->e);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fix *f = *state;
+    (void)fault_disarm();
+    store_close(f->s);
+    (void)unlink(f->path);
+    (void)rmdir(f->dir);
+    free(f);
+    return 0;
+}
+
+static int64_t add_trial(struct fix *f, int number, double metric)
+{
+    struct store_trial t = { .study = f->study, .number = number, .epochs = 3, .accuracy = metric, .loss = NAN };
+    t.state = TEXT("finished");
+    t.hyper = TEXT("{\"batch_size\":64}");
+    t.metric = metric;
+    check(store_trial_add(f->s, &t, &f->e), &f->e);
+    return t.id;
+}
+
+/* Begun at T0_S + from_s; two seconds of start-up, then epochs of ten seconds. */
+static void add_attempt(struct fix *f, int64_t trial, int number, double from_s, int first, int last)
+{
+    struct store_attempt a = { .trial = trial, .state = TEXT("ended"), .outcome = TEXT("finished"), .startup_s = 2 };
+    a.started_ms = (int64_t)((T0_S + from_s) * 1000);
+    a.first_epoch = first;
+    check(store_attempt_add(f->s, &a, &f->e), &f->e);
+    for (int i = first; i <= last; i++) {
+        struct store_epoch ep = { .trial = trial, .epoch = i, .attempt = number, .seconds = 10, .accuracy = 0.5 };
+        ep.end_ms = a.started_ms + 2000 + 10000 * (i - first + 1);
+        check(store_epoch_put(f->s, &ep, &f->e), &f->e);
+    }
+}
+
+static void add_sample(struct fix *f, int64_t trial, double end_s, double seconds, const char *cells)
+{
+    struct store_sample row = { (T0_S + end_s) * 1000, seconds * 1000, 0, "process", cells };
+    check(store_sample_add(f->s, trial, &row, &f->e), &f->e);
+}
+
+static void load(struct fix *f, struct report *r)
+{
+    check(report_load(r, f->s, "s", 0, &f->e), &f->e);
+}
+
+static void expect_rates(const struct report_heat *h, const double *want, size_t n)
+{
+    assert_int_equal(h->map.cols, n);
+    for (size_t i = 0; i < n; i++) {
+        double got = heat_rate(&h->map, 0, i);
+        if (isnan(got) != isnan(want[i]) || fabs(got - want[i]) > 1e-6)
+            fail_msg("column %zu (%s): got %g, want %g", i, h->cols.v[i], got, want[i]);
+    }
+}
+
+static void test_both_attempts_of_the_best_trial_are_in_its_columns(void **state)
+{
+    struct fix *f = *state;
+    struct report r;
+    int64_t best = add_trial(f, 1, 0.9);
+    add_attempt(f, best, 1, 0, 1, 1);
+    add_attempt(f, best, 2, 100, 2, 3);
+    add_sample(f, best, 1, 1, "10");     /* the first start-up */
+    add_sample(f, best, 5, 1, "20");     /* epoch 1 */
+    add_sample(f, best, 50, 1, "999");   /* between the attempts: of none */
+    add_sample(f, best, 102, 2, "60");   /* the second start-up: 30 per second */
+    add_sample(f, best, 120, 1, "40 n"); /* epoch 3 */
+    load(f, &r);
+    static const double want[] = { 70.0 / 3, 20, NAN, 40 };
+    expect_rates(&r.best, want, 4);
+    assert_string_equal(r.best.cols.v[0], "start-up");
+    assert_string_equal(r.best.cols.v[3], "3");
+    report_done(&r);
+}
+
+static void test_many_epochs_share_columns(void **state)
+{
+    struct fix *f = *state;
+    struct report r;
+    int64_t best = add_trial(f, 1, 0.9);
+    add_attempt(f, best, 1, 0, 1, 100);
+    add_sample(f, best, 2 + 1000, 1, "5"); /* the end of the last one */
+    load(f, &r);
+    assert_int_equal(r.best.cols.n, 1 + 34); /* threes */
+    assert_string_equal(r.best.cols.v[1], "1–3");
+    assert_string_equal(r.best.cols.v[34], "100");
+    assert_true(heat_rate(&r.best.map, 0, 34) == 5);
+    report_done(&r);
+}
+
+static void test_a_best_trial_that_was_copied_shows_what_was_trained(void **state)
+{
+    struct fix *f = *state;
+    struct report r;
+    struct store_trial copy = { .study = f->study, .number = 1, .epochs = 3, .copy_of = 2, .metric = 0.9 };
+    copy.state = TEXT("finished");
+    copy.hyper = TEXT("{}");
+    check(store_trial_add(f->s, &copy, &f->e), &f->e);
+    int64_t trained = add_trial(f, 2, 0.9);
+    add_attempt(f, trained, 1, 0, 1, 1);
+    add_sample(f, trained, 5, 1, "20");
+    load(f, &r);
+    assert_int_equal(r.totals.best_trial, 1);
+    assert_int_equal(r.best.trial, 2);
+    assert_true(heat_rate(&r.best.map, 0, 1) == 20);
+    report_done(&r);
+}
+
+static void test_classes_are_heated_while_they_train_alone(void **state)
+{
+    struct fix *f = *state;
+    struct report r;
+    for (int i = 1; i <= 3; i++) {
+        int64_t id = add_trial(f, i, 0.1 * i);
+        add_attempt(f, id, 1, 0, 1, 1);
+        add_sample(f, id, 1, 1, "1000"); /* starting up */
+        add_sample(f, id, 5, 1, i == 1 ? "10" : i == 2 ? "30" : "7");
+    }
+    check(store_tuner_log_add(
+              f->s, f->study,
+              "s 1 0 0 0 \"a\\n\" \"f\"\ns 2 0 0 0 \"a\\n\" \"f\"\ns 3 0 0 0 \"b\" \"f\"\ns 9 0 0 0 \"c\"\n"
+              "s 3 nonsense\ns\n",
+              &f->e),
+          &f->e);
+    load(f, &r);
+    static const double want[] = { 20, 7 };
+    expect_rates(&r.by_class, want, 2);
+    assert_string_equal(r.classes.v[0], "a\n");
+    report_done(&r);
+}
+
+static void test_what_was_saved_needs_a_ratio(void **state)
+{
+    struct fix *f = *state;
+    static const char head[] = "H 1 pipetune 3 0.1 0.01 0.01 2 1 2 1 4\ns 1 0 1 0 \"k\" \"f\" 1 3 0 1 2\n";
+    static const struct {
+        const char *name, *log;
+        double saved_s, saved_core_s;
+    } cases[] = {
+        { "one setting alone saves nothing", "i 1 10 1 10 100\n", 0, 0 },
+        { "half the time on half the cores", "i 1 10 2 10 100\na 1 10 0 0\ni 1 15 2 5 100\n", 5, 15 },
+        { "no like epoch to compare with", "i 1 10 1 10 100\na 1 10 0 0\ni 1 15 2 5 100\n", NAN, NAN },
+        { "a start that was cold counts only where there is no other",
+          "i 1 10 1 10 100\na 1 10 0 0\ni 1 20 1 10 100\na 1 20 1 0\ni 1 25 1 5 100\n", -5, 0 },
+    };
+    tear_down(state);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct report r;
+        assert_int_equal(set_up(state), 0);
+        f = *state;
+        (void)add_trial(f, 1, 0.9);
+        check(store_tuner_log_add(f->s, f->study, head, &f->e), &f->e);
+        check(store_tuner_log_add(f->s, f->study, cases[i].log, &f->e), &f->e);
+        load(f, &r);
+        double s = r.trials[0].story.saved_s, core_s = r.trials[0].story.saved_core_s;
+        bool known = !isnan(cases[i].saved_s);
+        if (isnan(s) == known || (known && fabs(s - cases[i].saved_s) + fabs(core_s - cases[i].saved_core_s) > 1e-9))
+            fail_msg("%s: got %g s and %g core-seconds, want %g and %g", cases[i].name, s, core_s, cases[i].saved_s,
+                     cases[i].saved_core_s);
+        report_done(&r);
+        tear_down(state);
+    }
+    assert_int_equal(set_up(state), 0);
+}
+
+static void fill(struct fix *f)
+{
+    int64_t id = add_trial(f, 1, 0.9);
+    add_attempt(f, id, 1, 0, 1, 2);
+    add_sample(f, id, 5, 1, "20 n");
+    struct store_decision d = { .trial = 1, .t_s = 1, .kind = "settle", .setting = "{\"cores\":1}", .reason = "r" };
+    check(store_decision_add(f->s, f->study, &d, &f->e), &f->e);
+    check(store_tuner_log_add(f->s, f->study,
+                              "H 1 pipetune 3 0.1 0.01 0.01 2 1 2 1 4\ns 1 0 1 0 \"k\" \"f\" 1 3 0 1 2\n"
+                              "i 1 10 1 10 100\na 1 10 0 0\ni 1 20 1 10 100\n",
+                              &f->e),
+          &f->e);
+}
+
+static void test_memory_that_runs_out_is_told(void **state)
+{
+    struct fix *f = *state;
+    bool hit = true;
+    unsigned nth = 1;
+    fill(f);
+    for (; hit; nth++) {
+        struct report r = { 0 };
+        AUTO_BUF struct buf out = BUF_INIT;
+        struct err e = { 0 };
+        assert_true(nth < 2000);
+        fault_arm(FAULT_ALLOC, nth);
+        int rc = report_load(&r, f->s, "s", 0, &e);
+        if (rc == 0) {
+            report_put_html(&out, &r);
+            report_put_csv(&out, &r);
+        }
+        hit = fault_disarm();
+        if (hit && rc == 0 && !out.failed)
+            fail_msg("allocation %u failed, and the report is whole", nth);
+        if (rc < 0 && (rc != -ENOMEM || e.code != rc))
+            fail_msg("allocation %u: got %d, explained as %d '%s'", nth, rc, e.code, e.text);
+        report_done(&r);
+    }
+    assert_true(nth > 30); /* there were calls to fail */
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_both_attempts_of_the_best_trial_are_in_its_columns),
+        T(test_many_epochs_share_columns),
+        T(test_a_best_trial_that_was_copied_shows_what_was_trained),
+        T(test_classes_are_heated_while_they_train_alone),
+        T(test_what_was_saved_needs_a_ratio),
+        T(test_memory_that_runs_out_is_told),
+    };
+    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}
