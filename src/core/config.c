@@ -11,7 +11,7 @@
 static const char *const directions[] = { "auto", "max", "min", NULL };
 static const char *const objectives[] = { "time", NULL };
 static const char *const auto_word[] = { "auto", NULL };
-static const char *const scopes[] = { "auto", "system", "cgroup", "process", NULL };
+static const char *const scopes[] = { "auto", "system", "cgroup", "process", "none", NULL };
 
 /* clang-format off */
 const struct opt_row config_rows[] = {

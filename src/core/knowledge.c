@@ -31,22 +31,27 @@ struct class_entry *knowledge_find(const struct knowledge *k, const char *key)
     return NULL;
 }
 
-static struct class_entry *new_class(const char *key, const char *family)
+static void clear_settings(struct class_entry *c)
 {
-    struct class_entry *c = calloc(1, sizeof *c);
-    if (!c)
-        return NULL;
     c->best = (struct tuner_setting){ -1, -1 };
-    c->start = (struct tuner_setting){ -1, TUNER_MAX_COLD };
-    c->key = strdup(key);
-    c->family = family ? strdup(family) : NULL;
     for (size_t i = 0; i < TUNER_MAX_COLD; i++) {
-        c->cold[i] = (struct cold_entry){ .hot = -1 };
+        c->cold[i] = (struct cold_entry){ .hot = -1, .gap = NAN };
         for (size_t k = 0; k < LEVELS; k++)
             c->cold[i].level[k].per_record = NAN;
         for (size_t h = 0; h < TUNER_MAX_HOT; h++)
             c->cold[i].ratio[h] = NAN;
     }
+}
+
+static struct class_entry *new_class(const char *key, const char *family)
+{
+    struct class_entry *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->start = (struct tuner_setting){ -1, TUNER_MAX_COLD };
+    c->key = strdup(key);
+    c->family = family ? strdup(family) : NULL;
+    clear_settings(c);
     if (c->key && (!family || c->family))
         return c;
     free_class(c);
@@ -94,11 +99,30 @@ static bool has_room(const struct class_entry *c, struct tuner_setting s)
     return false;
 }
 
-void knowledge_bound(struct class_entry *c, struct tuner_setting s)
+void knowledge_refuse(struct class_entry *c, struct tuner_setting s)
 {
     c->infeasible[s.hot][s.cold] = true;
+    c->bound_recalled[s.hot][s.cold] = false;
+}
+
+void knowledge_bound(struct class_entry *c, struct tuner_setting s)
+{
+    knowledge_refuse(c, s);
     for (int cold = s.cold - 1; cold >= 0 && !has_room(c, s); cold--)
-        c->infeasible[s.hot][cold] = true;
+        knowledge_refuse(c, (struct tuner_setting){ s.hot, cold });
+}
+
+void knowledge_forget(struct class_entry *c)
+{
+    clear_settings(c);
+    for (int h = 0; h < TUNER_MAX_HOT; h++) {
+        for (int i = 0; i < TUNER_MAX_COLD; i++) {
+            c->infeasible[h][i] &= !c->bound_recalled[h][i];
+            c->bound_recalled[h][i] = false;
+        }
+    }
+    c->earlier = c->canary = 0;
+    c->like = NULL;
 }
 
 /* --- comparing --- */
@@ -153,8 +177,12 @@ int knowledge_best_hot(const struct class_entry *c, int cold, const struct choic
 static double level_gap(const struct class_entry *c, int cold, int over)
 {
     const struct cold_entry *a = &c->cold[cold], *b = &c->cold[over];
-    double gap = log(a->level[LEVEL_STEADY].per_record / b->level[LEVEL_STEADY].per_record);
-    return isfinite(gap) ? gap : log(a->level[LEVEL_FIRST].per_record / b->level[LEVEL_FIRST].per_record);
+    for (int k = LEVELS - 1; k >= 0; k--) { /* warm times tell best */
+        double gap = log(a->level[k].per_record / b->level[k].per_record);
+        if (isfinite(gap))
+            return gap;
+    }
+    return a->gap - b->gap;
 }
 
 double knowledge_gap(const struct class_entry *c, struct tuner_setting s, struct tuner_setting over)
@@ -225,6 +253,7 @@ static void begin_at(struct cold_entry *e, int hot)
     e->ratio[hot] = 0;
     e->at_least[hot] = false;
     e->hot = hot;
+    e->gap = NAN;
 }
 
 void knowledge_learn_time(struct class_entry *c, struct tuner_setting s, enum level_kind kind, double per_record)

@@ -5,6 +5,14 @@
 
 #include "core/tuner.h"
 
+/* What became of that which earlier studies knew of a class, or another class whose profile a trial of it has. */
+enum recall {
+    RECALL_NONE,     /* nothing was recalled */
+    RECALL_OPEN,     /* all that is known was recalled, and nothing in this study has confirmed it */
+    RECALL_HOLDS,    /* it was confirmed here, or something was compared here since */
+    RECALL_REJECTED, /* it did not hold here, and is forgotten; what is known was learnt here */
+};
+
 /* A JVM is up to twice as fast once it is warm: times are compared within a kind alone. */
 enum level_kind { LEVEL_FIRST /* in the first epoch after a launch */, LEVEL_STEADY, LEVELS };
 
@@ -20,6 +28,9 @@ struct class_entry {
         } level[LEVELS];
         double ratio[TUNER_MAX_HOT];  /* log of time over that of `hot`; NAN: not measured */
         bool at_least[TUNER_MAX_HOT]; /* it was cut: the ratio is this or more */
+        double
+            gap; /* log of the time of `hot` over that of other cold settings of the class, up to a constant, as recalled;
+                       NAN: not recalled */
     } cold[TUNER_MAX_COLD];
     bool infeasible[TUNER_MAX_HOT][TUNER_MAX_COLD];
     struct tuner_setting start; /* the default, as last asked for, which is taken to be feasible */
@@ -30,8 +41,18 @@ struct class_entry {
     struct tuner_setting plan;
     int relaunched; /* the trial that was relaunched last */
     int relaunches; /* how often it was */
+    enum recall recall;
+    int earlier; /* trials of earlier studies that what was recalled was learnt from */
+    const struct class_entry
+        *like;  /* it was recalled for this class, whose profile a trial has; NULL: for this very one */
+    int canary; /* the trial that compares it with the default at the moment; 0: none */
+    bool bound_recalled[TUNER_MAX_HOT][TUNER_MAX_COLD]; /* what is infeasible was so in earlier studies alone */
 };
 
+/* What is kept for later studies may be read from here: of each class key, family, trials + earlier, best (cold >= 0: something is
+ * known), infeasible, and of each cold setting with hot >= 0 the finite ratios over `hot` with their at_least; how two cold settings
+ * compare tells knowledge_gap() of (hot, cold) of each. A class with RECALL_OPEN tells nothing that was not known before.
+ * Seconds (level) are none of it: they differ between a session and a submission, and from machine to machine. */
 struct knowledge {
     struct class_entry **classes;
     size_t n, cap;
@@ -55,6 +76,9 @@ const struct class_entry *knowledge_relative(const struct knowledge *k, const ch
 /* A setting that ran out of memory: it is not tried again, nor less memory at the same cores, unless what trained elsewhere shows
  * that it cannot have been for want of memory. */
 void knowledge_bound(struct class_entry *c, struct tuner_setting s);
+
+/* As above, but of that setting alone. */
+void knowledge_refuse(struct class_entry *c, struct tuner_setting s);
 
 /* Has it trained, under whatever cold setting? */
 bool knowledge_has_trained(const struct class_entry *c, int hot);
@@ -80,6 +104,18 @@ double knowledge_per_record(const struct class_entry *c);
 
 /* It compared `hot` with `over` under this cold setting. */
 void knowledge_learn_ratio(struct class_entry *c, int cold, int hot, int over, double ratio, bool at_least);
+
+/* What earlier studies knew, one thing at a time; NAN, or nothing to tie it to: passed over. The reference of a cold setting is
+ * what its first ratio is over. */
+void knowledge_recall(struct class_entry *c, struct tuner_setting s, struct tuner_setting over, double ratio,
+                      bool at_least);
+void knowledge_recall_bound(struct class_entry *c, struct tuner_setting s);
+
+/* How the settings of `from` compare is recalled for `c`, of which nothing is known; bounds are not. */
+void knowledge_recall_like(struct class_entry *c, const struct class_entry *from);
+
+/* All that is known but the bounds found here. */
+void knowledge_forget(struct class_entry *c);
 
 /* Afterwards: true when the best of the class, by this rule, is another one than at the last review. */
 bool knowledge_review(struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out_best);

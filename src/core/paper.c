@@ -332,7 +332,9 @@ static int on_trial(struct paper *p, struct paper_trial *t, const struct tuner_e
     case EV_TRIAL_STARTED:
     case EV_ITERATION:
     case EV_APPLIED:
-    case EV_TICK: break;
+    case EV_TICK:
+    case EV_RECALL:
+    case EV_VERDICT: break;
     }
     return 0;
 }
@@ -342,8 +344,8 @@ int paper_step(struct paper *p, const struct tuner_event *ev, struct tuner_actio
     out->n = 0;
     if (ev->kind == EV_TRIAL_STARTED)
         return on_started(p, ev, e);
-    if (ev->kind == EV_LOAD && ev->trial == 0)
-        return 0; /* how many wait is no matter here */
+    if ((ev->kind == EV_LOAD && ev->trial == 0) || ev->kind == EV_RECALL)
+        return 0; /* how many wait is no matter here, nor what earlier studies knew */
     struct paper_trial *t = find(p, ev->trial);
     if (t)
         return on_trial(p, t, ev, out);

@@ -37,6 +37,11 @@ static bool tuner_is_settled(const void *machine, int trial)
     return tuner_settled(machine, trial);
 }
 
+static const struct knowledge *tuner_knows(const void *machine)
+{
+    return tuner_knowledge(machine);
+}
+
 static void *paper_create(const struct tuner_space *space, const struct tuner_cfg *cfg)
 {
     return paper_new(space, cfg);
@@ -91,7 +96,8 @@ const struct policy policies[] = {
       .launch = tuner_ask_launch,
       .step = tuner_take,
       .current = tuner_has,
-      .settled = tuner_is_settled },
+      .settled = tuner_is_settled,
+      .knowledge = tuner_knows },
     { .name = NULL },
 };
 

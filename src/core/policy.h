@@ -17,6 +17,7 @@ struct policy {
     int (*step)(void *machine, const struct tuner_event *ev, struct tuner_actions *out, struct err *e);
     bool (*current)(const void *machine, int trial, struct tuner_setting *out);
     bool (*settled)(const void *machine, int trial);
+    const struct knowledge *(*knowledge)(const void *machine); /* as tuner_knowledge(); NULL where there is none */
 };
 
 extern const struct policy policies[];   /* v1, v2, paper, pipetune; ends with a row without a name */

@@ -10,7 +10,10 @@
 
 #include "core/tuner_state.h"
 
-enum { ACTIONS_OF_A_TRIAL = 4 /* at most, when what counts has changed */ };
+enum {
+    ACTIONS_OF_A_TRIAL = 4, /* at most, when what counts has changed */
+    ACTIONS_TOGETHER = 8,   /* of several trials, for the same reason */
+};
 
 /* --- the tuner and its trials --- */
 
@@ -67,6 +70,7 @@ static void drop(struct tuner *t, const struct trial_state *s)
     for (size_t i = 0; i < t->n; i++) {
         if (t->trials[i] != s)
             continue;
+        tuner_recall_leave(t->trials[i]);
         free(t->trials[i]);
         memmove(&t->trials[i], &t->trials[i + 1], (t->n - i - 1) * sizeof(struct trial_state *));
         t->n--;
@@ -127,8 +131,11 @@ void tuner_learn(struct tuner *t, struct trial_state *s, double per_record, stru
         knowledge_learn_time(s->class, at, LEVEL_FIRST, s->reference);
     for (int h = 0; h < t->space.n_hot; h++) {
         const struct candidate *c = &s->cand[h];
-        if (c->measured && isfinite(c->centre))
-            knowledge_learn_ratio(s->class, at.cold, h, s->incumbent, c->centre, c->at_least);
+        if (!c->measured || !isfinite(c->centre) || h == s->incumbent)
+            continue;
+        knowledge_learn_ratio(s->class, at.cold, h, s->incumbent, c->centre, c->at_least);
+        if (s->class->recall == RECALL_OPEN) /* it was compared here */
+            s->class->recall = RECALL_HOLDS;
     }
     if (!knowledge_review(s->class, &rule, &best))
         return;
@@ -136,6 +143,11 @@ void tuner_learn(struct tuner *t, struct trial_state *s, double per_record, stru
     (void)snprintf(why, sizeof why, "the best of its class: %g core%s, memory %g", TUNER_CORES(t, best.hot),
                    t->space.memory[best.cold]);
     tuner_act_on(out, ACT_LEARN, s, best, why);
+}
+
+const struct knowledge *tuner_knowledge(const struct tuner *t)
+{
+    return &t->known;
 }
 
 /* --- events --- */
@@ -165,11 +177,11 @@ static int on_started(struct tuner *t, const struct tuner_event *ev, struct tune
     s->alone = ev->alone;
     s->start = s->now = ev->setting;
     s->former = s->incumbent = ev->setting.hot;
-    s->probing = -1;
+    s->probing = s->hint = -1;
     s->before = s->reference = s->measured = s->settled_value = NAN;
     s->first = s->epoch = ev->epoch > 0 ? ev->epoch : 1;
     s->epochs = ev->epochs;
-    s->now_s = s->changed_s = s->epoch_began_s = ev->t_s;
+    s->now_s = s->changed_s = s->epoch_began_s = s->began_s = ev->t_s;
     s->first_value = NAN;
     s->whole_epoch = ev->alone;
     tuner_probe_begin(t, s, out);
@@ -200,7 +212,7 @@ static void on_epoch(struct tuner *t, struct trial_state *s, const struct tuner_
 static void on_failed(struct tuner *t, struct trial_state *s, const struct tuner_event *ev, struct tuner_actions *out)
 {
     if (ev->infeasible)
-        s->class->infeasible[ev->setting.hot][ev->setting.cold] = true;
+        knowledge_refuse(s->class, ev->setting);
     tuner_probe_refused(t, s, ev->setting.hot, out);
 }
 
@@ -216,14 +228,15 @@ static void on_ended(struct tuner *t, struct trial_state *s, struct tuner_action
 }
 
 /* A launch that never trained: the bound belongs to the class. */
-static int on_launch_failed(struct tuner *t, const struct tuner_event *ev, struct err *e)
+static int on_launch_failed(struct tuner *t, const struct tuner_event *ev, struct tuner_actions *out, struct err *e)
 {
     struct class_entry *c = knowledge_get(&t->known, ev->class_key, ev->family_key);
     if (!c)
         return err_sys(e, -ENOMEM, "class '%s'", ev->class_key);
     if (!ev->infeasible)
         return 0;
-    c->infeasible[ev->setting.hot][ev->setting.cold] = true;
+    tuner_recall_launch_failed(c, ev, out);
+    knowledge_refuse(c, ev->setting);
     if (!ev->unexplained)
         knowledge_bound(c, ev->setting);
     return 0;
@@ -234,7 +247,7 @@ static void reconsider_all(struct tuner *t, struct tuner_actions *out, const cha
 {
     for (size_t i = 0; i < t->n; i++) {
         struct trial_state *s = t->trials[i];
-        s->reconsider = out->n + ACTIONS_OF_A_TRIAL > TUNER_ACTIONS_MAX;
+        s->reconsider = out->n + ACTIONS_OF_A_TRIAL > ACTIONS_TOGETHER;
         if (!s->reconsider)
             tuner_probe_reconsider(t, s, out, cause);
     }
@@ -279,7 +292,9 @@ static void on_trial(struct tuner *t, struct trial_state *s, const struct tuner_
     case EV_TICK: tuner_probe_tick(t, s, out); break;
     case EV_TRIAL_ENDED: on_ended(t, s, out); break;
     case EV_TRIAL_LOST: drop(t, s); break;
-    case EV_TRIAL_STARTED: break;
+    case EV_VERDICT: tuner_recall_verdict(t, s, ev, out); break;
+    case EV_TRIAL_STARTED:
+    case EV_RECALL: break;
     }
 }
 
@@ -296,6 +311,10 @@ int tuner_step(struct tuner *t, const struct tuner_event *ev, struct tuner_actio
                        ev->setting.cold);
     if (ev->kind == EV_TRIAL_STARTED && !ev->class_key)
         return err_set(e, -EPROTO, "trial %d belongs to no class", ev->trial);
+    if (ev->kind == EV_RECALL)
+        return tuner_recall_learn(t, ev, e);
+    if (ev->kind == EV_VERDICT && ev->verdict == VERDICT_KNOWN && !ev->class_key)
+        return err_set(e, -EPROTO, "trial %d: its profile is known, but not as which class's", ev->trial);
     if (ev->kind == EV_LOAD && ev->trial == 0) {
         on_load(t, ev, out);
         return 0;
@@ -304,7 +323,7 @@ int tuner_step(struct tuner *t, const struct tuner_event *ev, struct tuner_actio
         return on_started(t, ev, out, e);
     struct trial_state *s = find(t, ev->trial);
     if (!s && ev->kind == EV_FAILED && ev->class_key)
-        return on_launch_failed(t, ev, e);
+        return on_launch_failed(t, ev, out, e);
     if (!s)
         return err_set(e, -EPROTO, "trial %d is not known", ev->trial);
     on_trial(t, s, ev, out);

@@ -19,7 +19,16 @@
  *  - A later trial of a class may be launched with the next smaller memory, a step further as long as each was no worse, so that
  *    memory comes to fit. No recorded peak is asked for: what it may cost is bounded (a launch that fails, a relaunch when its
  *    first windows, or none in time, show that it is worse) and charged to a fiftieth of the class's time.
- *  - A launch that failed bounds memory from below, unless what trained elsewhere shows that it was not for want of memory. */
+ *  - A launch that failed bounds memory from below, unless what trained elsewhere shows that it was not for want of memory.
+ *
+ * What earlier studies left (EV_RECALL) is used without probing, and taken back when it does not hold here:
+ *  - A trial of a recalled class is launched with what was best there, hot and cold. Once steady it does the canary: a window of the
+ *    default hot setting between two of its own. Where the default is better beyond the noise, all that was recalled of the class is
+ *    dropped and the trial is probed as that of a new class, else the class is confirmed and the trial settles. One canary per class
+ *    and study; none where there is nothing to compare or the trial is not alone.
+ *  - The first steady window of each trial is to be profiled (ACT_PROFILE). Nothing waits for the verdict. One that says that the
+ *    job is another one takes back what was recalled; one that finds a new class to be like a known one gives it that one's
+ *    knowledge as recalled knowledge. What was learnt in this study beats any verdict. */
 #ifndef CORE_TUNER_H
 #define CORE_TUNER_H
 
@@ -28,7 +37,7 @@
 
 #include "base/err.h"
 
-enum { TUNER_MAX_HOT = 32, TUNER_MAX_COLD = 32, TUNER_REASON_MAX = 160, TUNER_ACTIONS_MAX = 8 };
+enum { TUNER_MAX_HOT = 32, TUNER_MAX_COLD = 32, TUNER_REASON_MAX = 160, TUNER_ACTIONS_MAX = 16 };
 
 struct tuner_setting {
     int hot, cold;
@@ -59,7 +68,14 @@ enum tuner_event_kind {
     EV_TICK,   /* a wake_at has come */
     EV_TRIAL_ENDED, /* finished; what was learnt stays */
     EV_TRIAL_LOST,  /* cut short, or met again by a new driver: the trial's state is forgotten and nothing learnt */
+    EV_RECALL, /* trial 0: one thing that earlier studies knew of a class, before any trial of it starts; else, or when something
+                       was learnt of it here, it is passed over. class_key, family_key, setting, trials; then either infeasible, or
+                       over, ratio, at_least and best */
+    EV_VERDICT, /* what a profile says of the trial, at most one per ACT_PROFILE: verdict, class_key (of the class matched) */
 };
+
+/* Of a profile: within 2 spreads of a cluster, between, beyond 4 of all. */
+enum tuner_verdict { VERDICT_UNKNOWN, VERDICT_AMBIGUOUS, VERDICT_KNOWN };
 
 struct tuner_event {
     enum tuner_event_kind kind;
@@ -76,6 +92,16 @@ struct tuner_event {
     double startup_s; /* what a relaunch costs before its first iteration; 0: no relaunch is possible */
     bool infeasible;
     bool unexplained; /* of EV_FAILED: nobody knows why, so it says nothing of other settings */
+    /* of EV_RECALL */
+    struct tuner_setting
+        over;      /* what `setting` was compared with; mostly under the same cold setting. A ratio to one under another
+                                  cold setting tells how these two compare; it comes after those within each */
+    double ratio;  /* log of the time of `setting` over that of `over`; finite. 0 for the reference itself */
+    bool at_least; /* it was cut: the ratio is this or more */
+    bool best;     /* `setting` was the class's best; absent, the first one recalled is under the best cold setting */
+    int trials;    /* of earlier studies that the class was learnt from */
+    /* of EV_VERDICT; class_key may be NULL unless the verdict is VERDICT_KNOWN */
+    enum tuner_verdict verdict;
 };
 
 enum tuner_action_kind {
@@ -85,6 +111,10 @@ enum tuner_action_kind {
     ACT_WAKE,   /* send a tick at t_s; a later one replaces it */
     ACT_RELAUNCH, /* end the attempt and launch it again from its newest checkpoint (none: from the start); tuner_launch() will
                      say how. What was learnt is kept: an EV_TRIAL_LOST in between is fine, and so is none */
+    ACT_PROFILE, /* take the profile of what the trial did from t_s to until_s, all of it under `setting`, and answer with EV_VERDICT
+                    if it can be matched. Once per start of a trial; a request, like ACT_WAKE, and no decision */
+    ACT_CONFIRM, /* what was recalled of the trial's class holds here */
+    ACT_WEAKEN, /* it does not, and is forgotten; `setting` is the one that was tried. trial: that of the launch where one failed */
 };
 
 struct tuner_action {
@@ -92,6 +122,7 @@ struct tuner_action {
     int trial;
     struct tuner_setting setting;
     double t_s;
+    double until_s; /* of ACT_PROFILE */
     char reason[TUNER_REASON_MAX];
 };
 
@@ -128,5 +159,9 @@ bool tuner_current(const struct tuner *t, int trial, struct tuner_setting *out);
 
 /* Has the trial settled: does nothing change any more but by drift? */
 bool tuner_settled(const struct tuner *t, int trial);
+
+/* All that is known, to be kept for later studies (core/knowledge.h says what may be read). Borrowed until the next step. */
+struct knowledge;
+const struct knowledge *tuner_knowledge(const struct tuner *t);
 
 #endif

@@ -51,7 +51,7 @@ double tuner_cand_least(const struct tuner *t, const struct trial_state *s, int 
 
 /* --- choosing --- */
 
-/* The next candidate: the open one with the fewest pairs; among equals the one farthest in cores, since scaling is mostly
+/* The next candidate: the open one with the fewest pairs; among equals one that was hinted at, then the one farthest in cores, since scaling is mostly
  * monotone and the far end then settles the matter. -1: none is left. */
 int tuner_cand_next(const struct tuner *t, const struct trial_state *s)
 {
@@ -59,6 +59,8 @@ int tuner_cand_next(const struct tuner *t, const struct trial_state *s)
     for (int h = 0; h < t->space.n_hot; h++) {
         if (h == s->incumbent || s->cand[h].verdict != CAND_OPEN || !tuner_cand_allowed(s, h))
             continue;
+        if (h == s->hint && s->cand[h].pairs == 0)
+            return h;
         if (best < 0 || s->cand[h].pairs < s->cand[best].pairs ||
             (s->cand[h].pairs == s->cand[best].pairs && abs(h - s->incumbent) > abs(best - s->incumbent)))
             best = h;

@@ -80,7 +80,8 @@ static int memory_for(const struct view *v, int hot)
 static double try_cores(const struct view *v, int hot, struct tuner_setting *out)
 {
     int cold = hot == v->from.hot || knowledge_has_trained(v->c, hot) ? -1 : memory_for(v, hot);
-    if (cold < 0)
+    bool there = v->c->recall == RECALL_HOLDS && !v->c->infeasible[hot][v->from.cold];
+    if (cold < 0 || there) /* what was recalled may leave out cores that can be had where it is */
         return 0;
     double gain = v->relative ? -cost_over(v->relative, v->relative->best.cold, &v->rule, hot, v->from.hot) : NAN;
     double worth = worth_of(v, gain, could_be_best(v, hot));
@@ -137,6 +138,8 @@ static double try_less(const struct view *v, struct tuner_setting *out)
 double tuner_cold_next(const struct tuner *t, const struct class_entry *c, struct tuner_setting from, int n_hot,
                        enum cold_when when, struct tuner_setting *out)
 {
+    if (c->recall == RECALL_OPEN || (c->recall == RECALL_HOLDS && when == COLD_RELAUNCH))
+        return 0; /* earlier studies have looked; what fits even better is worth a launch that happens anyway, no more */
     struct view v = { t, c, knowledge_relative(&t->known, c->key, c->family), tuner_rule(t, n_hot), from };
     struct tuner_setting s = from;
     double most = 0;
@@ -245,7 +248,7 @@ bool tuner_cold_give_up(const struct tuner *t, struct trial_state *s, struct tun
         return false;
     }
     s->patience_s = INFINITY;
-    s->class->infeasible[s->now.hot][s->start.cold] = true;
+    knowledge_refuse(s->class, (struct tuner_setting){ s->now.hot, s->start.cold });
     if (!knowledge_best(s->class, &rule, &to) || to.cold == s->start.cold)
         return false;
     relaunch(s, to, "the other memory gets it nowhere", out);

@@ -16,7 +16,9 @@ static int cold_worth(const struct tuner *t, const struct class_entry *c, const 
                       struct tuner_setting best)
 {
     struct tuner_setting with_default = { best.hot, ask->start.cold };
-    bool faster = knowledge_gap(c, best, with_default) < -t->cfg.tie_margin;
+    double gap = knowledge_gap(c, best, with_default);
+    bool faster =
+        gap < -t->cfg.tie_margin || (c->recall == RECALL_OPEN && isnan(gap)); /* then it was chosen for a reason */
     bool keep =
         memory_is_free(t, ask) || best.cold <= ask->start.cold || faster || c->infeasible[best.hot][ask->start.cold];
     return keep ? best.cold : ask->start.cold;
@@ -64,6 +66,8 @@ static const char *next_launch(const struct tuner *t, struct class_entry *c, con
         return "no cores that it may have were measured: the default ones";
     }
     *out = (struct tuner_setting){ best.hot, cold_worth(t, c, ask, best) };
+    if (c->recall == RECALL_OPEN)
+        return c->like ? "known: it has the profile of a class that is" : "known from earlier studies";
     double worth = ask->alone ? tuner_cold_next(t, c, best, rule->n_hot, COLD_LAUNCH, &next) : 0;
     if (!(c->spent_s + c->startup_s <
           worth * knowledge_per_record(c) * c->records * (c->trials + 1))) /* what earlier trials left counts */

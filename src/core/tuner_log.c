@@ -21,6 +21,8 @@ enum { VERSION = 1 };
  *   f trial t_s setting.hot setting.cold class family infeasible
  *   l trial t_s waiting n_hot alone
  *   b t d x trial t_s
+ *   r trial t_s setting.hot setting.cold class family infeasible over.hot over.cold ratio at_least best trials
+ *   v trial t_s verdict class
  *
  * One blank between two words. A key is a JSON string literal, or null where there is none. */
 
@@ -31,6 +33,7 @@ enum field_kind {
     FIELD_BOOL,
     FIELD_KEY,
     FIELD_SETTING,
+    FIELD_VERDICT, /* enum tuner_verdict, as a number */
 };
 
 struct field {
@@ -38,7 +41,7 @@ struct field {
     size_t offset; /* in struct tuner_event or struct tuner_ask */
 };
 
-enum { FIELDS_MAX = 8, SHOWN_MAX = 400 /* bytes of a line that an error shows */ };
+enum { FIELDS_MAX = 9, SHOWN_MAX = 400 /* bytes of a line that an error shows */ };
 
 struct form {
     char letter;
@@ -77,6 +80,12 @@ static const struct form event_forms[] = {
     [EV_TICK] = { .letter = 't' },
     [EV_TRIAL_ENDED] = { .letter = 'd' },
     [EV_TRIAL_LOST] = { .letter = 'x' },
+    [EV_RECALL] = { 'r',
+                    { EV(FIELD_SETTING, setting), EV(FIELD_KEY, class_key), EV(FIELD_KEY, family_key),
+                      EV(FIELD_BOOL, infeasible), EV(FIELD_SETTING, over), EV(FIELD_REAL, ratio),
+                      EV(FIELD_BOOL, at_least), EV(FIELD_BOOL, best), EV(FIELD_INT, trials) },
+                    9 },
+    [EV_VERDICT] = { 'v', { EV(FIELD_VERDICT, verdict), EV(FIELD_KEY, class_key) }, 2 },
 };
 
 static const struct form ask_form = { 'L',
@@ -116,6 +125,7 @@ static void put_field(struct buf *out, const struct field *f, const void *from)
     case FIELD_BOOL: buf_puts(out, *(const bool *)p ? " 1" : " 0"); break;
     case FIELD_KEY: put_key(out, *(const char *const *)p); break;
     case FIELD_SETTING: buf_printf(out, " %d %d", s->hot, s->cold); break;
+    case FIELD_VERDICT: buf_printf(out, " %d", (int)*(const enum tuner_verdict *)p); break;
     }
 }
 
@@ -260,6 +270,13 @@ static bool take_setting(struct words *w, struct tuner_setting *out)
     return take_count(w, 0, w->space->n_hot - 1, &out->hot) && take_count(w, 0, w->space->n_cold - 1, &out->cold);
 }
 
+static void take_verdict(struct words *w, enum tuner_verdict *out)
+{
+    int v = 0;
+    if (take_count(w, VERDICT_UNKNOWN, VERDICT_KNOWN, &v))
+        *out = (enum tuner_verdict)v;
+}
+
 static void take_field(struct words *w, const struct field *f, void *to)
 {
     void *p = (char *)to + f->offset;
@@ -270,6 +287,7 @@ static void take_field(struct words *w, const struct field *f, void *to)
     case FIELD_BOOL: (void)take_bool(w, p); break;
     case FIELD_KEY: (void)take_key(w, p); break;
     case FIELD_SETTING: (void)take_setting(w, p); break;
+    case FIELD_VERDICT: take_verdict(w, p); break;
     }
 }
 
@@ -280,14 +298,31 @@ static bool take_end(struct words *w)
 
 /* --- replaying --- */
 
+static const struct {
+    const char *name;
+    bool decides;
+} actions[] = {
+    [ACT_APPLY] = { "apply", true },     [ACT_SETTLE] = { "settle", true },     [ACT_LEARN] = { "learn", true },
+    [ACT_WAKE] = { "wake", false },      [ACT_RELAUNCH] = { "relaunch", true }, [ACT_PROFILE] = { "profile", false },
+    [ACT_CONFIRM] = { "confirm", true }, [ACT_WEAKEN] = { "weaken", true },
+};
+
 const char *tuner_action_name(enum tuner_action_kind k)
 {
-    static const char *const names[] = { [ACT_APPLY] = "apply",
-                                         [ACT_SETTLE] = "settle",
-                                         [ACT_LEARN] = "learn",
-                                         [ACT_WAKE] = "wake",
-                                         [ACT_RELAUNCH] = "relaunch" };
-    return names[k];
+    return actions[k].name;
+}
+
+bool tuner_is_decision(enum tuner_action_kind k)
+{
+    return actions[k].decides;
+}
+
+bool tuner_log_is_kind(const char *kind)
+{
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+        if (actions[i].decides && strcmp(kind, actions[i].name) == 0)
+            return true;
+    return strcmp(kind, TUNER_LOG_SETTING) == 0;
 }
 
 void tuner_replay_done(struct tuner_replay *r)
@@ -382,14 +417,14 @@ static int read_event(struct tuner_replay *r, enum tuner_event_kind kind, struct
     (void)take_real(w, &ev.t_s);
     for (size_t i = 0; i < f->n; i++)
         take_field(w, &f->fields[i], &ev);
-    if (!w->what && kind == EV_TRIAL_STARTED && !ev.class_key)
+    if (!w->what && (kind == EV_TRIAL_STARTED || kind == EV_RECALL) && !ev.class_key)
         (void)wrong(w, "it has no class");
     if (!take_end(w))
         return -EINVAL;
     int rc = r->policy->step(r->machine, &ev, &acts, e);
     for (size_t i = 0; rc == 0 && i < acts.n; i++) {
         const struct tuner_action *a = &acts.list[i];
-        if (a->kind != ACT_WAKE)
+        if (tuner_is_decision(a->kind))
             rc = hand_out(r, w, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
     }
     return rc;

@@ -5,7 +5,7 @@
  *   H  the head: version 1, policy, window_s probe_budget tie_margin noise_floor, n_hot, cores…, n_cold, memory…; a later head
  *      begins again with a new machine (there is another choice of settings now)
  *   L  a launch that was asked for: struct tuner_ask
- *   s i e a f l b t d x  the events of enum tuner_event_kind in that order, with only the fields that the kind uses */
+ *   s i e a f l b t d x r v  the events of enum tuner_event_kind in that order, with only the fields that the kind uses */
 #ifndef CORE_TUNER_LOG_H
 #define CORE_TUNER_LOG_H
 
@@ -28,7 +28,7 @@ struct tuner_replay {
 
 #define TUNER_LOG_SETTING "setting" /* the kind of the answer to an ask */
 
-/* What it decides is handed out: actions but ACT_WAKE by their names, and the answer to an ask. Non-zero ends the replay and is
+/* What it decides is handed out: the actions that are decisions by their names, and the answer to an ask. Non-zero ends the replay and is
  * returned as it is. */
 typedef int tuner_replay_sink(void *ctx, const struct tuner_replay *r, const char *kind, int trial,
                               struct tuner_setting setting, const char *reason);
@@ -39,7 +39,13 @@ int tuner_replay_feed(struct tuner_replay *r, const char *text, size_t len, tune
                       struct err *e);
 void tuner_replay_done(struct tuner_replay *r);
 
-/* "apply", "settle", "learn", "relaunch": the kind of a stored decision. */
+/* "apply", "settle", "learn", "relaunch", "confirm", "weaken": the kind of a stored decision; "wake" and "profile" are none. */
 const char *tuner_action_name(enum tuner_action_kind k);
+
+/* Is it a decision, to be stored with its reason? Else it only asks for an event. */
+bool tuner_is_decision(enum tuner_action_kind k);
+
+/* Is it the kind of a decision that a policy's machine took: the name of such an action, or TUNER_LOG_SETTING? */
+bool tuner_log_is_kind(const char *kind);
 
 #endif

@@ -24,6 +24,16 @@ static void enter(struct trial_state *s, enum phase phase, bool changed)
     window_begin(&s->window, s->now_s, changed);
 }
 
+void tuner_probe_enter_hold(struct trial_state *s, bool changed)
+{
+    enter(s, PHASE_HOLD, changed);
+}
+
+void tuner_probe_enter_warm(struct trial_state *s, bool changed)
+{
+    enter(s, PHASE_WARM, changed);
+}
+
 static double trial_estimate_s(const struct trial_state *s)
 {
     double per_record = isfinite(s->reference) ? s->reference : 0;
@@ -37,9 +47,10 @@ static bool budget_left(const struct tuner *t, const struct trial_state *s)
 
 /* --- settling --- */
 
-static void settle(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why)
+void tuner_probe_settle(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why)
 {
     int best;
+    tuner_recall_leave(s);
     (void)tuner_cand_least(t, s, &best);
     if (tuner_cand_known(t, s, best) < -t->cfg.tie_margin) /* what counts has changed since it was measured */
         tuner_cand_promote(t, s, best, s->cand[best].centre);
@@ -63,19 +74,29 @@ static void settle(struct tuner *t, struct trial_state *s, struct tuner_actions 
 
 static void wake_for_cut(const struct tuner *t, const struct trial_state *s, struct tuner_actions *out);
 
-static void probe(struct tuner *t, struct trial_state *s, struct tuner_actions *out)
+void tuner_probe_measure(struct tuner *t, struct trial_state *s, int h, struct tuner_actions *out, const char *what)
 {
-    int h = s->alone && budget_left(t, s) ? tuner_cand_next(t, s) : -1;
-    if (h < 0) {
-        settle(t, s, out, tuner_cand_next(t, s) < 0 ? "nothing is left to try" : "the budget for probing is used up");
-        return;
-    }
     s->probing = h;
     s->whole_epoch = false;
     tuner_cand_change(s, h);
-    tuner_act(out, ACT_APPLY, s, s->now_s, "probe %zu of %g core%s", s->cand[h].pairs + 1, TUNER_CORES(t, h));
+    tuner_act(out, ACT_APPLY, s, s->now_s, "%s %zu of %g core%s", what, s->cand[h].pairs + 1, TUNER_CORES(t, h));
     enter(s, PHASE_CANDIDATE, true);
     wake_for_cut(t, s, out);
+}
+
+static void probe(struct tuner *t, struct trial_state *s, struct tuner_actions *out)
+{
+    if (s->recognised) {
+        tuner_recall_go_on(t, s, out);
+        return;
+    }
+    int h = s->alone && budget_left(t, s) ? tuner_cand_next(t, s) : -1;
+    if (h < 0) {
+        tuner_probe_settle(t, s, out,
+                           tuner_cand_next(t, s) < 0 ? "nothing is left to try" : "the budget for probing is used up");
+        return;
+    }
+    tuner_probe_measure(t, s, h, out, "probe");
 }
 
 static void go_back(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why)
@@ -85,8 +106,8 @@ static void go_back(struct tuner *t, struct trial_state *s, struct tuner_actions
     enter(s, PHASE_BACK, true);
 }
 
-static void adopt(struct tuner *t, struct trial_state *s, int h, double ratio, struct tuner_actions *out,
-                  const char *why)
+void tuner_probe_adopt(struct tuner *t, struct trial_state *s, int h, double ratio, struct tuner_actions *out,
+                       const char *why)
 {
     tuner_cand_promote(t, s, h, ratio);
     bool changed = s->now.hot != h;
@@ -96,8 +117,7 @@ static void adopt(struct tuner *t, struct trial_state *s, int h, double ratio, s
     enter(s, PHASE_HOLD, changed);
 }
 
-/* Half the width of the interval around the centre of the pairs so far. */
-static double half_width(const struct tuner *t, const struct candidate *c)
+double tuner_probe_half(const struct tuner *t, const struct candidate *c)
 {
     if (c->pairs < PAIRS_MIN)
         return CLEAR;
@@ -122,21 +142,25 @@ static enum verdict verdict_of(const struct tuner *t, const struct trial_state *
 /* Judges the candidate after one more pair. */
 static void judge(struct tuner *t, struct trial_state *s, int h, struct tuner_actions *out)
 {
+    if (s->recognised) {
+        tuner_recall_judge(t, s, h, out);
+        return;
+    }
     struct candidate *c = &s->cand[h];
     double ratio = stats_median(c->log_ratio, c->pairs), cost = tuner_cand_cost(t, s, h, ratio),
-           half = half_width(t, c);
+           half = tuner_probe_half(t, c);
     char why[64];
     (void)snprintf(why, sizeof why, "%+.1f %% (± %.1f)%s", 100.0 * (exp(cost) - 1.0), 100.0 * half,
                    t->waiting > 0 ? " core-seconds" : "");
     if (cost + half < 0 || (c->pairs >= PAIRS_MAX && cost < -t->cfg.tie_margin)) {
-        adopt(t, s, h, ratio, out, why);
+        tuner_probe_adopt(t, s, h, ratio, out, why);
         return;
     }
     c->verdict = verdict_of(t, s, c, cost, half);
     if (c->verdict != CAND_OPEN)
         c->centre = ratio;
     if (c->verdict == CAND_TIE && h < s->incumbent) {
-        adopt(t, s, h, ratio, out, "a tie, and it is cheaper");
+        tuner_probe_adopt(t, s, h, ratio, out, "a tie, and it is cheaper");
         return;
     }
     s->probing = -1;
@@ -157,6 +181,14 @@ static void charge(const struct tuner *t, struct trial_state *s)
     double lost = (s->now_s - s->changed_s) / exchange(t, s) - needed;
     if (lost > 0)
         s->lost_s += lost;
+}
+
+void tuner_probe_abandon(const struct tuner *t, struct trial_state *s)
+{
+    if (s->phase == PHASE_CANDIDATE)
+        charge(t, s);
+    s->probing = -1;
+    s->before = s->measured = NAN;
 }
 
 /* When the candidate has had its time for the iteration under way. */
@@ -204,10 +236,12 @@ static void on_warm(struct tuner *t, struct trial_state *s, double value, struct
         w->n == 2 && w->seconds >= 2 * t->cfg.window_s && fabs(log(w->per_record[1] / w->per_record[0])) <= STEADY;
     bool close = within || (isfinite(s->before) && fabs(log(value / s->before)) <= STEADY);
     s->before = s->reference = value;
-    if (close || s->epoch > s->first)
-        probe(t, s, out);
-    else
+    if (!close && s->epoch == s->first) {
         enter(s, PHASE_WARM, false);
+        return;
+    }
+    tuner_recall_profile(s, out);
+    probe(t, s, out);
 }
 
 static void on_candidate(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
@@ -216,12 +250,17 @@ static void on_candidate(struct tuner *t, struct trial_state *s, double value, s
     charge(t, s);
     double ratio = isfinite(s->before) ? log(value / s->before) : NAN, cost = tuner_cand_cost(t, s, s->probing, ratio);
     c->measured = true;
+    if (s->recognised && cost < ADOPT_NOW && c->pairs == 0) {
+        s->before = s->reference = value;
+        tuner_recall_failed(t, s, s->probing, ratio, out);
+        return;
+    }
     if (cost < ADOPT_NOW && c->pairs == 0) {
         char why[64];
         (void)snprintf(why, sizeof why, "%.1f %% %s at once", 100.0 * (1.0 - exp(cost)),
                        t->waiting > 0 ? "fewer core-seconds" : "faster");
         s->before = s->reference = value;
-        adopt(t, s, s->probing, ratio, out, why);
+        tuner_probe_adopt(t, s, s->probing, ratio, out, why);
         return;
     }
     s->measured = value;
@@ -256,6 +295,8 @@ static void reopen(struct candidate *c)
 /* A settled trial that has become slower gets one new round, at most once an epoch. */
 static void on_settled(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
 {
+    if (s->epoch > s->first || (isfinite(s->before) && fabs(log(value / s->before)) <= STEADY))
+        tuner_recall_profile(s, out);
     s->before = s->reference = value;
     if (!isfinite(s->settled_value) || value < s->settled_value)
         s->settled_value = value;
@@ -287,19 +328,21 @@ static void on_window(struct tuner *t, struct trial_state *s, struct tuner_actio
 /* --- the trial begins --- */
 
 /* A known class keeps its stored setting; under a cold setting it was never run with, what was near is looked at again. */
-static void open_candidates(const struct tuner *t, struct trial_state *s)
+void tuner_probe_open(const struct tuner *t, struct trial_state *s, bool keep)
 {
     const struct class_entry *k = s->class;
     bool known = k->cold[s->start.cold].hot >= 0;
     for (int h = 0; h < t->space.n_hot; h++) {
         struct candidate *c = &s->cand[h];
+        if (c->verdict == CAND_REFUSED || (keep && c->measured))
+            continue;
         *c = (struct candidate){ .verdict = CAND_OPEN, .centre = NAN };
         if (s->fresh)
             continue;
         c->centre = knowledge_ratio(k, s->start.cold, h, s->incumbent, &c->at_least);
         double cost = tuner_cand_cost(t, s, h, c->centre);
         /* Under a new cold setting only those that were close before can have become the best. */
-        bool open = c->at_least ? cost < 0 : !known && (cost < NEAR || isnan(cost));
+        bool open = s->recognised ? false : c->at_least ? cost < 0 : !known && (cost < NEAR || isnan(cost));
         c->verdict = open ? CAND_OPEN : c->at_least ? CAND_CUT : CAND_WORSE;
     }
 }
@@ -319,7 +362,9 @@ static int begin_with(const struct tuner *t, const struct trial_state *s, const 
 
 static void take(struct tuner *t, struct trial_state *s, int hot, const char *what, struct tuner_actions *out)
 {
+    int launched = s->incumbent;
     tuner_cand_promote(t, s, hot, s->cand[hot].centre);
+    s->cand[launched].measured = false; /* what it is to the best was not seen here */
     tuner_cand_change(s, hot);
     tuner_act(out, ACT_APPLY, s, s->now_s, "%g cores: the best %s", t->space.cores[hot], what);
 }
@@ -327,17 +372,20 @@ static void take(struct tuner *t, struct trial_state *s, int hot, const char *wh
 void tuner_probe_begin(struct tuner *t, struct trial_state *s, struct tuner_actions *out)
 {
     const char *why;
-    open_candidates(t, s);
+    s->recognised = s->class->recall == RECALL_OPEN;
+    tuner_probe_open(t, s, false);
     int hot = begin_with(t, s, &why);
     bool changed = hot != s->now.hot;
     if (changed)
         take(t, s, hot, why, out);
     enter(s, PHASE_WARM, changed);
-    if (!s->alone || (!s->new_cold && tuner_cand_next(t, s) < 0))
-        settle(t, s, out,
-               !s->alone  ? "it is not alone"
-               : s->fresh ? "there is nothing to choose"
-                          : "the class is known");
+    if (s->recognised && tuner_recall_begin(t, s, out))
+        return;
+    if (!s->recognised && (!s->alone || (!s->new_cold && tuner_cand_next(t, s) < 0)))
+        tuner_probe_settle(t, s, out,
+                           !s->alone  ? "it is not alone"
+                           : s->fresh ? "there is nothing to choose"
+                                      : "the class is known");
     tuner_cold_begin(s);
     (void)tuner_cold_give_up(t, s, out); /* says when it will be time for that */
 }
@@ -502,5 +550,5 @@ void tuner_probe_reconsider(struct tuner *t, struct trial_state *s, struct tuner
         return;
     if (hot != s->incumbent)
         tuner_cand_promote(t, s, hot, s->cand[hot].centre);
-    settle(t, s, out, why);
+    tuner_probe_settle(t, s, out, why);
 }

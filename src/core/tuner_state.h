@@ -1,5 +1,5 @@
 /* What the parts of the tuner share; nothing else includes it. tuner.c: trials and their events. tuner_cand.c: the hot
- * settings a trial can choose from. tuner_probe.c: measuring them while it trains. tuner_cold.c: which cold setting is worth a
+ * settings a trial can choose from. tuner_probe.c: measuring them while it trains. tuner_recall.c: what earlier studies knew, profiles. tuner_cold.c: which cold setting is worth a
  * launch. tuner_launch.c: what a trial is launched with. */
 #ifndef CORE_TUNER_STATE_H
 #define CORE_TUNER_STATE_H
@@ -40,6 +40,9 @@ struct trial_state {
     const char *family; /* borrowed from the class */
     bool fresh;         /* nothing was known of its class when it started */
     bool new_cold;      /* … under its cold setting */
+    bool recognised;    /* until it settles: it has what was recalled, and is not probed */
+    bool profiled;      /* its first steady window was told */
+    int hint;           /* hot, to be probed first; -1: none */
     int n_hot;          /* it may have hot settings below this one */
     bool alone;
     bool reconsider; /* what counts has changed since it was looked at */
@@ -69,6 +72,7 @@ struct trial_state {
     double startup_s;
     double patience_s; /* when a memory that was never trained in must have shown something; INFINITY: no such time */
     bool leaving;      /* a relaunch was asked for */
+    double began_s;    /* when it was launched */
     double now_s;
 };
 
@@ -156,8 +160,47 @@ void tuner_probe_refused(struct tuner *t, struct trial_state *s, int hot, struct
 void tuner_probe_tick(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
 void tuner_probe_break(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
 
+/* Steps of a trial that tuner_recall.c takes, too. */
+void tuner_probe_enter_hold(struct trial_state *s, bool changed);
+void tuner_probe_enter_warm(struct trial_state *s, bool changed);
+void tuner_probe_settle(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why);
+void tuner_probe_adopt(struct tuner *t, struct trial_state *s, int hot, double ratio, struct tuner_actions *out,
+                       const char *why);
+/* Another window of this candidate. */
+void tuner_probe_measure(struct tuner *t, struct trial_state *s, int hot, struct tuner_actions *out, const char *what);
+/* The candidate that is measured is left before its window is complete. */
+void tuner_probe_abandon(const struct tuner *t, struct trial_state *s);
+/* Half the width of the interval around the centre of the pairs so far. */
+double tuner_probe_half(const struct tuner *t, const struct candidate *c);
+/* Candidates by what is known of the class; what was refused stays so, and when `keep` what this trial measured. */
+void tuner_probe_open(const struct tuner *t, struct trial_state *s, bool keep);
+
 /* What counts, or what the trial may have, has changed: it takes the best of what was measured, and looks at what was not. */
 void tuner_probe_reconsider(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *cause);
+
+/* --- tuner_recall.c --- */
+
+/* The first steady window, which has just ended, is to be profiled. */
+void tuner_recall_profile(struct trial_state *s, struct tuner_actions *out);
+
+/* A recognised trial that is steady: the canary's next window, or it settles. */
+void tuner_recall_go_on(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
+
+/* A trial of a recalled class has begun: true when it has settled. */
+bool tuner_recall_begin(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
+
+/* A pair of the canary is complete, or its default so much better (`ratio`) that one window is enough. */
+void tuner_recall_judge(struct tuner *t, struct trial_state *s, int hot, struct tuner_actions *out);
+void tuner_recall_failed(struct tuner *t, struct trial_state *s, int hot, double ratio, struct tuner_actions *out);
+
+/* It is no longer the one that does the canary of its class. */
+void tuner_recall_leave(struct trial_state *s);
+
+/* Events. */
+int tuner_recall_learn(struct tuner *t, const struct tuner_event *ev, struct err *e);
+void tuner_recall_verdict(struct tuner *t, struct trial_state *s, const struct tuner_event *ev,
+                          struct tuner_actions *out);
+void tuner_recall_launch_failed(struct class_entry *c, const struct tuner_event *ev, struct tuner_actions *out);
 
 /* For "%g core%s". */
 #define TUNER_CORES(t, hot) (t)->space.cores[hot], (t)->space.cores[hot] == 1 ? "" : "s"

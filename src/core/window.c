@@ -20,6 +20,8 @@ bool window_add(struct window *w, double end_s, double seconds, double records, 
     double slack = 1e-9 * (1.0 + fabs(end_s)); /* the begin is a difference of sums */
     if (!(seconds > 0) || !(records > 0) || end_s - seconds < w->from_t_s - slack)
         return false;
+    if (w->n == 0)
+        w->begin_s = end_s - seconds;
     w->per_record[w->n % WINDOW_KEPT] = seconds / records;
     w->n++;
     w->seconds += seconds;

@@ -11,6 +11,7 @@ enum { WINDOW_KEPT = 64 }; /* iterations whose values are kept for the median; o
 
 struct window {
     double from_t_s; /* iterations that begin before it don't count */
+    double begin_s;  /* of the first that counts */
     double seconds, records;
     size_t n;
     double per_record[WINDOW_KEPT];

@@ -89,7 +89,7 @@ static void tell(struct stored *w, struct tuner_event ev, struct tuner_setting *
     check(w->policy->step(w->machine, &ev, &acts, &e), &e);
     for (size_t i = 0; i < acts.n; i++) {
         const struct tuner_action *a = &acts.list[i];
-        if (a->kind == ACT_WAKE)
+        if (!tuner_is_decision(a->kind))
             continue;
         decide(w, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
         if (a->kind == ACT_APPLY)

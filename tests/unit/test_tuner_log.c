@@ -121,7 +121,13 @@ static struct tuner_event any_event(struct rng *r, enum tuner_event_kind kind)
                                  .n_hot = (int)rng_below(r, 4),
                                  .alone = rng_below(r, 2),
                                  .startup_s = any_real(r),
-                                 .infeasible = rng_below(r, 2) };
+                                 .infeasible = rng_below(r, 2),
+                                 .over = any_setting(r),
+                                 .ratio = any_real(r),
+                                 .at_least = rng_below(r, 2),
+                                 .best = rng_below(r, 2),
+                                 .trials = any_count(r),
+                                 .verdict = (enum tuner_verdict)rng_below(r, 3) };
 }
 
 /* The same number, or the same infinity, or no number either. */
@@ -141,7 +147,7 @@ static void assert_key(const char *got, const char *want)
 
 static bool kind_in(enum tuner_event_kind kind, const char *letters)
 {
-    return strchr(letters, "sieaflbtdx"[kind]) != NULL;
+    return strchr(letters, "sieaflbtdxrv"[kind]) != NULL;
 }
 
 /* Every field that its kind uses; the others are not told. */
@@ -151,10 +157,10 @@ static void assert_event(const struct tuner_event *got, const struct tuner_event
     assert_int_equal(got->kind, k);
     assert_int_equal(got->trial, want->trial);
     assert_bits(got->t_s, want->t_s);
-    bool setting = kind_in(k, "saf"), keys = kind_in(k, "sf");
+    bool setting = kind_in(k, "safr"), keys = kind_in(k, "sfr"), recall = kind_in(k, "r");
     assert_int_equal(got->setting.hot, setting ? want->setting.hot : 0);
     assert_int_equal(got->setting.cold, setting ? want->setting.cold : 0);
-    assert_key(got->class_key, keys ? want->class_key : NULL);
+    assert_key(got->class_key, keys || kind_in(k, "v") ? want->class_key : NULL);
     assert_key(got->family_key, keys ? want->family_key : NULL);
     assert_int_equal(got->epoch, kind_in(k, "sie") ? want->epoch : 0);
     assert_int_equal(got->epochs, kind_in(k, "s") ? want->epochs : 0);
@@ -165,7 +171,14 @@ static void assert_event(const struct tuner_event *got, const struct tuner_event
     assert_int_equal(got->n_hot, kind_in(k, "sl") ? want->n_hot : 0);
     assert_int_equal(got->alone, kind_in(k, "sl") && want->alone);
     assert_bits(got->startup_s, kind_in(k, "s") ? want->startup_s : 0);
-    assert_int_equal(got->infeasible, kind_in(k, "f") && want->infeasible);
+    assert_int_equal(got->infeasible, kind_in(k, "fr") && want->infeasible);
+    assert_int_equal(got->over.hot, recall ? want->over.hot : 0);
+    assert_int_equal(got->over.cold, recall ? want->over.cold : 0);
+    assert_bits(got->ratio, recall ? want->ratio : 0);
+    assert_int_equal(got->at_least, recall && want->at_least);
+    assert_int_equal(got->best, recall && want->best);
+    assert_int_equal(got->trials, recall ? want->trials : 0);
+    assert_int_equal(got->verdict, kind_in(k, "v") ? want->verdict : 0);
 }
 
 static void test_every_event_reads_back_to_the_same_bits(void **state)
@@ -173,7 +186,7 @@ static void test_every_event_reads_back_to_the_same_bits(void **state)
     (void)state;
     struct rng rng = rng_seeded(1);
     for (int i = 0; i < 20000; i++) {
-        struct tuner_event ev = any_event(&rng, (enum tuner_event_kind)(i % (EV_TRIAL_LOST + 1)));
+        struct tuner_event ev = any_event(&rng, (enum tuner_event_kind)(i % (EV_VERDICT + 1)));
         AUTO_BUF struct buf line = BUF_INIT;
         tuner_log_event(&line, &ev);
         assert_ptr_equal(strchr(buf_text(&line), '\n'), buf_text(&line) + line.len - 1); /* one line */
@@ -250,7 +263,7 @@ struct run {
     void *machine;
     struct buf log, story; /* all that was decided */
     struct job {
-        bool started, over, applying;
+        bool started, over, applying, profiled;
         struct tuner_setting at, asked;
         double now_s, wake_s;
         int epoch, step;
@@ -274,10 +287,11 @@ static void tell(struct run *r, int trial, struct tuner_event ev)
         fail_msg("%s", e.text);
     for (size_t i = 0; i < acts.n; i++) {
         const struct tuner_action *a = &acts.list[i];
-        if (a->kind == ACT_WAKE) {
+        if (a->kind == ACT_WAKE)
             j->wake_s = a->t_s;
+        j->profiled |= a->kind == ACT_PROFILE;
+        if (!tuner_is_decision(a->kind))
             continue;
-        }
         tell_story(&r->story, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
         if (a->kind == ACT_APPLY) {
             j->asked = a->setting;
@@ -331,7 +345,14 @@ static void go_on(struct run *r, int trial)
     struct job *j = &r->jobs[trial];
     uint64_t dice = rng_below(&r->rng, 200);
     double step_s = (8 - 2 * j->at.hot) * (j->epoch == 1 ? 1.5 : 1.0) * (0.9 + 0.2 * rng_unit(&r->rng));
-    if (j->applying) {
+    if (j->profiled && dice < 60) {
+        static const char *const keys[] = { "c0", "c1", "c2", "none" };
+        j->profiled = false;
+        tell(r, trial,
+             (struct tuner_event){ .kind = EV_VERDICT,
+                                   .verdict = (enum tuner_verdict)rng_below(&r->rng, 3),
+                                   .class_key = keys[rng_below(&r->rng, ARRAY_LEN(keys))] });
+    } else if (j->applying) {
         j->applying = false;
         if (dice < 10) {
             tell(r, trial, (struct tuner_event){ .kind = EV_FAILED, .setting = j->asked, .infeasible = dice % 2 });
@@ -359,6 +380,24 @@ static void go_on(struct run *r, int trial)
     }
 }
 
+/* Of two classes, whatever was known. */
+static void recall(struct run *r)
+{
+    static const char *const keys[] = { "c0", "c2" };
+    for (uint64_t n = rng_below(&r->rng, 12); n > 0; n--)
+        tell(r, 0,
+             (struct tuner_event){ .kind = EV_RECALL,
+                                   .class_key = keys[rng_below(&r->rng, ARRAY_LEN(keys))],
+                                   .family_key = "f",
+                                   .setting = any_setting(&r->rng),
+                                   .over = any_setting(&r->rng),
+                                   .ratio = rng_unit(&r->rng) - 0.5,
+                                   .at_least = rng_below(&r->rng, 8) == 0,
+                                   .best = rng_below(&r->rng, 4) == 0,
+                                   .infeasible = rng_below(&r->rng, 8) == 0,
+                                   .trials = (int)rng_below(&r->rng, 9) });
+}
+
 /* Until all trials are over; three at once. */
 static void live(struct run *r, const char *policy, uint64_t seed)
 {
@@ -366,6 +405,7 @@ static void live(struct run *r, const char *policy, uint64_t seed)
     r->machine = r->policy->create(&space, &cfg);
     assert_non_null(r->machine);
     tuner_log_head(&r->log, r->policy, &space, &cfg);
+    recall(r);
     for (int first = 1; first <= TRIALS;) {
         int trial = first + (int)rng_below(&r->rng, 3);
         if (trial <= TRIALS && !r->jobs[trial].started)
@@ -522,6 +562,9 @@ static const struct {
     { "a key without its end", HEAD "L 1 \"a null 0 0 0 1\n", -EINVAL, "a key is none" },
     { "a key that is a number", HEAD "L 1 7 null 0 0 0 1\n", -EINVAL, "a key is none" },
     { "an ask of no class", HEAD "L 1 null null 0 0 0 1\n", -EINVAL, "it has no class" },
+    { "a recall of no class", HEAD "r 0 0 0 0 null null 0 0 0 0 0 0 1\n", -EINVAL, "it has no class" },
+    { "a recalled ratio that is none", HEAD "r 0 0 1 0 \"c\" null 0 0 0 nan 0 0 1\n", -EPROTO, "cannot be" },
+    { "a verdict that there is not", HEAD "v 1 0 3 null\n", -EINVAL, "a number is out of bounds" },
     { "a start of no class", HEAD "s 1 0 0 0 null null 1 5 0 1 0\n", -EINVAL, "it has no class" },
     { "another version", "H 2 pipetune 3 0.1 0.01 0.01 1 4 1 8\n", -EINVAL, "its version is not known" },
     { "another policy", "H 1 best 3 0.1 0.01 0.01 1 4 1 8\n", -EINVAL, "its policy is not known" },
@@ -533,6 +576,42 @@ static const struct {
     { "a head cut short", "H 1 pipetune 3 0.1\n", -EINVAL, "a word is missing" },
     { "what cannot be", HEAD "b 7 0\n", -EPROTO, "the tuner's log, line 2: trial 7" },
 };
+
+static int ignore(void *ctx, const struct tuner_replay *r, const char *kind, int trial, struct tuner_setting s,
+                  const char *reason)
+{
+    (void)r, (void)trial, (void)s, (void)reason;
+    assert_true(tuner_log_is_kind(kind));
+    ++*(int *)ctx;
+    return 0;
+}
+
+/* What was written before there were profiles. */
+static void test_an_older_log_still_reads(void **state)
+{
+    (void)state;
+    static const char text[] =
+        HEAD "L 1 \"c\" null 0 0 0 1\ns 1 0 0 0 \"c\" null 1 5 0 1 0\ni 1 2 1 2 1 10\ni 1 4 1 2 1 10\n"
+             "i 1 6 1 2 1 10\ni 1 8 1 2 1 10\na 1 8 1 0\nt 1 9\nb 1 10\nd 1 11\n";
+    struct tuner_replay r = { 0 };
+    struct err e = { 0 };
+    int n = 0;
+    if (tuner_replay_feed(&r, text, sizeof text - 1, ignore, &n, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(n, 4); /* the launch's setting, a probe, back, learnt at the end */
+    tuner_replay_done(&r);
+}
+
+static void test_the_kinds_of_decisions(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = { "setting", "apply", "settle", "learn", "relaunch", "confirm", "weaken" };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        assert_true(tuner_log_is_kind(kinds[i]));
+    assert_false(tuner_log_is_kind("wake") || tuner_log_is_kind("profile") || tuner_log_is_kind("launch"));
+    assert_true(tuner_is_decision(ACT_WEAKEN) && !tuner_is_decision(ACT_PROFILE) && !tuner_is_decision(ACT_WAKE));
+    assert_string_equal(tuner_action_name(ACT_CONFIRM), "confirm");
+}
 
 static void test_what_is_no_entry_is_named(void **state)
 {
@@ -590,6 +669,8 @@ int main(void)
         cmocka_unit_test(test_one_event_changed_decides_otherwise),
         cmocka_unit_test(test_a_later_head_begins_again),
         cmocka_unit_test(test_who_is_told_may_end_it),
+        cmocka_unit_test(test_an_older_log_still_reads),
+        cmocka_unit_test(test_the_kinds_of_decisions),
         cmocka_unit_test(test_what_is_no_entry_is_named),
         cmocka_unit_test(test_bytes_that_are_no_text_are_refused),
         cmocka_unit_test(test_memory_that_runs_out),
