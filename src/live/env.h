@@ -18,6 +18,7 @@ struct env {
     char *node;         /* pipetune-node, beside this program */
     char *log4j;        /* HOME/conf/log4j2-pipetune.properties */
     char *converter;    /* HOME/bigdl/apps/convert_checkpoint.py */
+    char *classes;      /* set-up's class archive for Python applications; NULL: none, damaged, or another Java's */
 };
 
 int env_find(struct env *out, const struct config *cfg, struct err *e);

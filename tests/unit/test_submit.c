@@ -301,6 +301,57 @@ static void test_submit_collects_serially_on_one_cpu(void **state)
     app_done(&cluster);
 }
 
+static void test_submit_collects_for_throughput_in_sessions(void **state)
+{
+    (void)state;
+    struct app local = parsed(PYTHON), cluster = parsed("{\"master\": \"yarn\", \"conf\": \"/a.py\"}");
+    struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
+    struct submit s = job(&local);
+    s.session = "/s.sock";
+    assert_has(&s, "s-1-1 -XX:+UseParallelGC --conf");
+    assert_int_equal(collectors(&s), 1);
+    s.properties = &own;
+    s.n_properties = 1;
+    assert_int_equal(collectors(&s), 1);
+    assert_lacks(&s, "Parallel");
+    s = job(&local);
+    s.session = "/s.sock";
+    s.one_cpu = true;
+    assert_has(&s, "s-1-1 -XX:+UseSerialGC --conf");
+    assert_int_equal(collectors(&s), 1);
+    s = job(&cluster);
+    s.session = "/s.sock";
+    assert_int_equal(collectors(&s), 0);
+    app_done(&local);
+    app_done(&cluster);
+}
+
+static void test_submit_gives_python_drivers_their_class_archive(void **state)
+{
+    (void)state;
+    struct app python =
+        parsed("{\"master\": \"local[2]\", \"conf\": \"/a/app.py\", \"arguments\": {\"epochs\": [\"-e\", \"{}\"], "
+               "\"batch_size\": [\"-b\", \"{}\"]}}");
+    struct app jvm = parsed(JVM("local[2]"));
+    struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:SharedArchiveFile=/own.jsa" };
+    struct submit s = job(&python);
+    assert_lacks(&s, "-XX:SharedArchiveFile");
+    s.classes = "/h/.pipetune/classes/python.jsa";
+    assert_has(&s, "s-1-1 -XX:SharedArchiveFile=/h/.pipetune/classes/python.jsa -Xlog:cds=off -Xlog:cds+dynamic=off "
+                   "--conf spark.executor.extraJavaOptions=" JAVA " --conf");
+    s.properties = &own;
+    s.n_properties = 1;
+    assert_has(&s, "-Xlog:cds+dynamic=off -XX:SharedArchiveFile=/own.jsa --conf"); /* the last one counts */
+    s.n_properties = 0;
+    s.classes = "/my home/python.jsa";
+    assert_lacks(&s, "-XX:SharedArchiveFile"); /* the JVM would take what follows the blank for its program */
+    s.app = &jvm;
+    s.classes = "/h/.pipetune/classes/python.jsa";
+    assert_lacks(&s, "-XX:SharedArchiveFile"); /* its class path is another */
+    app_done(&python);
+    app_done(&jvm);
+}
+
 static void test_submit_writes_sizes(void **state)
 {
     (void)state;
@@ -354,6 +405,8 @@ int main(void)
         cmocka_unit_test(test_submit_refuses_what_cannot_be),
         cmocka_unit_test(test_submit_converts_checkpoints),
         cmocka_unit_test(test_submit_collects_serially_on_one_cpu),
+        cmocka_unit_test(test_submit_collects_for_throughput_in_sessions),
+        cmocka_unit_test(test_submit_gives_python_drivers_their_class_archive),
         cmocka_unit_test(test_submit_writes_sizes),
         cmocka_unit_test(test_submit_says_when_memory_is_out),
     };
