@@ -20,6 +20,11 @@ void fault_arm(unsigned kinds, unsigned nth)
     struck = false;
 }
 
+bool fault_struck(void)
+{
+    return struck;
+}
+
 bool fault_disarm(void)
 {
     armed_kinds = 0;

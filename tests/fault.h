@@ -14,6 +14,9 @@ enum {
 /* The nth call (1 = the next) of any of `kinds` fails, once. */
 void fault_arm(unsigned kinds, unsigned nth);
 
+/* Has it struck by now? */
+_Bool fault_struck(void);
+
 /* Back to normal; true when the armed fault had struck. */
 _Bool fault_disarm(void);
 

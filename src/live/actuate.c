@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "core/place.h"
-#include "live/nodes.h"
 #include "live/nodes_cfg.h"
 
 /* One setting on its way. */
@@ -51,6 +51,12 @@ static void on_changed(void *ctx, const char *tag, const struct nodes_have *have
     a->ops.changed(a->ctx, tag);
 }
 
+static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
+{
+    struct actuate *a = ctx;
+    a->ops.sampled(a->ctx, tag, s);
+}
+
 static void on_note(void *ctx, const char *text)
 {
     struct actuate *a = ctx;
@@ -62,7 +68,7 @@ static void on_note(void *ctx, const char *text)
 int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const struct actuate_ops *ops, void *ctx,
                  struct err *e)
 {
-    static const struct nodes_ops calls = { on_applied, on_changed, on_note };
+    static const struct nodes_ops calls = { on_applied, on_changed, on_sampled, on_note };
     struct actuate *a = calloc(1, sizeof *a);
     struct node_cfg *cfg = NULL;
     size_t n = 0;
@@ -108,14 +114,10 @@ int actuate_room(struct actuate *a, int trial)
 
 static int keep_order(struct actuate *a, int trial, struct tuner_setting to, struct err *e)
 {
-    if (a->n == a->cap) {
-        size_t cap = a->cap ? 2 * a->cap : 8;
-        struct order *grown = realloc(a->orders, cap * sizeof *grown);
-        if (!grown)
-            return err_sys(e, -ENOMEM, "trial %d", trial);
-        a->orders = grown;
-        a->cap = cap;
-    }
+    struct order *grown = array_more(a->orders, a->n, &a->cap, sizeof *grown);
+    if (!grown)
+        return err_sys(e, -ENOMEM, "trial %d", trial);
+    a->orders = grown;
     a->orders[a->n++] = (struct order){ .id = ++a->next_id, .trial = trial, .to = to };
     return 0;
 }
@@ -166,6 +168,11 @@ void actuate_release(struct actuate *a, int trial, const char *tag)
     place_free(&a->place, trial);
     if (tag)
         actuate_forget(a, tag);
+}
+
+int actuate_sample(struct actuate *a, const char *tag, const struct nodes_sampling *how, struct err *e)
+{
+    return nodes_sample(a->nodes, tag, how, e);
 }
 
 void actuate_forget(struct actuate *a, const char *tag)

@@ -18,7 +18,11 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "bigdl/submit.h"
+#include "clustering/model_json.h"
+#include "live/profiles.h"
+#include "live/reuse.h"
 #include "live/tuning.h"
+#include "store/samples.h"
 
 enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
@@ -441,12 +445,19 @@ static bool is_ours(struct attempt *a, const struct log_event *ev, uint64_t end)
     return false;
 }
 
-/* What the policy wants to know of a line that was written while we watched. */
-static int tell_tuning(const struct reading *r, const struct log_event *ev, uint64_t end)
+/* What the policy and the profiles want to know of a line that was written while we watched. */
+static int tell_watchers(const struct reading *r, const struct log_event *ev, uint64_t end)
 {
     struct attempt *a = r->a;
     struct study_trial *t = a->trial;
-    if (!a->study->tuning || end <= a->live_from)
+    if (end <= a->live_from)
+        return 0;
+    if (ev->kind == LOG_ITERATION && ev->stamp_ms >= 0) {
+        int rc = profiles_step(a->study->profiles, t->row.number, ev->epoch, (double)ev->stamp_ms, r->e);
+        if (rc < 0)
+            return rc;
+    }
+    if (!a->study->tuning)
         return 0;
     if (ev->kind == LOG_RECOVERY || ev->kind == LOG_LOST)
         return tuning_break(a->study->tuning, t->row.number, r->e);
@@ -474,7 +485,7 @@ static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
         return 0;
     if (ev->kind == LOG_APP_ID && !r->a->row.app_id)
         r->a->row.app_id = strdup(ev->text); /* stored with the next epoch; NULL is "not known" */
-    int rc = tell_tuning(r, ev, end);
+    int rc = tell_watchers(r, ev, end);
     return rc == 0 && fold_event(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : rc;
 }
 
@@ -676,11 +687,32 @@ static int64_t end_time(const struct attempt *a, const struct exit_note *x)
     return at > a->row.started_ms ? at : a->row.started_ms;
 }
 
+/* A window of the trial that can teach something: to look at, and for the model. */
+static int keep_profile(void *ctx, const struct profiles_window *w, const struct profile *p, struct err *e)
+{
+    const struct attempt *a = ctx;
+    const struct study *s = a->study;
+    AUTO_BUF struct buf vector = BUF_INIT;
+    AUTO_FREE char *setting = p && s->tuning ? tuning_setting_text(s->tuning, w->setting) : NULL;
+    if (!p)
+        return 0;
+    model_json_put_profile(&vector, profiles_space(s->profiles), p);
+    if (vector.failed)
+        return err_sys(e, -ENOMEM, "trial %d", w->trial);
+    struct store_profile row = {
+        .epoch = w->epoch, .t_from_ms = w->from_ms, .t_to_ms = w->to_ms, .setting = setting, .vector = buf_text(&vector)
+    };
+    int rc = store_profile_add(s->store, a->trial->row.id, &row, e);
+    return rc < 0 ? rc : reuse_note(s->reuse, w->trial, p, e);
+}
+
 static int store_end(struct attempt *a, enum outcome o, enum trial_state state, const char *text, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
     int rc = store_begin(s->store, e);
+    if (rc == 0)
+        rc = profiles_end(s->profiles, t->number, o == OUTCOME_FINISHED, keep_profile, a, e);
     if (rc == 0)
         rc = tuning_end(s->tuning, a->trial, o == OUTCOME_FINISHED, e);
     if (rc == 0 && a->out_of_memory)

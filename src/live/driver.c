@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/own.h"
@@ -54,14 +55,10 @@ struct slot *driver_slot(struct driver *d, uint64_t id)
 
 struct slot *driver_add_slot(struct driver *d)
 {
-    if (d->n == d->cap) {
-        size_t cap = d->cap ? 2 * d->cap : 8;
-        struct slot **grown = realloc(d->slots, cap * sizeof(struct slot *));
-        if (!grown)
-            return NULL;
-        d->slots = grown;
-        d->cap = cap;
-    }
+    struct slot **grown = array_more(d->slots, d->n, &d->cap, sizeof(struct slot *));
+    if (!grown)
+        return NULL;
+    d->slots = grown;
     struct slot *s = calloc(1, sizeof *s);
     if (s)
         d->slots[d->n++] = s;
@@ -144,7 +141,7 @@ void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms)
     s->a.born_ms = s->a.line_ms = clock_ms();
     if (!d->first_launch_ms)
         d->first_launch_ms = s->started_ms;
-    s->narrow_ms = d->actuate ? s->a.born_ms + narrow_in_ms : 0;
+    s->narrow_ms = d->narrows ? s->a.born_ms + narrow_in_ms : 0;
     driver_tell(d, (struct driver_news){ .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = s->a.row.number });
 }
 
@@ -327,6 +324,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
         retry_start(d, s);
     if (s->narrow_ms && now >= s->narrow_ms)
         driver_narrow(d, s);
+    if (d->measures && !s->measured)
+        driver_measure(d, s);
     if (!s->a.running && s->a.launcher && now - s->started_ms > READY_MS)
         s->silent = true;
     if (!s->a.running || d->rc < 0)
@@ -372,6 +371,8 @@ static void on_tick(uv_timer_t *timer)
     if (d->pool)
         pool_tick(d->pool, now);
     int rc = d->rc == 0 ? tuning_tick(d->study->tuning, study_now_ms(), d->e) : 0;
+    if (rc == 0 && d->rc == 0)
+        rc = driver_tick_samples(d);
     if (rc < 0)
         driver_fail(d, rc);
     if (d->packs || d->gone_warm) /* one that has settled since may have made room */
@@ -480,6 +481,7 @@ static void tear_down(struct driver *d)
     free(d->slots);
     pool_close(d->pool);
     actuate_close(d->actuate);
+    driver_close_samples(d);
     tuning_close(d->study->tuning);
     d->study->tuning = NULL;
     uv_walk(&d->loop, close_own, d);

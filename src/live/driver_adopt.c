@@ -48,7 +48,7 @@ static int take_up(struct driver *d, struct slot *s)
     const struct store_attempt *row = &s->a.row;
     s->a.running = true;
     s->a.born_ms = s->a.line_ms = clock_ms();
-    s->narrow_ms = d->actuate ? s->a.born_ms : 0;
+    s->narrow_ms = d->narrows ? s->a.born_ms : 0;
     int rc = row->session ? (join_warm(d, s) ? 0 : -ESRCH)
                           : launcher_adopt(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, (pid_t)row->pid,
                                            (uint64_t)row->start_ticks, row->boot_id, d->e);

@@ -55,6 +55,27 @@ static void do_without(struct driver *d, const char *why)
     driver_note(d, NULL, text);
 }
 
+/* A session's start-up takes as long as an epoch: beside the first trial's own it costs the study nothing. It waits for whatever
+ * is packed beside that trial later; `like` borrows of it. */
+static int start_ahead(struct driver *d, const struct study_trial *first)
+{
+    struct study_trial like;
+    struct warm *w = NULL;
+    if (pool_count(d->pool) != 1 || !driver_knows_next(d, first, &like))
+        return 0;
+    int rc = pool_start(d->pool, &like, &w, d->e);
+    return rc == -ENOMEM ? rc : 0; /* it is tried again when it is needed, and told then */
+}
+
+/* Keeps it for the trial; the run is sent when it has said hello. */
+static void wait_for_hello(struct driver *d, struct slot *s, struct warm *w)
+{
+    w->trial = s->a.trial->row.number;
+    s->a.trial->row.slots = w->slots;
+    s->warm = w->id;
+    s->narrow_ms = d->packs ? s->started_ms + NARROW_MS : 0; /* its start is not to disturb who runs beside it */
+}
+
 /* In a warm session: an idle one, or a new one that has yet to say hello; where none can be started, by itself. */
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t)
 {
@@ -62,6 +83,10 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
     struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold, batch);
     s->a = (struct attempt){ .study = d->study, .trial = t, .log_fd = -1 };
     s->started_ms = clock_ms();
+    if (!w && (w = pool_coming(d->pool, t->row.slots, t->setting.cold))) {
+        wait_for_hello(d, s, w);
+        return 0;
+    }
     if (!w) {
         end_idle(d);
         int rc = pool_start(d->pool, t, &w, d->e);
@@ -72,9 +97,8 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
         }
         if (rc < 0)
             return rc;
-        s->warm = w->id;
-        s->narrow_ms = d->packs ? s->started_ms + NARROW_MS : 0; /* its start is not to disturb who runs beside it */
-        return 0;
+        wait_for_hello(d, s, w);
+        return start_ahead(d, t);
     }
     w->trial = t->row.number;
     t->row.slots = w->slots;
@@ -86,10 +110,10 @@ void driver_on_hello(void *ctx, struct warm *w)
 {
     struct driver *d = ctx;
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
-    if (!s) { /* left by a driver that died, and of no use now */
+    if (!s && w->cold < 0) /* left by a driver that died, and of no use now */
         pool_end(d->pool, w, false);
+    if (!s)
         return;
-    }
     if (!s->a.running) {
         int rc = d->rc < 0 ? 0 : begin_run(d, s, w);
         if (rc < 0)

@@ -1,5 +1,5 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_sessions.c (warm
- * sessions), driver_tuning.c (settings in force, packing), driver_adopt.c (what an earlier driver left), driver_loop.c. */
+ * sessions), driver_tuning.c (settings in force, packing), driver_samples.c (what is measured of trials), driver_adopt.c (what an earlier driver left), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -10,6 +10,7 @@
 #include "live/pool.h"
 
 struct actuate;
+struct nodes_sample;
 
 struct slot {
     struct attempt a;
@@ -20,6 +21,7 @@ struct slot {
     uint64_t warm;      /* the session that serves it; 0: a submission of its own */
     int64_t narrow_ms;  /* monotonic: when its setting is to be brought into force; 0: it is, or on its way */
     int narrow_tries;
+    bool measured; /* its processes are */
 };
 
 struct driver {
@@ -38,7 +40,9 @@ struct driver {
     int rc; /* the error that ends the loop */
     struct err *e;
     struct launcher_ops ops;
-    struct actuate *actuate; /* NULL: nothing is narrowed */
+    struct actuate *actuate; /* NULL: nothing is narrowed, nor measured */
+    bool narrows;            /* settings are brought into force while trials run */
+    bool measures;           /* counters are read while trials run */
     struct pool *pool;       /* NULL: every trial is submitted by itself */
     bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
     bool no_sessions;        /* one could not be had in this run */
@@ -82,6 +86,14 @@ int driver_room_for(struct driver *d, int number);
 void driver_tell_room(struct driver *d);
 void driver_tell_load(struct driver *d);
 bool driver_fits(void *ctx, int number);
+bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
 void driver_narrow(struct driver *d, struct slot *s);
+const char *driver_tag(const struct driver *d, const struct slot *s); /* of its processes; NULL: there are none yet */
+
+int driver_set_up_samples(struct driver *d);
+void driver_close_samples(struct driver *d);
+int driver_tick_samples(struct driver *d);
+void driver_measure(struct driver *d, struct slot *s);
+void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample);
 
 #endif

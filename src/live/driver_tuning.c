@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "live/actuate.h"
+#include "live/profiles.h"
 #include "live/tuning.h"
 
 enum {
@@ -122,27 +123,57 @@ bool driver_fits(void *ctx, int number)
     return actuate_room(d->actuate, number) > 0 && tuning_knows(d->study->tuning, t) && heaps_fit(d, t);
 }
 
-/* How many wait that could run beside one of ours: fewer than that, and seconds count instead of core-seconds. */
+/* The fewest CPUs that a trial can be given; NAN: nothing is chosen. */
+static double least_cores(const struct driver *d)
+{
+    struct tuner_setting least = { 0, d->study->plan->choices.start.cold };
+    return d->study->tuning ? tuning_cores(d->study->tuning, least) : NAN;
+}
+
+/* Do as many wait as could run beside one of ours? */
+static bool enough_wait(const struct driver *d)
+{
+    uint64_t waiting = sched_waiting(&d->study->sched) + study_unasked(d->study);
+    return waiting > 0 && (double)waiting >= d->study->plan->offer.cores / least_cores(d) - 1;
+}
+
+/* While fewer wait, seconds count instead of core-seconds. */
 void driver_tell_load(struct driver *d)
 {
-    const struct choices *c = &d->study->plan->choices;
-    double least = d->study->tuning ? tuning_cores(d->study->tuning, (struct tuner_setting){ 0, c->start.cold }) : NAN;
-    if (!d->packs || !(least > 0))
+    if (!d->packs || !(least_cores(d) > 0))
         return;
-    uint64_t waiting = sched_waiting(&d->study->sched) + study_unasked(d->study);
-    double beside = d->study->plan->offer.cores / least - 1;
-    bool enough = waiting > 0 && (double)waiting >= beside;
-    int rc = tuning_load(d->study->tuning, enough ? 1 : 0, d->e);
+    int rc = tuning_load(d->study->tuning, enough_wait(d) ? 1 : 0, d->e);
     if (rc < 0)
         driver_fail(d, rc);
+}
+
+/* As many CPUs are the least a trial can be given, there is but one memory, and others wait: then what is packed beside the first
+ * trial is known before that has settled. */
+bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out)
+{
+    const struct choices *c = &d->study->plan->choices;
+    double least = least_cores(d);
+    if (!d->packs || d->n != 1 || c->n_cold != 1 || !(least >= 1 && least < first->row.slots) || !enough_wait(d) ||
+        !heaps_fit(d, first))
+        return false;
+    *out = *first;
+    out->row.number = 0;
+    out->row.slots = (int)least;
+    out->setting.hot = 0;
+    return true;
+}
+
+const char *driver_tag(const struct driver *d, const struct slot *s)
+{
+    const struct warm *w = driver_warm_of(d, s);
+    return s->a.row.launch ? s->a.row.launch : w ? w->tag : NULL;
 }
 
 static void apply(struct driver *d, struct slot *s, struct tuner_setting to)
 {
     const struct store_trial *t = &s->a.trial->row;
-    const struct warm *w = driver_warm_of(d, s);
-    const char *tag = s->a.row.launch ? s->a.row.launch : w ? w->tag : NULL;
-    int rc = d->actuate && tag ? actuate_apply(d->actuate, t->number, tag, t->slots, to, d->e) : 0;
+    const char *tag = driver_tag(d, s);
+    int rc = d->narrows && tag ? actuate_apply(d->actuate, t->number, tag, t->slots, to, d->e) : 0;
     if (rc < 0)
         driver_fail(d, rc);
 }
@@ -181,6 +212,8 @@ static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores,
     const char *fault = why ? why : cores == 0 ? "none of its processes was found" : NULL;
     if (fault)
         driver_note(d, &s->a.trial->row, fault);
+    if (cores > 0)
+        profiles_setting(d->study->profiles, trial, to);
     int rc = tuning_applied(d->study->tuning, trial, to, cores == 0 ? fault : NULL, d->e);
     if (rc < 0)
         driver_fail(d, rc);
@@ -228,13 +261,16 @@ static void on_settled(void *ctx, int trial, struct tuner_setting at, const char
 int driver_set_up_tuning(struct driver *d)
 {
     static const struct tuning_ops tuning = { on_apply, on_relaunch, on_settled };
-    static const struct actuate_ops actuate = { on_applied, on_changed, on_actuate_note };
+    static const struct actuate_ops actuate = { on_applied, on_changed, driver_on_sampled, on_actuate_note };
     static const struct pool_ops pool = { driver_on_hello, driver_on_done, driver_on_warm_gone };
     struct study *s = d->study;
     const struct plan *p = s->plan;
     int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);
     d->packs = p->policy->shares && app_is_local(&p->app) && s->sched.parallel > 1;
-    if (rc == 0 && p->policy->wide && (p->choices.n_hot > 1 || d->packs))
+    d->narrows = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
+    if (rc == 0)
+        rc = driver_set_up_samples(d);
+    if (rc == 0 && (d->narrows || d->measures))
         rc = actuate_open(&d->actuate, s, &d->loop, &actuate, d, d->e);
     if (rc == 0 && p->policy->shares && p->app.session)
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);

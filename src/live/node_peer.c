@@ -184,6 +184,16 @@ void node_peer_release(struct node_peer *p, const char *tag)
     (void)ask(p, &b, &r); /* what is not released here is when the helper ends */
 }
 
+void node_peer_sample(struct node_peer *p, const char *tag, const struct nodes_sampling *how)
+{
+    if (p->state != NODE_READY)
+        return;
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct request r = begin_request(p, NODE_SAMPLE);
+    node_words_sample(&b, r.id, tag, how);
+    (void)ask(p, &b, &r); /* what is not measured is absent */
+}
+
 /* --- from it --------------------------------------------------------------------------------------------------------- */
 
 static void greet(struct node_peer *p, const struct node_words *w)
@@ -210,6 +220,14 @@ static void greet(struct node_peer *p, const struct node_words *w)
         note(p, "has pipetune-node %s, this is %s: it is used, since it speaks the same protocol", h.version,
              PIPETUNE_VERSION);
     p->ops->ready(p->ctx, p->number);
+}
+
+/* Nothing when `why` is empty. */
+static void complain(struct node_peer *p, const char *what, const char *why)
+{
+    if (why[0] && strcmp(why, p->complaint) != 0)
+        note(p, "%s: %s", what, why);
+    (void)snprintf(p->complaint, sizeof p->complaint, "%s", why);
 }
 
 static void on_apply_answer(struct node_peer *p, const struct request *r, const struct node_words *w)
@@ -249,6 +267,10 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
         if (p->round_ms < 0 || took < p->round_ms)
             p->round_ms = took;
         break;
+    case NODE_SAMPLE:
+        if (!w->ok)
+            complain(p, "cannot measure", w->error);
+        break;
     case NODE_RELEASE:
     case NODE_STOP: break;
     }
@@ -262,10 +284,22 @@ static void on_changed(struct node_peer *p, const struct node_words *w)
         give_up(p, e.text);
         return;
     }
-    if (w->error[0] && strcmp(w->error, p->complaint) != 0)
-        note(p, "could not bring into force again what was wanted: %s", w->error);
-    (void)snprintf(p->complaint, sizeof p->complaint, "%s", w->error);
+    complain(p, "could not bring into force again what was wanted", w->error);
     p->ops->changed(p->ctx, p->number, w->tag, &found);
+}
+
+static void on_sampled(struct node_peer *p, const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct nodes_sample s;
+    if (node_sample_read(&s, w, &e) < 0) {
+        give_up(p, e.text);
+        return;
+    }
+    double ahead_s = node_peer_clock_offset_s(p);
+    s.node = p->number;
+    s.t_ms -= p->local || isnan(ahead_s) ? 0 : 1000 * ahead_s;
+    p->ops->sampled(p->ctx, p->number, w->tag, &s);
 }
 
 /* What a login shell prints comes first; some of it is shown when nothing else comes. */
@@ -304,6 +338,8 @@ static void on_line(void *ctx, const char *line, size_t len)
             on_answer(p, &w);
         else if (w.kind == NODE_CHANGED)
             on_changed(p, &w);
+        else if (w.kind == NODE_SAMPLED)
+            on_sampled(p, &w);
     }
     if (rc == 0)
         node_words_done(&w);

@@ -11,7 +11,7 @@
 
 static const char *const verb_names[] = {
     [NODE_HELLO] = "hello",     [NODE_LEASE] = "lease", [NODE_APPLY] = "apply",
-    [NODE_RELEASE] = "release", [NODE_STOP] = "stop",
+    [NODE_RELEASE] = "release", [NODE_STOP] = "stop",   [NODE_SAMPLE] = "sample",
 };
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
@@ -71,6 +71,15 @@ void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want,
         put_real(b, "frequency_khz", want->frequency_khz);
     if (want->power_cap_w > 0)
         put_real(b, "power_cap_w", want->power_cap_w);
+    buf_puts(b, "}\n");
+}
+
+void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct nodes_sampling *how)
+{
+    begin(b, id, NODE_SAMPLE);
+    put_tag(b, tag);
+    buf_printf(b, ",\"interval_ms\":%d,\"scope\":", how->interval_ms);
+    json_put_string(b, how->scope);
     buf_puts(b, "}\n");
 }
 
@@ -140,12 +149,13 @@ static bool read_event(struct node_words *w)
     if (!json_is_string(event))
         return false;
     const json_t *tag = json_object_get(w->body, "tag");
+    bool changed = strcmp(json_string_value(event), "changed") == 0;
     w->kind = NODE_UNKNOWN;
-    if (strcmp(json_string_value(event), "changed") != 0)
+    if (!changed && strcmp(json_string_value(event), "sample") != 0)
         return true;
     if (!json_is_string(tag) || !node_words_is_tag(json_string_value(tag)))
         return false;
-    w->kind = NODE_CHANGED;
+    w->kind = changed ? NODE_CHANGED : NODE_SAMPLED;
     (void)get_text(w->body, "error", w->error, sizeof w->error);
     (void)snprintf(w->tag, sizeof w->tag, "%s", json_string_value(tag));
     return true;
@@ -269,5 +279,22 @@ int node_found_read(struct node_found *out, const struct node_words *w, struct e
                                 .cpus = cpus,
                                 .frequency_khz = get_limit(w->body, "frequency_khz"),
                                 .power_cap_w = get_limit(w->body, "power_cap_w") };
+    return 0;
+}
+
+int node_sample_read(struct nodes_sample *out, const struct node_words *w, struct err *e)
+{
+    const char *scope = json_string_value(json_object_get(w->body, "scope"));
+    const char *cells = json_string_value(json_object_get(w->body, "cells"));
+    const json_t *t = json_object_get(w->body, "t_ms"), *dt = json_object_get(w->body, "dt_ms");
+    int64_t missed = 0;
+    (void)get_int(w->body, "missed", 0, INT32_MAX, &missed);
+    if (!scope || !cells || !json_is_number(t) || !json_is_number(dt) || !(json_number_value(dt) > 0))
+        return bad(e, "its sample has no 'scope', 'cells', 't_ms' or 'dt_ms'");
+    *out = (struct nodes_sample){ .t_ms = json_number_value(t),
+                                  .dt_ms = json_number_value(dt),
+                                  .missed = (int)missed,
+                                  .scope = scope,
+                                  .cells = cells };
     return 0;
 }

@@ -11,6 +11,9 @@
  *     {"id":3,"ok":false,"error":"one line"}                                   an apply that fails gives back what the tag had
  *   {"id":4,"verb":"release","tag":"T"}
  *   {"id":5,"verb":"stop"}              it gives everything back and exits 0
+ *   {"id":6,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto"}     interval 0: no more
+ *     {"event":"sample","tag":"T","scope":"system","t_ms":R,"dt_ms":1000.02,"missed":0,"cells":"…"}    unasked, each interval:
+ *                                                                              when it ended, how long it was (monitoring/sample_text.h)
  *     {"event":"changed","tag":"T","processes":1,"threads":300,"slots":2,"cpus":[0]}     unasked; with "error" when what was
  *                                                                              wanted could not be brought into force again
  *
@@ -29,7 +32,7 @@
 
 enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = 64 };
 
-enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP };
+enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP, NODE_SAMPLE };
 
 /* Requests, appended with their newline. */
 void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
@@ -37,6 +40,7 @@ void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* leas
 void node_words_release(struct buf *b, uint64_t id, const char *tag);
 /* `cpus` says whether want->cpus, which are of this machine, mean anything there. */
 void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want, bool cpus);
+void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct nodes_sampling *how);
 
 /* [A-Za-z0-9_-]{1,64} */
 bool node_words_is_tag(const char *tag);
@@ -44,6 +48,7 @@ bool node_words_is_tag(const char *tag);
 enum node_words_kind {
     NODE_ANSWER,
     NODE_CHANGED, /* the event */
+    NODE_SAMPLED, /* the event */
     NODE_UNKNOWN, /* an event that a newer helper tells: to be ignored */
 };
 
@@ -52,7 +57,7 @@ struct node_words {
     uint64_t id;                /* NODE_ANSWER */
     bool ok;                    /* NODE_ANSWER */
     char error[256];            /* NODE_ANSWER that is not ok: one plain line, never empty. NODE_CHANGED: "" or one */
-    char tag[NODE_TAG_MAX + 1]; /* NODE_CHANGED */
+    char tag[NODE_TAG_MAX + 1]; /* NODE_CHANGED, NODE_SAMPLED */
     json_t *body;               /* owned */
 };
 
@@ -84,6 +89,9 @@ struct node_found {
 
 /* -EPROTO: it has not what it must have. */
 int node_found_read(struct node_found *out, const struct node_words *w, struct err *e);
+
+/* What a NODE_SAMPLED tells, with texts of `w`. -EPROTO: it has not what it must have. */
+int node_sample_read(struct nodes_sample *out, const struct node_words *w, struct err *e);
 
 /* Foreign bytes as one plain line: what is no printable character becomes '?', what is too long ends in "…". `size` is 4 or
  * more. Returns `out`. */

@@ -37,6 +37,13 @@ struct order {
     bool waiting[]; /* for each node */
 };
 
+/* A launch whose processes are measured. */
+struct sampled {
+    struct sampled *next;
+    struct nodes_sampling how;
+    char tag[NODE_TAG_MAX + 1];
+};
+
 struct remark {
     struct remark *next;
     char text[];
@@ -52,6 +59,7 @@ struct nodes {
     int64_t ticked_ms;
     uint64_t last_serial;
     struct launch *launches;
+    struct sampled *sampled;
     struct order *orders;   /* oldest first */
     struct remark *remarks; /* oldest first */
     size_t n;
@@ -261,6 +269,8 @@ static void on_ready(void *ctx, size_t peer)
     for (struct launch *l = n->launches; l; l = l->next)
         if (concerns(peer, &l->want))
             ask(n, l, peer);
+    for (struct sampled *s = n->sampled; s; s = s->next)
+        node_peer_sample(n->peers[peer], s->tag, &s->how);
 }
 
 static const struct node_found nothing;
@@ -303,6 +313,14 @@ static void on_changed(void *ctx, size_t peer, const char *tag, const struct nod
     tell_soon(n);
 }
 
+static struct sampled *find_sampled(const struct nodes *n, const char *tag)
+{
+    struct sampled *s = n->sampled;
+    while (s && strcmp(s->tag, tag) != 0)
+        s = s->next;
+    return s;
+}
+
 /* A helper that is started again had given everything back (its watchdog does, when it is killed): all its CPUs are in use. */
 static struct node_found given_back(struct nodes *n, const struct launch *l, size_t peer)
 {
@@ -328,7 +346,15 @@ static void on_ended(void *ctx, size_t peer)
     tell_soon(n);
 }
 
-static const struct node_peer_ops peer_ops = { on_ready, on_answered, on_changed, on_ended, on_note };
+static void on_sampled(void *ctx, size_t peer, const char *tag, const struct nodes_sample *s)
+{
+    struct nodes *n = ctx;
+    (void)peer;
+    if (!n->closed && find_sampled(n, tag))
+        n->ops->sampled(n->ctx, tag, s);
+}
+
+static const struct node_peer_ops peer_ops = { on_ready, on_answered, on_changed, on_sampled, on_ended, on_note };
 
 /* --- asking ------------------------------------------------------------------------------------------------------------- */
 
@@ -426,8 +452,45 @@ int nodes_apply(struct nodes *n, const struct nodes_want *want, uint64_t id, str
     return 0;
 }
 
+static void drop_sampled(struct nodes *n, const char *tag)
+{
+    struct sampled **at = &n->sampled;
+    while (*at && strcmp((*at)->tag, tag) != 0)
+        at = &(*at)->next;
+    struct sampled *s = *at;
+    if (s)
+        *at = s->next;
+    free(s);
+}
+
+int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *how, struct err *e)
+{
+    if (!node_words_is_tag(tag))
+        return err_set(e, -EINVAL, "'%s' is no launch tag", tag);
+    struct sampled *s = find_sampled(n, tag);
+    if (s ? s->how.interval_ms == how->interval_ms && strcmp(s->how.scope, how->scope) == 0 : how->interval_ms == 0)
+        return 0;
+    if (!s) {
+        s = calloc(1, sizeof *s);
+        if (!s)
+            return err_sys(e, -ENOMEM, "cannot measure '%s'", tag);
+        (void)snprintf(s->tag, sizeof s->tag, "%s", tag);
+        s->next = n->sampled;
+        n->sampled = s;
+    }
+    s->how = *how;
+    for (size_t i = 0; i < n->n; i++)
+        node_peer_sample(n->peers[i], tag, how);
+    if (how->interval_ms == 0)
+        drop_sampled(n, tag);
+    return 0;
+}
+
 void nodes_release(struct nodes *n, const char *tag)
 {
+    if (find_sampled(n, tag) && !launch_by_tag(n, tag))
+        (void)nodes_sample(n, tag, &(struct nodes_sampling){ .scope = "auto" }, NULL); /* it has a tag */
+    drop_sampled(n, tag);
     struct launch **at = &n->launches;
     while (*at && strcmp((*at)->tag, tag) != 0)
         at = &(*at)->next;
@@ -512,6 +575,8 @@ static void free_lists(struct nodes *n)
         node_peer_free(n->peers[i]);
     for (struct launch *l; (l = n->launches); free_launch(l))
         n->launches = l->next;
+    for (struct sampled *s; (s = n->sampled); free(s))
+        n->sampled = s->next;
     for (struct order *o; (o = n->orders); free(o))
         n->orders = o->next;
     for (struct remark *r; (r = n->remarks); free(r))

@@ -32,6 +32,21 @@ struct nodes_want {
     double frequency_khz, power_cap_w; /* 0: left as they are */
 };
 
+/* How a launch's processes are measured. */
+struct nodes_sampling {
+    int interval_ms;   /* 0: not at all */
+    const char *scope; /* "system", "process", "cgroup", "auto"; lives as long as the program */
+};
+
+/* What was measured on one node. */
+struct nodes_sample {
+    size_t node;        /* 0: this machine */
+    double t_ms, dt_ms; /* when the interval ended, since 1970 by our clock (the node's, less its offset); its length */
+    int missed;         /* intervals that were lost before this one */
+    const char *scope;  /* what the hardware events counted: "system", "process" or "cgroup" */
+    const char *cells;  /* monitoring/sample_text.h */
+};
+
 /* What is in force. */
 struct nodes_have {
     int cores; /* CPUs of the launch's executors (in local mode, of its JVM), over all nodes; 0: no process was found */
@@ -49,6 +64,8 @@ struct nodes_ops {
     void (*applied)(void *ctx, uint64_t id, const struct nodes_have *have, const char *why);
     /* A process of a launch came or went, and what was wanted has been brought into force again; or the node that had it is lost. */
     void (*changed)(void *ctx, const char *tag, const struct nodes_have *have);
+    /* A sample has come. Its texts live as long as the call. The only one that comes at once, not from the loop's next round. */
+    void (*sampled)(void *ctx, const char *tag, const struct nodes_sample *s);
     /* One line for the user: a node was lost, speaks another version, … Told once per node and reason. */
     void (*note)(void *ctx, const char *text);
 };
@@ -68,6 +85,10 @@ void nodes_close(struct nodes *n);
 /* Asks for it; `applied` comes with `id`, always, once (unless nodes_close() comes first, or this fails). A later call for the
  * same tag replaces what was wanted; `applied` still comes for both. -EINVAL: no tag, no cores, no slots; -ENOMEM. */
 int nodes_apply(struct nodes *n, const struct nodes_want *want, uint64_t id, struct err *e);
+
+/* Measures the processes that carry the tag, on every node, from now on until nodes_release() or an interval of 0; helpers that
+ * are started again are asked again. -EINVAL: no tag; -ENOMEM. */
+int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *how, struct err *e);
 
 /* The launch is over, or is to have its CPUs back. What was not answered yet ends with `applied` and a reason. */
 void nodes_release(struct nodes *n, const char *tag);

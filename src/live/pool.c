@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -60,14 +61,10 @@ static void drop(struct pool *p, struct warm *w)
 
 static struct warm *add(struct pool *p, int number)
 {
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 4;
-        struct warm **grown = realloc(p->list, cap * sizeof(struct warm *));
-        if (!grown)
-            return NULL;
-        p->list = grown;
-        p->cap = cap;
-    }
+    struct warm **grown = array_more(p->list, p->n, &p->cap, sizeof(struct warm *));
+    if (!grown)
+        return NULL;
+    p->list = grown;
     struct warm *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
@@ -336,6 +333,16 @@ struct warm *pool_idle(struct pool *p, int slots, int cold, double batch)
             best = w;
     }
     return best;
+}
+
+struct warm *pool_coming(struct pool *p, int slots, int cold)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct warm *w = p->list[i];
+        if (!w->ready && !w->ending && w->trial == 0 && w->slots == slots && w->cold == cold)
+            return w;
+    }
+    return NULL;
 }
 
 struct warm *pool_by_tag(struct pool *p, const char *tag)

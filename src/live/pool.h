@@ -40,11 +40,13 @@ void pool_close(struct pool *p); /* lets go of all; they go on. NULL is fine */
 /* One that is up and serves nobody, launched with this cold setting and these slots, or with more that divide `batch` (NAN: nothing
  * to divide); NULL: none. */
 struct warm *pool_idle(struct pool *p, int slots, int cold, double batch);
+/* One that was started ahead of need, and has yet to say hello; NULL: none. */
+struct warm *pool_coming(struct pool *p, int slots, int cold);
 struct warm *pool_by_tag(struct pool *p, const char *tag);
 size_t pool_count(const struct pool *p);
 struct warm *pool_at(struct pool *p, size_t i);
 
-/* Starts one for this trial. */
+/* Starts one for this trial; ahead of need where its number is 0. */
 int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, struct err *e);
 
 /* Hands it a run. 0 or -errno: it ends then. */

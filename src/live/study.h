@@ -21,6 +21,8 @@ struct study_trial {
 };
 
 struct tuning;
+struct profiles;
+struct reuse;
 
 struct study {
     const struct plan *plan;
@@ -34,8 +36,11 @@ struct study {
     struct sched sched;
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
-    bool resumed;          /* it had been begun before */
-    struct tuning *tuning; /* the driver's, while it runs; NULL: settings never change */
+    bool resumed; /* it had been begun before */
+    /* The driver's, while it runs. */
+    struct tuning *tuning;     /* NULL: settings never change */
+    struct profiles *profiles; /* NULL: nothing is measured */
+    struct reuse *reuse;       /* NULL: nothing is known from earlier studies */
 };
 
 /* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */

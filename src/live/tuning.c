@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "core/tuner_log.h"
+#include "live/reuse.h"
 
 /* Steps shorter than this share of a window are handed on several at a time: while probing, and once settled. */
 static const double SHARE_PROBING = 1.0 / 12, SHARE_SETTLED = 1.0 / 2;
@@ -25,6 +27,8 @@ struct tuned {
     int last_epoch;
     double t_s;               /* of the newest event */
     double wake_s;            /* INFINITY: none */
+    bool probed;              /* something was compared in it */
+    char *like;               /* owned: the class that its profile is of, as it was told; NULL: none */
     struct tuner_event steps; /* gathered, not handed on yet; records 0: none */
 };
 
@@ -50,6 +54,7 @@ struct tuning {
     struct tuned **trials;
     size_t n, cap;
     struct strv families; /* of trials that have settled in this run */
+    struct strv recalled; /* classes that the machine was told all about that is known of them */
     int waiting;
 };
 
@@ -61,20 +66,9 @@ static struct tuned *find(const struct tuning *t, int trial)
     return NULL;
 }
 
-static void *one_more(void *list, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return list;
-    size_t more = *cap ? 2 * *cap : 8;
-    void *grown = realloc(list, more * size);
-    if (grown)
-        *cap = more;
-    return grown;
-}
-
 static struct tuned *add(struct tuning *t, struct study_trial *row)
 {
-    struct tuned **grown = one_more(t->trials, t->n, &t->cap, sizeof(struct tuned *));
+    struct tuned **grown = array_more(t->trials, t->n, &t->cap, sizeof(struct tuned *));
     if (!grown)
         return NULL;
     t->trials = grown;
@@ -86,12 +80,18 @@ static struct tuned *add(struct tuning *t, struct study_trial *row)
     return u;
 }
 
+static void free_tuned(struct tuned *u)
+{
+    free(u->like);
+    free(u);
+}
+
 static void drop(struct tuning *t, const struct tuned *u)
 {
     for (size_t i = 0; i < t->n; i++) {
         if (t->trials[i] != u)
             continue;
-        free(t->trials[i]);
+        free_tuned(t->trials[i]);
         memmove(&t->trials[i], &t->trials[i + 1], (t->n - i - 1) * sizeof(struct tuned *));
         t->n--;
         return;
@@ -100,8 +100,7 @@ static void drop(struct tuning *t, const struct tuned *u)
 
 /* --- the machine: told, noted, and its decisions kept for the store --- */
 
-/* NULL: memory. */
-static char *setting_text(const struct tuning *t, struct tuner_setting s)
+char *tuning_setting_text(const struct tuning *t, struct tuner_setting s)
 {
     const struct plan *p = t->study->plan;
     struct setting set = choices_setting(t->choices, &p->space, s);
@@ -109,10 +108,10 @@ static char *setting_text(const struct tuning *t, struct tuner_setting s)
     return json_text(j);
 }
 
-static bool knows_family(const struct tuning *t, const char *family)
+static bool is_among(const struct strv *list, const char *text)
 {
-    for (size_t i = 0; i < t->families.n; i++)
-        if (strcmp(t->families.v[i], family) == 0)
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->v[i], text) == 0)
             return true;
     return false;
 }
@@ -124,14 +123,14 @@ static int learn_family(struct tuning *t, int trial)
     if (!u)
         return 0;
     plan_class_key(t->study->plan, &u->row->point, true, &family);
-    if (!knows_family(t, buf_text(&family)))
+    if (!is_among(&t->families, buf_text(&family)))
         strv_add(&t->families, buf_text(&family));
     return family.failed || t->families.failed ? -ENOMEM : 0;
 }
 
 static int decide(struct tuning *t, const char *kind, int trial, struct tuner_setting setting, const char *reason)
 {
-    struct decision *grown = one_more(t->decisions, t->n_decisions, &t->cap_decisions, sizeof *grown);
+    struct decision *grown = array_more(t->decisions, t->n_decisions, &t->cap_decisions, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     t->decisions = grown;
@@ -151,11 +150,15 @@ static int keep_action(struct tuning *t, const struct tuner_action *a)
     }
     if (a->kind == ACT_SETTLE && learn_family(t, a->trial) < 0)
         return -ENOMEM;
-    struct tuner_action *grown = one_more(t->todo, t->n_todo, &t->cap_todo, sizeof *grown);
+    if (u && (a->kind == ACT_APPLY || a->kind == ACT_LEARN))
+        u->probed = true;
+    struct tuner_action *grown = array_more(t->todo, t->n_todo, &t->cap_todo, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     t->todo = grown;
     t->todo[t->n_todo++] = *a;
+    if (!tuner_is_decision(a->kind))
+        return 0;
     return decide(t, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
 }
 
@@ -175,12 +178,31 @@ static int feed(struct tuning *t, const struct tuner_event *ev, struct err *e)
 
 /* --- storing --- */
 
+/* What was recalled was of the trial's own class, or, where nothing is known of that one, of the class that its profile is of. */
+static int judge_recalled(struct tuning *t, int trial, bool holds, struct err *e)
+{
+    const struct study_trial *row = study_trial(t->study, trial);
+    const struct tuned *u = find(t, trial);
+    AUTO_BUF struct buf key = BUF_INIT;
+    if (!row)
+        return 0;
+    plan_class_key(t->study->plan, &row->point, false, &key);
+    if (key.failed)
+        return err_sys(e, -ENOMEM, "trial %d", trial);
+    bool own = reuse_knows(t->study->reuse, buf_text(&key)) || !u || !u->like;
+    return reuse_confirm(t->study->reuse, own ? buf_text(&key) : u->like, holds, e);
+}
+
 static int store_decision(struct tuning *t, const struct decision *d, struct err *e)
 {
-    AUTO_FREE char *text = setting_text(t, d->setting);
+    AUTO_FREE char *text = tuning_setting_text(t, d->setting);
     if (!text)
         return err_sys(e, -ENOMEM, "trial %d", d->trial);
-    return study_decide(t->study, d->trial, d->kind, text, e, "%s", d->reason);
+    int rc = study_decide(t->study, d->trial, d->kind, text, e, "%s", d->reason);
+    bool holds = strcmp(d->kind, tuner_action_name(ACT_CONFIRM)) == 0;
+    if (rc == 0 && (holds || strcmp(d->kind, tuner_action_name(ACT_WEAKEN)) == 0))
+        rc = judge_recalled(t, d->trial, holds, e);
+    return rc;
 }
 
 /* Inside a transaction. */
@@ -198,6 +220,20 @@ static int put_all(struct tuning *t, struct err *e)
     return 0;
 }
 
+/* The trial's time is the log's; that of samples is our clock's. */
+static void ask_for_profile(struct tuning *t, const struct tuner_action *a)
+{
+    const struct tuned *u = find(t, a->trial);
+    if (!u)
+        return;
+    double zone = isfinite(u->behind_ms) ? u->behind_ms : 0;
+    struct profiles_window w = { .trial = a->trial,
+                                 .from_ms = u->base_ms + zone + 1000 * a->t_s,
+                                 .to_ms = u->base_ms + zone + 1000 * a->until_s,
+                                 .setting = a->setting };
+    (void)profiles_ask(t->study->profiles, &w, NULL); /* without memory for it there is no verdict */
+}
+
 void tuning_act(struct tuning *t)
 {
     if (!t)
@@ -208,6 +244,8 @@ void tuning_act(struct tuning *t)
             t->ops.apply(t->ctx, a->trial, a->setting);
         else if (a->kind == ACT_RELAUNCH)
             t->ops.relaunch(t->ctx, a->trial);
+        else if (a->kind == ACT_PROFILE)
+            ask_for_profile(t, a);
         else if (a->kind == ACT_SETTLE)
             t->ops.settled(t->ctx, a->trial, a->setting, a->reason);
     }
@@ -217,8 +255,10 @@ void tuning_act(struct tuning *t)
 /* What was decided outside of any transaction gets its own. */
 static int settle_up(struct tuning *t, struct err *e)
 {
-    if (t->n_decisions == 0)
+    if (t->n_decisions == 0) {
+        tuning_act(t); /* what was asked for alone */
         return 0;
+    }
     int rc = store_begin(t->study->store, e);
     if (rc == 0)
         rc = put_all(t, e);
@@ -329,14 +369,33 @@ void tuning_close(struct tuning *t)
     if (!t)
         return;
     for (size_t i = 0; i < t->n; i++)
-        free(t->trials[i]);
+        free_tuned(t->trials[i]);
     free(t->trials);
     free(t->decisions);
     free(t->todo);
     buf_done(&t->log);
     strv_done(&t->families);
+    strv_done(&t->recalled);
     t->policy->destroy(t->machine);
     free(t);
+}
+
+/* --- what earlier studies knew --- */
+
+static int feed_recalled(void *ctx, const struct tuner_event *ev, struct err *e)
+{
+    return feed(ctx, ev, e);
+}
+
+/* Once for each class and run; the machine passes over what it has heard before. */
+static int recall(struct tuning *t, const char *class_key, struct err *e)
+{
+    if (!t->policy->knowledge || !t->study->reuse || is_among(&t->recalled, class_key))
+        return 0;
+    strv_add(&t->recalled, class_key);
+    if (t->recalled.failed)
+        return err_sys(e, -ENOMEM, "study '%s'", t->study->name);
+    return reuse_recall(t->study->reuse, class_key, feed_recalled, t, e);
 }
 
 /* --- a launch --- */
@@ -391,7 +450,11 @@ int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone
                              .alone = alone };
     struct tuner_setting got = start;
     char reason[TUNER_REASON_MAX];
-    size_t before = t->log.len;
+    size_t before;
+    rc = recall(t, ask.class_key, e);
+    if (rc < 0)
+        return rc;
+    before = t->log.len;
     tuner_log_ask(&t->log, &ask);
     rc = t->policy->launch(t->machine, &ask, &got, reason, e);
     if (rc < 0) {
@@ -413,7 +476,7 @@ int tuning_recall(struct tuning *t, struct study_trial *trial, const char *setti
     trial->setting = t->choices->start;
     for (int i = 0; setting && i < t->choices->n_hot * t->choices->n_cold; i++) {
         struct tuner_setting s = { i % t->choices->n_hot, i / t->choices->n_hot };
-        AUTO_FREE char *text = setting_text(t, s);
+        AUTO_FREE char *text = tuning_setting_text(t, s);
         if (!text)
             return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
         if (strcmp(text, setting) == 0)
@@ -426,7 +489,7 @@ bool tuning_knows(const struct tuning *t, const struct study_trial *trial)
 {
     AUTO_BUF struct buf family = BUF_INIT;
     plan_class_key(t->study->plan, &trial->point, true, &family);
-    return !family.failed && knows_family(t, buf_text(&family));
+    return !family.failed && is_among(&t->families, buf_text(&family));
 }
 
 /* --- what attempts report --- */
@@ -553,7 +616,7 @@ static int keep_effective(struct tuning *t, struct study_trial *trial, struct er
     struct tuner_setting now;
     if (!t->policy->current(t->machine, trial->row.number, &now))
         return 0;
-    char *taken = setting_text(t, now);
+    char *taken = tuning_setting_text(t, now);
     if (!taken)
         return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
     free(trial->row.effective);
@@ -581,6 +644,58 @@ int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double 
     return rc < 0 ? rc : put_all(t, e);
 }
 
+/* What it was worth that the class was known. How the default setting compares is known by the stored ratio alone: an estimate. */
+static int tell_reuse(struct tuning *t, const struct tuned *u, const struct class_entry *c, struct err *e)
+{
+    struct tuner_setting now = { -1, -1 }, start = t->choices->start;
+    bool at_least = false;
+    char gain[160] = "";
+    if (!t->policy->current(t->machine, u->trial, &now))
+        return 0;
+    double ratio = exp(knowledge_ratio(c, now.cold, start.hot, now.hot, &at_least));
+    double cores = tuning_cores(t, now), by_default = tuning_cores(t, start);
+    if (now.hot == start.hot)
+        (void)snprintf(gain, sizeof gain, "; the default setting is the best one");
+    else if (isfinite(ratio) && ratio > 1)
+        (void)snprintf(gain, sizeof gain, "; saved %s%.1f s (estimated)", at_least ? "at least " : "about ",
+                       u->t_s * (ratio - 1));
+    else if (isfinite(ratio) && by_default * ratio > cores)
+        (void)snprintf(gain, sizeof gain, "; saved about %.1f core-seconds (estimated)",
+                       u->t_s * (by_default * ratio - cores));
+    AUTO_FREE char *text = tuning_setting_text(t, now);
+    if (!text)
+        return err_sys(e, -ENOMEM, "trial %d", u->trial);
+    return study_decide(t->study, u->trial, "reuse", text, e, "known from %d trial%s of earlier studies%s", c->earlier,
+                        c->earlier == 1 ? "" : "s", gain);
+}
+
+static const struct class_entry *class_of(const struct tuning *t, const char *key)
+{
+    return t->policy->knowledge ? knowledge_find(t->policy->knowledge(t->machine), key) : NULL;
+}
+
+static bool is_reused(const struct class_entry *c)
+{
+    return c && (c->recall == RECALL_OPEN || c->recall == RECALL_HOLDS);
+}
+
+/* A trial that has finished: what it compared, and its profiles, are kept for later studies. */
+static int finish(struct tuning *t, struct study_trial *trial, const struct tuned *u, struct err *e)
+{
+    AUTO_KEYS struct keys k = { 0 };
+    int rc = make_keys(t, trial, &k, e);
+    const struct class_entry *c = rc == 0 ? class_of(t, buf_text(&k.class)) : NULL;
+    bool reused = is_reused(c);
+    if (rc == 0 && reused)
+        rc = tell_reuse(t, u, c, e);
+    if (rc == 0)
+        rc = feed(t, &(struct tuner_event){ .kind = EV_TRIAL_ENDED, .trial = u->trial, .t_s = u->t_s }, e);
+    if (rc < 0 || !t->study->reuse)
+        return rc;
+    c = reused || !u->probed ? NULL : class_of(t, buf_text(&k.class));
+    return reuse_learn(t->study->reuse, trial, buf_text(&k.class), buf_text(&k.family), c, e);
+}
+
 int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struct err *e)
 {
     struct tuned *u = t ? find(t, trial->row.number) : NULL;
@@ -588,10 +703,8 @@ int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struc
         return 0;
     int rc = keep_effective(t, trial, e);
     if (rc == 0)
-        rc = feed(t,
-                  &(struct tuner_event){
-                      .kind = finished ? EV_TRIAL_ENDED : EV_TRIAL_LOST, .trial = u->trial, .t_s = u->t_s },
-                  e);
+        rc = finished ? finish(t, trial, u, e)
+                      : feed(t, &(struct tuner_event){ .kind = EV_TRIAL_LOST, .trial = u->trial, .t_s = u->t_s }, e);
     drop(t, u);
     return rc < 0 ? rc : put_all(t, e);
 }
@@ -647,6 +760,32 @@ int tuning_room(struct tuning *t, int trial, int cores, bool alone, struct err *
     u->alone = alone;
     return tell(
         t, &(struct tuner_event){ .kind = EV_LOAD, .trial = trial, .t_s = u->t_s, .n_hot = n_hot, .alone = alone }, e);
+}
+
+static enum tuner_verdict as_verdict(enum model_decision d)
+{
+    return d == MODEL_KNOWN ? VERDICT_KNOWN : d == MODEL_AMBIGUOUS ? VERDICT_AMBIGUOUS : VERDICT_UNKNOWN;
+}
+
+int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, const char *class_key, struct err *e)
+{
+    struct tuned *u = t ? find(t, trial) : NULL;
+    if (!u || decision == MODEL_REFUSED) /* nothing could be compared: the class key alone recognises a job */
+        return 0;
+    char *like = class_key ? strdup(class_key) : NULL;
+    if (class_key && !like)
+        return err_sys(e, -ENOMEM, "trial %d", trial);
+    free(u->like);
+    u->like = like;
+    int rc = like ? recall(t, like, e) : 0;
+    if (rc == 0)
+        rc = hand_on(t, u, e);
+    struct tuner_event ev = { .kind = EV_VERDICT,
+                              .trial = trial,
+                              .t_s = time_of(u, log_now_ms(u, study_now_ms())),
+                              .class_key = like,
+                              .verdict = like || decision == MODEL_UNKNOWN ? as_verdict(decision) : VERDICT_UNKNOWN };
+    return rc < 0 ? rc : tell(t, &ev, e);
 }
 
 static int wake(struct tuning *t, struct tuned *u, int64_t now_ms, struct err *e)

@@ -5,6 +5,7 @@
 
 #include "bigdl/fold.h"
 #include "bigdl/log.h"
+#include "clustering/model.h"
 #include "core/policy.h"
 #include "live/study.h"
 
@@ -53,6 +54,9 @@ void tuning_act(struct tuning *t);
 /* `to` is in force, or (`why` is not NULL) cannot be had. */
 int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const char *why, struct err *e);
 
+/* What the profile that was asked for says; `class_key` is that of the class it is of, NULL: of none. */
+int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, const char *class_key, struct err *e);
+
 /* How many trials wait that could be packed beside one that runs; what a running one may have from now on. */
 int tuning_load(struct tuning *t, int waiting, struct err *e);
 int tuning_room(struct tuning *t, int trial, int cores, bool alone, struct err *e);
@@ -62,6 +66,7 @@ int tuning_tick(struct tuning *t, int64_t now_ms, struct err *e);
 
 bool tuning_settled(const struct tuning *t, int trial); /* and never probes again unless it is told of more room */
 bool tuning_current(const struct tuning *t, int trial, struct tuner_setting *out);
-double tuning_cores(const struct tuning *t, struct tuner_setting s); /* CPUs of a setting */
+char *tuning_setting_text(const struct tuning *t, struct tuner_setting s); /* JSON, to be freed; NULL: memory */
+double tuning_cores(const struct tuning *t, struct tuner_setting s);       /* CPUs of a setting */
 
 #endif

@@ -149,6 +149,20 @@ static void apply(long id, const char *line)
     say(text);
 }
 
+static void sample(long id)
+{
+    char text[256];
+    if (is("sampled-and-killed") && first_time("killed"))
+        (void)raise(SIGKILL);
+    (void)snprintf(
+        text, sizeof text,
+        "{\"id\":%ld,\"ok\":true,\"features\":2}\n"
+        "{\"event\":\"sample\",\"tag\":\"T1\",\"scope\":\"process\",\"t_ms\":1700000000000.25,\"dt_ms\":1000.5,"
+        "\"missed\":2,\"cells\":\"1 u\"}\n",
+        id);
+    say(text);
+}
+
 static void obey(const char *line)
 {
     long id = number(line, "\"id\":");
@@ -160,6 +174,8 @@ static void obey(const char *line)
         hello(id);
     } else if (strstr(line, "\"verb\":\"apply\"")) {
         apply(id, line);
+    } else if (strstr(line, "\"verb\":\"sample\"")) {
+        sample(id);
     } else {
         (void)snprintf(text, sizeof text, "{\"id\":%ld,\"ok\":true}\n", id);
         say(text);

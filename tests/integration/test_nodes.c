@@ -45,7 +45,9 @@ struct net {
     char *dir, *helper;
     size_t fds; /* before */
     struct told told[TOLD_MAX];
-    size_t n_told, n_changed, n_notes;
+    size_t n_told, n_changed, n_notes, n_sampled;
+    size_t sample_node;
+    double sample_ms;
     struct nodes_have newest; /* of either call */
     struct buf notes;         /* one per line */
     uint64_t again;           /* asked for from within `applied` */
@@ -101,7 +103,19 @@ static void on_note(void *ctx, const char *text)
     }
 }
 
-static const struct nodes_ops ops = { on_applied, on_changed, on_note };
+static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
+{
+    struct net *w = ctx;
+    assert_string_equal(tag, "T1");
+    assert_string_equal(s->cells, "1 u");
+    assert_string_equal(s->scope, "process");
+    assert_true(s->dt_ms == 1000.5 && s->missed == 2);
+    w->n_sampled++;
+    w->sample_node = s->node;
+    w->sample_ms = s->t_ms;
+}
+
+static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, on_note };
 
 static void on_beat(uv_timer_t *t)
 {
@@ -292,6 +306,35 @@ static void test_killed_local_helper_is_started_again_and_asked_again(void **sta
     expect_notes(w, "killed", 1,
                  (const char *[]){ "this machine's pipetune-node is started again (1 of 5)", "signal 9", NULL });
     net_done(w, "killed");
+}
+
+static bool sampled_once(const struct net *w)
+{
+    return w->n_sampled >= 1;
+}
+
+static void test_what_is_measured_is_asked_for_again_after_a_kill(void **state)
+{
+    (void)state;
+    struct net *w = net_new();
+    (void)setenv("FAKE_NODE", "sampled-and-killed", 1);
+    net_open(w, NULL);
+    struct nodes_sampling how = { .interval_ms = 1000, .scope = "auto" };
+    assert_int_equal(nodes_sample(w->nodes, "T1", &how, NULL), 0); /* before its hello */
+    assert_int_equal(nodes_sample(w->nodes, "a b", &how, NULL), -EINVAL);
+    run_until(w, sampled_once, HARNESS_MS, "sampled");
+    assert_int_equal(w->sample_node, 0);
+    assert_true(w->sample_ms == 1700000000000.25); /* this machine's clock is ours */
+    expect_notes(w, "sampled", 1, (const char *[]){ "started again (1 of 5)", NULL });
+    nodes_release(w->nodes, "T1"); /* which has no CPUs to be given back */
+    run_for(w, 300);
+    AUTO_FREE char *heard = harness_read(w->dir, "sampled-and-killed");
+    static const char first[] = "\"verb\":\"sample\",\"tag\":\"T1\",\"interval_ms\":1000,\"scope\":\"auto\"}";
+    const char *second = strstr(heard, first);
+    second = second ? strstr(second + 1, first) : NULL;
+    assert_non_null(second);
+    assert_non_null(strstr(second, "\"interval_ms\":0"));
+    net_done(w, "sampled");
 }
 
 static bool six_notes(const struct net *w)
@@ -633,6 +676,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_local_helper_is_asked_and_given_back),
         cmocka_unit_test(test_killed_local_helper_is_started_again_and_asked_again),
+        cmocka_unit_test(test_what_is_measured_is_asked_for_again_after_a_kill),
         cmocka_unit_test(test_local_helper_that_always_dies_is_given_up),
         cmocka_unit_test(test_missing_helper_is_one_note),
         cmocka_unit_test(test_each_fault_of_a_node_is_one_note),

@@ -607,6 +607,13 @@ static void test_a_trial_that_runs_out_of_memory_goes_on_with_more(void **state)
                     "SELECT count(*) FROM attempts WHERE setting ->> 'memory' = 1 AND trial IN (SELECT id FROM trials "
                     "WHERE study = (SELECT max(id) FROM studies))",
                     "1");
+        expect_exit("a later study knows it",
+                    RUN(w, "run", "c.conf", "--name", i ? "later-2" : "later", "--retries", "0"), 0);
+        expect_rows("and begins with what does",
+                    "SELECT outcome, setting ->> 'memory' > 1 FROM attempts a JOIN trials t ON t.id = a.trial WHERE "
+                    "t.number = 1 AND t.study = (SELECT max(id) FROM studies)",
+                    "finished|1");
+        expect_exit("forgotten", RUN(w, "model", "forget", "--all"), 0);
     }
 }
 
@@ -820,7 +827,7 @@ static void test_packed_trials_that_are_left_get_their_cpus_back(void **state)
 {
     struct world *w = *state;
     need_two_cpus();
-    write_study(w, "{ \"cores\": [2, 1] }", THREE_POINTS);
+    write_study(w, "{ \"cores\": [1] }", THREE_POINTS);
     set_pace("4000", "40");
     pid_t pid = START(w, -1, "run", "c.conf");
     if (!harness_wait(two_are_apart, NULL, HARNESS_MS))
@@ -846,7 +853,7 @@ static void test_a_trial_is_not_alone_while_another_is_yet_to_be_found(void **st
     struct world *w = *state;
     need_two_cpus();
     write_app(w, "");
-    write_study(w, "{ \"cores\": [2, 1] }", TWO_POINTS);
+    write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
     set_pace("4000", "40");
     pid_t pid = START(w, -1, "run", "c.conf");
     if (!harness_wait(two_are_apart, NULL, HARNESS_MS))

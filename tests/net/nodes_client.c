@@ -36,6 +36,12 @@ static void on_changed(void *ctx, const char *tag, const struct nodes_have *have
     printf("changed cores=%d processes=%d\n", have->cores, have->processes);
 }
 
+static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
+{
+    (void)ctx, (void)tag;
+    printf("sampled node=%zu\n", s->node);
+}
+
 static void on_note(void *ctx, const char *text)
 {
     (void)ctx;
@@ -101,7 +107,7 @@ static int read_config(const char *path, struct node_cfg **cfg, size_t *n, struc
 
 int main(int argc, char **argv)
 {
-    static const struct nodes_ops ops = { on_applied, on_changed, on_note };
+    static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, on_note };
     struct client c = { 0 };
     struct node_cfg *cfg = NULL;
     size_t n = 0;

@@ -104,6 +104,7 @@ static const struct {
     { "a refusal with a number as reason", "{\"id\":7,\"ok\":false,\"error\":5}", 0, NODE_ANSWER, 7, false,
       "no reason was given" },
     { "a change", "{\"event\":\"changed\",\"tag\":\"T\"}", 0, NODE_CHANGED, 0, false, "T" },
+    { "a sample", "{\"event\":\"sample\",\"tag\":\"T\"}", 0, NODE_SAMPLED, 0, false, "T" },
     { "an event of a newer helper", "{\"event\":\"news\",\"id\":3,\"ok\":true}", 0, NODE_UNKNOWN, 0, false, "" },
     { "a change without a tag", "{\"event\":\"changed\"}", -EPROTO, 0, 0, false, NULL },
     { "a change of no tag", "{\"event\":\"changed\",\"tag\":\"a b\"}", -EPROTO, 0, 0, false, NULL },
@@ -138,7 +139,7 @@ static void test_lines_are_answers_or_events_or_nothing(void **state)
             assert_non_null(strstr(e.text, "is no answer of pipetune-node"));
             continue;
         }
-        const char *text = w.kind == NODE_CHANGED ? w.tag : w.kind == NODE_ANSWER ? w.error : "";
+        const char *text = w.kind == NODE_ANSWER ? w.error : w.tag;
         if (w.kind != lines[i].kind || (w.kind == NODE_ANSWER && (w.id != lines[i].id || w.ok != lines[i].ok)) ||
             strcmp(text, lines[i].text) != 0)
             fail_msg("%s: got kind %d, id %d, ok %d, '%s'", lines[i].name, w.kind, (int)w.id, w.ok, text);
@@ -235,6 +236,39 @@ static void test_what_was_found(void **state)
     }
 }
 
+static void test_a_sample_has_a_time_a_length_a_scope_and_cells(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *line;
+        bool good;
+    } cases[] = {
+        { "all of it", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"cells\":\"1 u\"", true },
+        { "more than is known",
+          "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"cells\":\"1 u\",\"x\":1", true },
+        { "no scope", "\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":\"1 u\"", false },
+        { "no cells", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000", false },
+        { "cells as a list", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":[1]", false },
+        { "no time", "\"scope\":\"system\",\"dt_ms\":1000,\"cells\":\"1 u\"", false },
+        { "no length", "\"scope\":\"system\",\"t_ms\":5.5,\"cells\":\"1 u\"", false },
+        { "a length of nothing", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":0,\"cells\":\"1 u\"", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[512];
+        (void)snprintf(line, sizeof line, "{\"event\":\"sample\",\"tag\":\"T\",%s}", cases[i].line);
+        struct node_words w;
+        struct err e = { 0 };
+        struct nodes_sample s = { 0 };
+        assert_int_equal(node_words_read(&w, line, strlen(line), &e), 0);
+        int rc = node_sample_read(&s, &w, &e);
+        if (rc != (cases[i].good ? 0 : -EPROTO))
+            fail_msg("%s: got %d (%s)", cases[i].name, rc, e.text);
+        if (rc == 0 && (s.t_ms != 5.5 || s.dt_ms != 1000 || s.missed != 1 || strcmp(s.cells, "1 u") != 0))
+            fail_msg("%s: read wrongly", cases[i].name);
+        node_words_done(&w);
+    }
+}
+
 static void test_foreign_text_becomes_one_plain_line(void **state)
 {
     (void)state;
@@ -291,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_lines_are_answers_or_events_or_nothing),
         cmocka_unit_test(test_hellos),
         cmocka_unit_test(test_what_was_found),
+        cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_cells),
         cmocka_unit_test(test_foreign_text_becomes_one_plain_line),
         cmocka_unit_test(test_memory_that_runs_out_is_said),
     };

@@ -1,0 +1,108 @@
+#include "live/driver_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "clustering/model_json.h"
+#include "live/actuate.h"
+#include "live/profiles.h"
+#include "live/reuse.h"
+#include "live/tuning.h"
+#include "store/samples.h"
+
+int driver_set_up_samples(struct driver *d)
+{
+    struct study *s = d->study;
+    char why[512] = "", text[640];
+    d->measures = strcmp(s->plan->cfg.scope, "none") != 0;
+    int rc = d->measures ? profiles_open(&s->profiles, s, d->e) : 0;
+    if (rc == 0 && d->measures && s->tuning && s->plan->policy->knowledge)
+        rc = reuse_open(&s->reuse, s, profiles_space(s->profiles), why, d->e);
+    if (rc == 0 && *why) {
+        (void)snprintf(text, sizeof text, "nothing is recalled from earlier studies, nor learnt for later ones: %s",
+                       why);
+        driver_note(d, NULL, text);
+    }
+    return rc;
+}
+
+void driver_close_samples(struct driver *d)
+{
+    reuse_close(MOVE_PTR(d->study->reuse));
+    profiles_close(MOVE_PTR(d->study->profiles));
+}
+
+static int interval_ms(const struct config *c)
+{
+    double ms = c->interval_s * 1000;
+    return ms < 100 ? 100 : ms > 60000 ? 60000 : (int)lround(ms);
+}
+
+/* From its start on; a session goes on being measured between its trials. */
+void driver_measure(struct driver *d, struct slot *s)
+{
+    const struct config *c = &d->study->plan->cfg;
+    const char *tag = driver_tag(d, s);
+    if (!tag)
+        return;
+    struct nodes_sampling how = { .interval_ms = interval_ms(c), .scope = c->scope };
+    int rc = actuate_sample(d->actuate, tag, &how, d->e);
+    profiles_setting(d->study->profiles, s->a.trial->row.number, s->a.trial->setting);
+    s->measured = true;
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample)
+{
+    struct driver *d = ctx;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct slot *s = d->slots[i];
+        const char *its = driver_tag(d, s);
+        if (!its || strcmp(its, tag) != 0)
+            continue;
+        int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, d->n == 1, d->e);
+        if (rc < 0)
+            driver_fail(d, rc);
+        return;
+    }
+}
+
+/* For `model explain`. */
+static int keep_verdict(struct driver *d, const struct profiles_window *w, const struct profile *p,
+                        const struct model_verdict *v)
+{
+    const struct study_trial *t = study_trial(d->study, w->trial);
+    AUTO_BUF struct buf vector = BUF_INIT;
+    AUTO_JSON json_t *j = model_json_verdict(v);
+    AUTO_FREE char *verdict = json_text(j), *setting = tuning_setting_text(d->study->tuning, w->setting);
+    model_json_put_profile(&vector, profiles_space(d->study->profiles), p);
+    if (!verdict || !setting || vector.failed)
+        return err_sys(d->e, -ENOMEM, "trial %d", w->trial);
+    struct store_profile row = { .epoch = w->epoch,
+                                 .t_from_ms = w->from_ms,
+                                 .t_to_ms = w->to_ms,
+                                 .setting = setting,
+                                 .vector = buf_text(&vector),
+                                 .verdict = verdict };
+    return t ? store_profile_add(d->study->store, t->row.id, &row, d->e) : 0;
+}
+
+static int on_profile(void *ctx, const struct profiles_window *w, const struct profile *p, struct err *e)
+{
+    struct driver *d = ctx;
+    struct model_verdict v;
+    const char *class_key = NULL;
+    if (!p || !d->study->reuse)
+        return 0;
+    int rc = reuse_verdict(d->study->reuse, p, &v, &class_key, e);
+    if (rc == 0)
+        rc = keep_verdict(d, w, p, &v);
+    return rc < 0 ? rc : tuning_verdict(d->study->tuning, w->trial, v.decision, class_key, e);
+}
+
+int driver_tick_samples(struct driver *d)
+{
+    return profiles_tick(d->study->profiles, study_now_ms(), on_profile, d, d->e);
+}

@@ -1,0 +1,396 @@
+#include "live/profiles.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/own.h"
+#include "monitoring/features.h"
+#include "monitoring/sample_text.h"
+#include "store/samples.h"
+
+enum {
+    KEPT_MAX = 4096,       /* samples of a trial in memory; the oldest go first */
+    STORE_EVERY_MS = 5000, /* one transaction for many samples */
+    LOG_LAG_MS = 1000,     /* after which the log is taken to have told all of an interval */
+    ANSWER_LAG_MS = 3000,  /* after which a window's last sample does not come any more */
+};
+
+static const double QUARTER_MS = 15 * 60 * 1000.0;
+
+struct entry {
+    double t_ms, dt_ms;
+    int node, epoch;
+    char scope[8];
+    bool alone, whole; /* whole: one setting was in force all the time */
+    struct tuner_setting setting;
+    struct reading cells[FEATURES];
+};
+
+/* A trial that is measured. */
+struct measured {
+    int trial;
+    int64_t id; /* in the store */
+    struct entry *list;
+    size_t n, cap, stored, completed; /* stored <= completed <= n */
+    double *steps;                    /* ends of training steps that no sample has taken up yet */
+    size_t n_steps, cap_steps;
+    int epoch;
+    struct tuner_setting setting;
+    bool has_setting;
+    double set_ms; /* when it came into force */
+    struct profiles_window asked;
+    bool is_asked;
+};
+
+struct profiles {
+    struct study *study;
+    struct profile_space space;
+    struct profile_sum sum;
+    struct measured **trials;
+    size_t n, cap;
+    int64_t stored_ms;
+};
+
+/* --- opening --- */
+
+int profiles_open(struct profiles **out, struct study *s, struct err *e)
+{
+    enum profile_kind kinds[FEATURES];
+    for (int i = 0; i < FEATURES; i++)
+        kinds[i] = feature_kind(i) == FEATURE_GAUGE ? PROFILE_GAUGE : PROFILE_COUNT;
+    struct profiles *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    p->study = s;
+    int rc = profile_space_init(&p->space, feature_names, kinds, FEATURES, e);
+    if (rc == 0)
+        rc = profile_sum_init(&p->sum, &p->space, e);
+    if (rc < 0) {
+        profiles_close(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+static void free_measured(struct measured *m)
+{
+    free(m->list);
+    free(m->steps);
+    free(m);
+}
+
+void profiles_close(struct profiles *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        free_measured(p->trials[i]);
+    free(p->trials);
+    profile_sum_done(&p->sum);
+    profile_space_done(&p->space);
+    free(p);
+}
+
+const struct profile_space *profiles_space(const struct profiles *p)
+{
+    return &p->space;
+}
+
+/* --- the trials --- */
+
+static struct measured *find(const struct profiles *p, int trial)
+{
+    for (size_t i = 0; p && i < p->n; i++)
+        if (p->trials[i]->trial == trial)
+            return p->trials[i];
+    return NULL;
+}
+
+static struct measured *get(struct profiles *p, int trial)
+{
+    struct measured *m = find(p, trial);
+    if (m)
+        return m;
+    struct measured **grown = array_more(p->trials, p->n, &p->cap, sizeof(struct measured *));
+    m = grown ? calloc(1, sizeof *m) : NULL;
+    if (grown)
+        p->trials = grown;
+    if (!m)
+        return NULL;
+    m->trial = trial;
+    p->trials[p->n++] = m;
+    return m;
+}
+
+static void drop(struct profiles *p, const struct measured *m)
+{
+    size_t i = 0;
+    while (p->trials[i] != m)
+        i++;
+    free_measured(p->trials[i]);
+    memmove(&p->trials[i], &p->trials[i + 1], (p->n - i - 1) * sizeof(struct measured *));
+    p->n--;
+}
+
+void profiles_setting(struct profiles *p, int trial, struct tuner_setting to)
+{
+    struct measured *m = p ? get(p, trial) : NULL;
+    if (!m || (m->has_setting && m->setting.hot == to.hot && m->setting.cold == to.cold))
+        return; /* without memory for it nothing is measured either */
+    m->setting = to;
+    m->has_setting = true;
+    m->set_ms = (double)study_now_ms();
+}
+
+/* --- what comes --- */
+
+int profiles_step(struct profiles *p, int trial, int epoch, double end_ms, struct err *e)
+{
+    struct measured *m = p ? get(p, trial) : NULL;
+    double *grown = m ? array_more(m->steps, m->n_steps, &m->cap_steps, sizeof *grown) : NULL;
+    if (!p)
+        return 0;
+    if (!grown)
+        return err_sys(e, -ENOMEM, "trial %d", trial);
+    m->steps = grown;
+    /* The log prints its own zone's time: what lies whole quarters of an hour off is that. */
+    double now = (double)study_now_ms();
+    m->steps[m->n_steps++] = end_ms + QUARTER_MS * round((now - end_ms) / QUARTER_MS);
+    m->epoch = epoch;
+    return 0;
+}
+
+/* Those that are stored make room. */
+static void make_room(struct measured *m)
+{
+    size_t gone = m->n >= KEPT_MAX ? m->stored : 0;
+    if (gone > KEPT_MAX / 2)
+        gone = KEPT_MAX / 2;
+    memmove(m->list, m->list + gone, (m->n - gone) * sizeof *m->list);
+    m->n -= gone;
+    m->stored -= gone;
+    m->completed -= gone;
+}
+
+int profiles_sampled(struct profiles *p, const struct study_trial *t, const struct nodes_sample *s, bool alone,
+                     struct err *e)
+{
+    struct measured *m = p ? get(p, t->row.number) : NULL;
+    if (!p)
+        return 0;
+    if (m)
+        make_room(m);
+    struct entry *grown = m ? array_more(m->list, m->n, &m->cap, sizeof *grown) : NULL;
+    if (!grown)
+        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    m->list = grown;
+    m->id = t->row.id;
+    struct entry *x = &m->list[m->n];
+    *x = (struct entry){ .t_ms = s->t_ms, .dt_ms = s->dt_ms, .node = (int)s->node, .epoch = m->epoch, .alone = alone };
+    (void)snprintf(x->scope, sizeof x->scope, "%s", s->scope);
+    x->setting = m->setting;
+    x->whole = m->has_setting && m->set_ms <= s->t_ms - s->dt_ms;
+    if (sample_read(x->cells, FEATURES, s->cells, NULL) == 0)
+        m->n++;
+    return 0;
+}
+
+/* --- the log's part of a sample --- */
+
+/* Steps that ended within the interval; they are taken up by it, and what lies before it too. */
+static size_t take_steps(struct measured *m, double from_ms, double to_ms)
+{
+    size_t taken = 0, kept = 0;
+    for (size_t i = 0; i < m->n_steps; i++) {
+        taken += m->steps[i] > from_ms && m->steps[i] <= to_ms;
+        if (m->steps[i] > to_ms)
+            m->steps[kept++] = m->steps[i];
+    }
+    m->n_steps = kept;
+    return taken;
+}
+
+/* Of the driver's own node alone: a step is counted once. */
+static void complete(struct measured *m, double until_ms)
+{
+    for (; m->completed < m->n && m->list[m->completed].t_ms <= until_ms; m->completed++) {
+        struct entry *x = &m->list[m->completed];
+        if (x->node != 0 || m->epoch == 0)
+            continue;
+        size_t n = take_steps(m, x->t_ms - x->dt_ms, x->t_ms);
+        x->cells[FEATURE_LOG_ITERATIONS] = (struct reading){ .value = (double)n, .ratio = 1, .state = READING_OK };
+    }
+}
+
+/* --- storing --- */
+
+/* Inside a transaction. */
+static int put(struct profiles *p, struct measured *m, struct err *e)
+{
+    AUTO_BUF struct buf cells = BUF_INIT;
+    int rc = 0;
+    for (size_t i = m->stored; rc == 0 && i < m->completed; i++) {
+        const struct entry *x = &m->list[i];
+        buf_clear(&cells);
+        sample_put(&cells, x->cells, FEATURES);
+        struct store_sample row = {
+            .t_ms = x->t_ms, .dt_ms = x->dt_ms, .node = x->node, .scope = x->scope, .cells = buf_text(&cells)
+        };
+        rc = cells.failed ? err_sys(e, -ENOMEM, "trial %d", m->trial)
+                          : store_sample_add(p->study->store, m->id, &row, e);
+    }
+    return rc;
+}
+
+static int store_all(struct profiles *p, struct err *e)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->n; i++)
+        any |= p->trials[i]->stored < p->trials[i]->completed;
+    int rc = any ? store_begin(p->study->store, e) : 0;
+    if (!any || rc < 0)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < p->n; i++)
+        rc = put(p, p->trials[i], e);
+    if (rc == 0)
+        rc = store_commit(p->study->store, e);
+    if (rc < 0) {
+        store_rollback(p->study->store);
+        return rc;
+    }
+    for (size_t i = 0; i < p->n; i++)
+        p->trials[i]->stored = p->trials[i]->completed;
+    return 0;
+}
+
+/* --- windows --- */
+
+static void add(struct profiles *p, const struct entry *x)
+{
+    double value[FEATURES];
+    float ratio[FEATURES];
+    uint8_t state[FEATURES];
+    for (int i = 0; i < FEATURES; i++) {
+        value[i] = x->cells[i].value;
+        ratio[i] = x->cells[i].ratio;
+        state[i] = x->cells[i].state;
+    }
+    profile_sum_add(&p->sum, &p->space, value, ratio, state, x->dt_ms / 1000);
+}
+
+/* 1: it was made; 0: nothing was measured; -ENOMEM. */
+static int make(struct profiles *p, struct profile *out, struct err *e)
+{
+    int rc = profile_make(out, &p->space, &p->sum, e);
+    return rc == -ENODATA ? 0 : rc < 0 ? rc : 1;
+}
+
+static int answer_one(struct profiles *p, const struct profiles_window *w, profiles_answer *answer, void *ctx,
+                      struct err *e)
+{
+    struct profile made = { 0 };
+    int rc = make(p, &made, e);
+    if (rc >= 0)
+        rc = answer(ctx, w, rc > 0 ? &made : NULL, e);
+    profile_done(&made);
+    return rc;
+}
+
+int profiles_ask(struct profiles *p, const struct profiles_window *w, struct err *e)
+{
+    struct measured *m = p ? get(p, w->trial) : NULL;
+    if (!p)
+        return 0;
+    if (!m)
+        return err_sys(e, -ENOMEM, "trial %d", w->trial);
+    m->asked = *w;
+    m->is_asked = true;
+    return 0;
+}
+
+/* Half of an interval or more within the window. */
+static bool is_within(const struct entry *x, const struct profiles_window *w)
+{
+    double mid = x->t_ms - x->dt_ms / 2;
+    return mid > w->from_ms && mid <= w->to_ms;
+}
+
+static int answer_asked(struct profiles *p, struct measured *m, double now_ms, profiles_answer *answer, void *ctx,
+                        struct err *e)
+{
+    double seen = m->completed ? m->list[m->completed - 1].t_ms : 0;
+    if (!m->is_asked || (seen < m->asked.to_ms && now_ms < m->asked.to_ms + ANSWER_LAG_MS))
+        return 0;
+    m->is_asked = false;
+    profile_sum_clear(&p->sum);
+    for (size_t i = 0; i < m->completed; i++)
+        if (is_within(&m->list[i], &m->asked))
+            add(p, &m->list[i]);
+    struct profiles_window w = m->asked; /* who is answered may ask again */
+    return answer_one(p, &w, answer, ctx, e);
+}
+
+int profiles_tick(struct profiles *p, int64_t now_ms, profiles_answer *answer, void *ctx, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; p && rc == 0 && i < p->n; i++) {
+        complete(p->trials[i], (double)(now_ms - LOG_LAG_MS));
+        rc = answer_asked(p, p->trials[i], (double)now_ms, answer, ctx, e);
+    }
+    if (!p || rc < 0 || now_ms - p->stored_ms < STORE_EVERY_MS)
+        return rc;
+    p->stored_ms = now_ms;
+    return store_all(p, e);
+}
+
+/* --- the end of a trial --- */
+
+static bool continues(const struct entry *x, const struct entry *first)
+{
+    return x->epoch == first->epoch && x->setting.hot == first->setting.hot && x->setting.cold == first->setting.cold;
+}
+
+static bool can_teach(const struct entry *x)
+{
+    const struct reading *steps = &x->cells[FEATURE_LOG_ITERATIONS];
+    return x->alone && x->whole && x->epoch > 0 && (x->node != 0 || (steps->state == READING_OK && steps->value > 0));
+}
+
+/* Windows as long as the tuner's. */
+static int teach(struct profiles *p, const struct measured *m, profiles_answer *each, void *ctx, struct err *e)
+{
+    const double window_ms = p->study->plan->cfg.window_seconds * 1000;
+    int rc = 0;
+    for (size_t i = 0, end; rc == 0 && i < m->completed; i = end) {
+        const struct entry *first = &m->list[i];
+        double from = first->t_ms - first->dt_ms;
+        profile_sum_clear(&p->sum);
+        for (end = i; end < m->completed && can_teach(&m->list[end]) && continues(&m->list[end], first) &&
+                      m->list[end].t_ms - from < window_ms * 1.2;
+             end++)
+            add(p, &m->list[end]);
+        double to = end > i ? m->list[end - 1].t_ms : from;
+        struct profiles_window w = { m->trial, from, to, first->epoch, first->setting };
+        if (to - from >= window_ms * 0.8)
+            rc = answer_one(p, &w, each, ctx, e);
+        end = end > i ? end : i + 1;
+    }
+    return rc;
+}
+
+int profiles_end(struct profiles *p, int trial, bool finished, profiles_answer *each, void *ctx, struct err *e)
+{
+    struct measured *m = find(p, trial);
+    if (!m)
+        return 0;
+    complete(m, INFINITY);
+    int rc = put(p, m, e);
+    if (rc == 0 && finished)
+        rc = teach(p, m, each, ctx, e);
+    drop(p, m);
+    return rc;
+}
