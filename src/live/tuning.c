@@ -665,6 +665,8 @@ static int tell_reuse(struct tuning *t, const struct tuned *u, const struct clas
     AUTO_FREE char *text = tuning_setting_text(t, now);
     if (!text)
         return err_sys(e, -ENOMEM, "trial %d", u->trial);
+    if (c->earlier == 0)
+        return study_decide(t->study, u->trial, "reuse", text, e, "its profile is that of a job of this study%s", gain);
     return study_decide(t->study, u->trial, "reuse", text, e, "known from %d trial%s of earlier studies%s", c->earlier,
                         c->earlier == 1 ? "" : "s", gain);
 }
