@@ -165,6 +165,11 @@ bench-reuse: all
 	@mkdir -p build/bench
 	@tests/bench/reuse/run $(B)
 
+# The delivery beside other clients of a real InfluxDB.
+bench-influx: all
+	@$(MAKE) --no-print-directory $(BENCH)
+	@tests/bench/influx/run $(B)
+
 # The page is printed by the program, and committed so that it can be read and installed without running anything.
 man: all
 	@./pipetune help --man >docs/pipetune.1.new && mv -f docs/pipetune.1.new docs/pipetune.1
@@ -192,6 +197,7 @@ help:
 	@echo "make bench-kmeans k-means beside scikit-learn's, on the same data, in a venv of its own"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120), and its own cost with more CPUs"
+	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"
 	@echo "make man          docs/pipetune.1 anew, from the program's tables"
 	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
 

@@ -260,12 +260,20 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
 /* What the config may say already, but this version does nothing with: told, so that nobody waits for it. */
 static void note_unused(const struct plan *p)
 {
-    static const char *const unused[] = { "powerMeter", "monitoring", "influxdb" };
-    for (size_t i = 0; i < ARRAY_LEN(unused); i++)
-        if (json_object_get(p->doc.root, unused[i]))
+    static const struct {
+        const char *section, *key; /* section NULL: of the top level */
+        const char *path;
+    } unused[] = { { NULL, "powerMeter", "powerMeter" },
+                   { "monitoring", "events", "monitoring/events" },
+                   { "monitoring", "meters", "monitoring/meters" },
+                   { NULL, "influxdb", "influxdb" } };
+    for (size_t i = 0; i < ARRAY_LEN(unused); i++) {
+        const json_t *in = unused[i].section ? json_object_get(p->doc.root, unused[i].section) : p->doc.root;
+        if (json_object_get(in, unused[i].key))
             fprintf(stderr,
                     "pipetune: '%s' line %d: '%s' is kept with the study, but this version does nothing with it\n",
-                    p->doc.name, json_doc_line(&p->doc, unused[i]), unused[i]);
+                    p->doc.name, json_doc_line(&p->doc, unused[i].path), unused[i].path);
+    }
 }
 
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)

@@ -1,0 +1,889 @@
+/* Delivery to InfluxDB against a small HTTP server of our own on loopback, and a spool on a real disk: what the server may say, how
+ * connections may end, outages in compressed time, kill -9 at every failpoint, a disk that is full. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/io.h"
+#include "base/own.h"
+#include "monitoring/sender_io.h"
+#include "tests/integration/failpoints.h"
+#include "tests/integration/harness.h"
+
+enum { LINES_MAX = 20000, HELD_MAX = 16 };
+
+/* --- the server: one thread, one connection at a time. Line number i is "m v=i …". --- */
+
+struct peer {
+    int listener, stop[2];
+    uint16_t port;
+    pthread_t thread;
+    /* What to answer: a whole HTTP answer; "" closes the connection without one; NULL never answers. */
+    const char *(*judge)(struct peer *p);
+    /* Shared while a request is under way only: the test reads them between sends. */
+    char head[4096];
+    struct buf lines; /* of the request, unpacked */
+    int requests, connections;
+    bool database, half_close;
+    uint8_t seen[LINES_MAX];
+    int held[HELD_MAX]; /* connections that are never answered */
+    int n_held;
+};
+
+static const char no_content[] = "HTTP/1.1 204 No Content\r\nX-Influxdb-Version: 1.6.7\r\n\r\n";
+
+static void store(struct peer *p)
+{
+    for (const char *at = p->lines.data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+        int i = -1;
+        if (sscanf(at, "m v=%d", &i) == 1 && i >= 0 && i < LINES_MAX)
+            p->seen[i] = 1;
+    }
+}
+
+static const char *takes(struct peer *p)
+{
+    store(p);
+    return no_content;
+}
+
+static void unpack(struct peer *p, const char *bytes, size_t len)
+{
+    buf_clear(&p->lines);
+    if (!strstr(p->head, "Content-Encoding: gzip")) {
+        buf_put(&p->lines, bytes, len);
+        return;
+    }
+    z_stream z = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (uInt)len };
+    char chunk[16384];
+    int rc = inflateInit2(&z, 15 + 16);
+    while (rc == Z_OK) {
+        z.next_out = (Bytef *)chunk;
+        z.avail_out = sizeof chunk;
+        rc = inflate(&z, Z_NO_FLUSH);
+        buf_put(&p->lines, chunk, sizeof chunk - z.avail_out);
+    }
+    (void)inflateEnd(&z);
+}
+
+/* One request into head and lines. False: the connection is over. */
+static bool read_request(struct peer *p, int fd)
+{
+    AUTO_BUF struct buf in = BUF_INIT;
+    size_t want = SIZE_MAX, head = 0;
+    char chunk[16384];
+    while (in.len < want) {
+        ssize_t n = recv(fd, chunk, sizeof chunk, 0);
+        if (n <= 0)
+            return false;
+        buf_put(&in, chunk, (size_t)n);
+        const char *end = head ? NULL : strstr(in.data, "\r\n\r\n");
+        if (!end)
+            continue;
+        head = (size_t)(end - in.data) + 4;
+        (void)snprintf(p->head, sizeof p->head, "%.*s", (int)head, in.data);
+        const char *length = strstr(p->head, "Content-Length: ");
+        want = head + (length ? strtoul(length + 16, NULL, 10) : 0);
+    }
+    unpack(p, in.data + head, in.len - head);
+    return true;
+}
+
+static void serve(struct peer *p, int fd)
+{
+    p->connections++;
+    struct timeval limit = { .tv_sec = HARNESS_MS / 1000 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    while (read_request(p, fd)) {
+        p->requests++;
+        const char *answer = p->judge(p);
+        if (!answer && p->n_held < HELD_MAX) {
+            p->held[p->n_held++] = fd;
+            return;
+        }
+        if (answer && *answer && send(fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
+            break;
+        if (!answer || !*answer || p->half_close)
+            break;
+    }
+    (void)close(fd);
+}
+
+static void *peer_run(void *arg)
+{
+    struct peer *p = arg;
+    for (;;) {
+        int fd = accept(p->listener, NULL, NULL);
+        if (fd < 0)
+            return NULL; /* shut down */
+        serve(p, fd);
+    }
+}
+
+static struct peer *peer_new(void)
+{
+    struct peer *p = calloc(1, sizeof *p);
+    assert_non_null(p);
+    p->judge = takes;
+    p->database = true;
+    p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof a;
+    assert_int_equal(bind(p->listener, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(listen(p->listener, 16), 0);
+    assert_int_equal(getsockname(p->listener, (struct sockaddr *)&a, &len), 0);
+    p->port = ntohs(a.sin_port);
+    assert_int_equal(pthread_create(&p->thread, NULL, peer_run, p), 0);
+    return p;
+}
+
+/* The client must be gone: the thread may be reading from it. */
+static void peer_done(struct peer *p)
+{
+    (void)shutdown(p->listener, SHUT_RDWR);
+    (void)pthread_join(p->thread, NULL);
+    for (int i = 0; i < p->n_held; i++)
+        (void)close(p->held[i]);
+    (void)close(p->listener);
+    buf_done(&p->lines);
+    free(p);
+}
+
+static size_t count_seen(const struct peer *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < LINES_MAX; i++)
+        n += p->seen[i];
+    return n;
+}
+
+/* --- one batch --- */
+
+static struct influx *client(const struct peer *p, struct influx_cfg cfg)
+{
+    char url[64];
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/", p->port);
+    cfg.url = cfg.url ? cfg.url : url;
+    if (!cfg.database && !cfg.bucket)
+        cfg.database = "energy";
+    struct influx *x = NULL;
+    struct err e = { 0 };
+    if (influx_new(&x, &cfg, &e) < 0)
+        fail_msg("%s", e.text);
+    return x;
+}
+
+static struct influx_answer send_lines(struct influx *x, const char *lines)
+{
+    struct influx_answer a;
+    influx_send(x, lines, strlen(lines), harness_count(lines, "\n"), &a);
+    return a;
+}
+
+static void a_batch_is_written_to_1_x(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    char user[] = "me", password[] = "hunter2";
+    struct credential c = { .user = user, .password = password };
+    struct influx *x = client(
+        p, (struct influx_cfg){ .database = "my energy", .retention = "week", .credential = &c, .precision = LINE_US });
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(send_lines(x, "m v=1 1\nm v=2 2\n").kind, INFLUX_DELIVERED);
+    assert_string_equal(p->lines.data, "m v=1 1\nm v=2 2\n");
+    assert_non_null(strstr(p->head, "POST /write?precision=u&db=my%20energy&rp=week HTTP/1.1\r\n"));
+    assert_non_null(strstr(p->head, "Authorization: Basic bWU6aHVudGVyMg==\r\n"));
+    assert_non_null(strstr(p->head, "Content-Encoding: gzip\r\n"));
+    assert_null(strstr(p->head, "Expect:"));
+    assert_int_equal(p->connections, 1); /* kept alive */
+    influx_free(x);
+    peer_done(p);
+}
+
+static void a_batch_is_written_to_2_x(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    char token[] = "s3cret==";
+    struct credential c = { .token = token };
+    struct influx *x = client(
+        p, (struct influx_cfg){ .bucket = "energy", .org = "us & them", .credential = &c, .precision = LINE_US });
+    assert_int_equal(send_lines(x, "m v=1 1\n").kind, INFLUX_DELIVERED);
+    assert_non_null(strstr(p->head, "POST /api/v2/write?precision=us&org=us%20%26%20them&bucket=energy HTTP/1.1\r\n"));
+    assert_non_null(strstr(p->head, "Authorization: Token s3cret==\r\n"));
+    influx_free(x);
+    peer_done(p);
+}
+
+static void a_batch_for_this_machine_need_not_be_packed(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    struct influx *x = client(p, (struct influx_cfg){ .database = "d", .plain = true });
+    assert_int_equal(send_lines(x, "m v=1 1\n").kind, INFLUX_DELIVERED);
+    assert_null(strstr(p->head, "gzip"));
+    assert_string_equal(p->lines.data, "m v=1 1\n");
+    assert_int_equal(influx_sent_bytes(x), 8);
+    influx_free(x);
+    peer_done(p);
+}
+
+static const char *fixed_answer; /* what `says` says */
+
+static const char *says(struct peer *p)
+{
+    (void)p;
+    return fixed_answer;
+}
+
+#define BODY(status, body) "HTTP/1.1 " status "\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" body
+
+static const struct {
+    const char *name, *answer;
+    enum influx_kind kind;
+    enum influx_reason reason;
+    uint64_t dropped;
+    int64_t wait_ms;
+} answers[] = {
+    { "204", no_content, INFLUX_DELIVERED, 0, 0, -1 },
+    { "a part is dropped",
+      BODY("400 Bad Request", "{\"error\":\"partial write: points beyond retention policy dropped=2\"}"),
+      INFLUX_PARTIAL, 0, 2, -1 },
+    { "poison", BODY("400 Bad Request", "{\"error\":\"unable to parse 'x': missing fields\"}"), INFLUX_REJECT, 0, 0,
+      -1 },
+    { "401", BODY("401 Unauthorized", "{\"error\":\"unable to parse authentication credentials\"}"), INFLUX_PAUSE,
+      INFLUX_UNAUTHORIZED, 0, -1 },
+    { "403", BODY("403 Forbidden", ""), INFLUX_PAUSE, INFLUX_FORBIDDEN, 0, -1 },
+    { "no such path", BODY("404 Not Found", "404 page not found"), INFLUX_PAUSE, INFLUX_NO_API, 0, -1 },
+    { "413", BODY("413 Request Entity Too Large", "{\"error\":\"too large\"}"), INFLUX_HALVE, 0, 0, -1 },
+    { "429 with seconds", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 17\r\nContent-Length: 0\r\n\r\n",
+      INFLUX_RETRY, 0, 0, 17000 },
+    { "429 with a date",
+      "HTTP/1.1 429 Too Many Requests\r\nDate: Fri, 11 Nov 1994 08:00:00 GMT\r\nRetry-After: Fri, 11 Nov 1994 08:00:30 "
+      "GMT\r\nContent-Length: 0\r\n\r\n",
+      INFLUX_RETRY, 0, 0, 30000 },
+    { "500", BODY("500 Internal Server Error", "{\"error\":\"timeout\"}"), INFLUX_RETRY, 0, 0, -1 },
+    { "503 with a word", "HTTP/1.1 503 Busy\r\nRetry-After: later\r\nContent-Length: 0\r\n\r\n", INFLUX_RETRY, 0, 0,
+      10000 },
+    { "an answer that ends early", "HTTP/1.1 500 No\r\nContent-Length: 100\r\nConnection: close\r\n\r\nabc",
+      INFLUX_RETRY, 0, 0, -1 },
+    { "no answer, the connection is closed", "", INFLUX_RETRY, 0, 0, -1 },
+    { "no HTTP", "220 mail.example ESMTP\r\n\r\n", INFLUX_RETRY, 0, 0, -1 },
+    { "never an answer", NULL, INFLUX_RETRY, 0, 0, -1 },
+};
+
+static void every_answer_becomes_a_verdict(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        struct peer *p = peer_new();
+        p->judge = says;
+        p->half_close = answers[i].kind != INFLUX_DELIVERED;
+        fixed_answer = answers[i].answer;
+        struct influx *x = client(p, (struct influx_cfg){ .timeout_ms = answers[i].answer ? 0 : 300 });
+        struct influx_answer a = send_lines(x, "m v=1 1\nm v=2 2\nm v=3 3\n");
+        if (a.kind != answers[i].kind || a.reason != answers[i].reason || a.dropped != answers[i].dropped ||
+            a.wait_ms != answers[i].wait_ms || (a.kind != INFLUX_DELIVERED && !a.text[0]))
+            fail_msg("%s: got kind %d, reason %d, dropped %lu, wait %ld: %s", answers[i].name, (int)a.kind,
+                     (int)a.reason, (unsigned long)a.dropped, (long)a.wait_ms, a.text);
+        influx_free(x);
+        peer_done(p);
+    }
+}
+
+static void a_server_that_is_gone_is_tried_again(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    struct influx *x = client(p, (struct influx_cfg){ .database = "d" });
+    peer_done(p);
+    struct influx_answer a = send_lines(x, "m v=1 1\n");
+    assert_int_equal(a.kind, INFLUX_RETRY);
+    influx_free(x);
+}
+
+static void a_connection_closed_between_two_batches_is_opened_anew(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    p->half_close = true;
+    struct influx *x = client(p, (struct influx_cfg){ .database = "d" });
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(send_lines(x, "m v=1 1\n").kind, INFLUX_DELIVERED);
+    influx_free(x);
+    peer_done(p);
+}
+
+static void an_endless_answer_is_cut_off(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    AUTO_BUF struct buf b = BUF_INIT;
+    buf_puts(&b, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    for (int i = 0; i < 4 * INFLUX_BODY_MAX; i++)
+        buf_putc(&b, 'x');
+    p->judge = says;
+    p->half_close = true;
+    fixed_answer = b.data;
+    struct influx *x = client(p, (struct influx_cfg){ .database = "d" });
+    struct influx_answer a = send_lines(x, "m v=1 1\n");
+    assert_int_equal(a.kind, INFLUX_PAUSE);
+    assert_int_equal(a.reason, INFLUX_STRANGER);
+    influx_free(x);
+    peer_done(p);
+}
+
+static void a_redirect_takes_no_credentials_elsewhere(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new(), *other = peer_new();
+    char answer[256], token[] = "s3cret";
+    (void)snprintf(
+        answer, sizeof answer,
+        "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:%u/write\r\nContent-Length: 0\r\n\r\n",
+        other->port);
+    p->judge = says;
+    fixed_answer = answer;
+    struct credential c = { .token = token };
+    struct influx *x = client(p, (struct influx_cfg){ .bucket = "b", .credential = &c });
+    struct influx_answer a = send_lines(x, "m v=1 1\n");
+    assert_int_equal(a.kind, INFLUX_PAUSE);
+    assert_int_equal(a.reason, INFLUX_REDIRECTED);
+    assert_int_equal(other->requests, 0);
+    influx_free(x);
+    peer_done(p);
+    peer_done(other);
+}
+
+static const char *lacks_a_database(struct peer *p)
+{
+    if (strncmp(p->head, "POST /query", 11) == 0) {
+        p->database = strcmp(p->lines.data, "q=CREATE%20DATABASE%20%22my%20%5C%22db%22") == 0;
+        return "HTTP/1.1 200 OK\r\nContent-Length: 33\r\n\r\n{\"results\":[{\"statement_id\":0}]}\r\n";
+    }
+    return p->database ? takes(p) : BODY("404 Not Found", "{\"error\":\"database not found: \\\"my\\\"\"}");
+}
+
+static void an_absent_database_is_created(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    p->judge = lacks_a_database;
+    p->database = false;
+    p->half_close = true;
+    struct influx *x = client(p, (struct influx_cfg){ .database = "my \"db" });
+    struct influx_answer a = send_lines(x, "m v=1 1\n");
+    if (a.kind != INFLUX_DELIVERED)
+        fail_msg("%s; %s", a.text, buf_text(&p->lines));
+    assert_int_equal(p->requests, 3);
+    influx_free(x);
+    peer_done(p);
+}
+
+static const char *lets_nobody_create(struct peer *p)
+{
+    if (strncmp(p->head, "POST /query", 11) == 0)
+        return BODY("403 Forbidden", "{\"error\":\"create database requires admin\"}");
+    return BODY("404 Not Found", "{\"error\":\"database not found: \\\"energy\\\"\"}");
+}
+
+static void one_that_may_not_be_created_is_told_with_the_command(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    p->judge = lets_nobody_create;
+    p->half_close = true;
+    struct influx *x = client(p, (struct influx_cfg){ .database = "energy" });
+    struct influx_answer a = send_lines(x, "m v=1 1\n");
+    assert_int_equal(a.kind, INFLUX_PAUSE);
+    assert_int_equal(a.reason, INFLUX_NO_DATABASE);
+    assert_non_null(strstr(a.text, "requires admin"));
+    assert_non_null(strstr(a.text, "run: influx -execute 'CREATE DATABASE \"energy\"'"));
+    influx_free(x);
+    peer_done(p);
+}
+
+static void urls_that_hold_secrets_are_refused_and_not_repeated(void **state)
+{
+    (void)state;
+    static const char *const urls[] = { "http://me:hunter2@h:8086", "http://h/?u=me&p=hunter2", "ftp://h",
+                                        "nonsense://", "" };
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        struct influx_cfg cfg = { .url = urls[i], .database = "d" };
+        struct influx *x = NULL;
+        struct err e = { 0 };
+        if (influx_new(&x, &cfg, &e) != -EINVAL || strstr(e.text, "hunter2"))
+            fail_msg("'%s': %s", urls[i], e.text);
+    }
+    struct influx_cfg neither = { .url = "http://h" }, both = { .url = "http://h", .database = "d", .bucket = "b" };
+    struct influx *x = NULL;
+    struct err e = { 0 };
+    assert_int_equal(influx_new(&x, &neither, &e), -EINVAL);
+    assert_int_equal(influx_new(&x, &both, &e), -EINVAL);
+}
+
+/* --- TLS --- */
+
+static bool holds_port(void *arg)
+{
+    AUTO_FREE char *text = harness_read(arg, "s_server.out");
+    return text && strstr(text, "ACCEPT 127.0.0.1:");
+}
+
+static struct influx_answer over_tls(const char *dir, const char *ca_file)
+{
+    AUTO_FREE char *text = harness_read(dir, "s_server.out");
+    char url[64];
+    const char *at = strstr(text, "ACCEPT 127.0.0.1:") + strlen("ACCEPT 127.0.0.1:");
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%d", (int)strtol(at, NULL, 10));
+    struct influx_cfg cfg = { .url = url, .database = "d", .ca_file = ca_file, .timeout_ms = 5000 };
+    struct influx *x = NULL;
+    struct err e = { 0 };
+    if (influx_new(&x, &cfg, &e) < 0)
+        fail_msg("%s", e.text);
+    struct influx_answer a = send_lines(x, "m v=1 1\n");
+    influx_free(x);
+    return a;
+}
+
+static void a_certificate_that_nobody_vouches_for_is_not_trusted(void **state)
+{
+    (void)state;
+    char openssl[] = "/usr/bin/openssl";
+    if (!io_exists(openssl))
+        skip();
+    char *dir = harness_dir();
+    AUTO_FREE char *key = harness_path(dir, "key.pem"), *cert = harness_path(dir, "cert.pem");
+    AUTO_FREE char *out = harness_path(dir, "s_server.out");
+    char *const make[] = { openssl,    "req",
+                           "-x509",    "-newkey",
+                           "rsa:2048", "-nodes",
+                           "-keyout",  key,
+                           "-out",     cert,
+                           "-days",    "2",
+                           "-subj",    "/CN=pipetune-test",
+                           "-addext",  "subjectAltName=IP:127.0.0.1",
+                           NULL };
+    struct harness_output o = harness_run(make, HARNESS_MS);
+    if (o.code != 0)
+        fail_msg("openssl req: %s", o.err);
+    harness_output_done(&o);
+    int fd = open(out, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    char *const run[] = { openssl, "s_server", "-accept", "127.0.0.1:0", "-cert", cert, "-key", key, "-www", NULL };
+    pid_t pid = harness_spawn(run, fd, fd);
+    (void)close(fd);
+    assert_true(harness_wait(holds_port, dir, HARNESS_MS));
+    struct influx_answer stranger = over_tls(dir, NULL), known = over_tls(dir, cert);
+    (void)kill(pid, SIGKILL);
+    (void)harness_exit_code(pid, HARNESS_MS);
+    harness_remove(dir);
+    assert_int_equal(stranger.kind, INFLUX_PAUSE);
+    assert_int_equal(stranger.reason, INFLUX_TLS);
+    assert_true(known.reason != INFLUX_TLS); /* whatever it then says */
+}
+
+/* --- the whole: sender, spool, server, and a clock of our own --- */
+
+struct line_out {
+    struct sender *s;
+    struct sender_io io;
+    int64_t now;
+    int next; /* line to be pushed */
+    char *dir, *quarantine;
+    int told; /* where lines that were spooled are told to, as "first last\n"; -1 */
+};
+
+static const struct spool_cfg spool_cfg = { .cap = 64 << 20, .segment = 1 << 20 };
+
+static struct line_out line_out_new(struct peer *p, char *dir, struct sender_cfg cfg, const struct spool_cfg *spool)
+{
+    struct line_out l = { .dir = dir, .told = -1 };
+    AUTO_FREE char *spool_dir = harness_path(dir, "spool");
+    l.quarantine = harness_path(dir, "quarantine");
+    l.io.influx = client(p, (struct influx_cfg){ .database = "energy" });
+    l.io.quarantine = l.quarantine;
+    struct err e = { 0 };
+    if (spool_open(&l.io.spool, spool_dir, spool, &e) < 0)
+        fail_msg("%s", e.text);
+    cfg.spool = true;
+    cfg.spooled = spool_counts(l.io.spool).lines;
+    cfg.spool_dropped = spool_counts(l.io.spool).dropped;
+    l.s = sender_new(&cfg);
+    assert_non_null(l.s);
+    return l;
+}
+
+static void line_out_done(struct line_out *l)
+{
+    sender_free(l->s);
+    spool_close(l->io.spool);
+    influx_free(l->io.influx);
+    free(l->quarantine);
+}
+
+/* Which lines are safe now: those of a batch are consecutive. */
+static void tell(const struct line_out *l, const struct sender_job *job)
+{
+    if (l->told < 0 || job->act != SENDER_SPOOL || job->rc < 0)
+        return;
+    int first = -1;
+    (void)sscanf(job->bytes, "m v=%d", &first);
+    (void)dprintf(l->told, "%d %d\n", first, first + (int)job->lines - 1);
+}
+
+static void run_until(struct line_out *l, int64_t until)
+{
+    for (;;) {
+        struct sender_job *job;
+        int64_t wake;
+        if (sender_next(l->s, l->now, &job, &wake)) {
+            sender_io_run(&l->io, job);
+            tell(l, job);
+            sender_done(l->s, l->now, job);
+            continue;
+        }
+        if (sender_ended(l->s) || wake > until)
+            break;
+        l->now = wake;
+    }
+    if (l->now < until)
+        l->now = until;
+}
+
+static void push(struct line_out *l, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char line[128];
+        int len = snprintf(line, sizeof line, "m v=%d,power_w=41.5 %d\n", l->next, l->next);
+        l->next++;
+        sender_push(l->s, l->now, line, (size_t)len, 1);
+    }
+}
+
+static struct sender_counts end(struct line_out *l, int64_t ms)
+{
+    sender_close(l->s, l->now, l->now + ms);
+    run_until(l, l->now + ms + 1);
+    assert_true(sender_ended(l->s));
+    struct sender_counts c = sender_counts(l->s);
+    if (!sender_balanced(&c) || c.waiting)
+        fail_msg("produced %lu, stored %lu, spooled %lu, quarantined %lu, dropped %lu, waiting %lu",
+                 (unsigned long)c.produced, (unsigned long)c.stored, (unsigned long)c.spooled,
+                 (unsigned long)c.quarantined, (unsigned long)c.dropped, (unsigned long)c.waiting);
+    assert_int_equal(spool_counts(l->io.spool).lines, c.spooled);
+    return c;
+}
+
+static const char *is_busy(struct peer *p)
+{
+    (void)p;
+    return BODY("503 Service Unavailable", "{\"error\":\"busy\"}");
+}
+
+static void an_outage_of_ten_minutes_loses_nothing(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    p->half_close = true;
+    char *dir = harness_dir();
+    struct line_out l = line_out_new(p, dir, (struct sender_cfg){ .ring_bytes = 20000 }, &spool_cfg);
+    for (int second = 0; second < 800; second++) {
+        p->judge = second >= 60 && second < 660 ? is_busy : takes;
+        push(&l, 20);
+        run_until(&l, l.now + 1000);
+        if (second == 659)
+            assert_true(sender_counts(l.s).spooled > 10000);
+    }
+    struct sender_counts c = end(&l, 10000);
+    assert_int_equal(c.stored, 16000);
+    assert_int_equal(count_seen(p), 16000);
+    line_out_done(&l);
+    peer_done(p);
+    harness_remove(dir);
+}
+
+/* Like 2.x: one bad line, and none is taken. */
+static const char *rejects_thirteens(struct peer *p)
+{
+    for (const char *at = p->lines.data; *at; at = strchr(at, '\n') + 1) {
+        int i = 0;
+        (void)sscanf(at, "m v=%d", &i);
+        if (i % 500 == 13)
+            return BODY("400 Bad Request",
+                        "{\"code\":\"invalid\",\"message\":\"unable to parse 'm v=13': missing fields\"}");
+    }
+    return takes(p);
+}
+
+static void poison_lines_are_set_aside_and_the_rest_arrives(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    p->half_close = true;
+    p->judge = rejects_thirteens;
+    char *dir = harness_dir();
+    struct line_out l = line_out_new(p, dir, (struct sender_cfg){ .batch_lines = 1000 }, &spool_cfg);
+    push(&l, 2000);
+    struct sender_counts c = end(&l, 10000);
+    assert_int_equal(c.quarantined, 4);
+    assert_int_equal(c.stored, 1996);
+    assert_int_equal(count_seen(p), 1996);
+    AUTO_FREE char *text = harness_read(dir, "quarantine");
+    assert_non_null(strstr(text, "# status 400: unable to parse"));
+    assert_non_null(strstr(text, "\nm v=513,power_w=41.5 513\n"));
+    assert_int_equal(harness_count(text, "\nm v="), 4);
+    line_out_done(&l);
+    peer_done(p);
+    harness_remove(dir);
+}
+
+static int the_worst; /* requests until the server changes its mind */
+
+static const char *anything(struct peer *p)
+{
+    static const char *const moods[] = { BODY("503 Busy", ""), "", BODY("413 Too Large", ""), BODY("429 Slow", ""),
+                                         "HTTP/1.1 500 No\r\nContent-Length: 9\r\nConnection: close\r\n\r\nx" };
+    size_t mood = (size_t)(p->requests * 7 + the_worst) % 11;
+    if (mood == 2 && p->lines.len < 1000)
+        mood = 0; /* a line alone is never too large */
+    return mood < ARRAY_LEN(moods) ? moods[mood] : rejects_thirteens(p);
+}
+
+static void a_server_of_all_moods_gets_everything_in_the_end(void **state)
+{
+    (void)state;
+    for (the_worst = 0; the_worst < 5; the_worst++) {
+        struct peer *p = peer_new();
+        p->half_close = true;
+        p->judge = anything;
+        char *dir = harness_dir();
+        struct line_out l = line_out_new(
+            p, dir, (struct sender_cfg){ .batch_lines = 200, .ring_bytes = 20000, .spool_after_ms = 2000 }, &spool_cfg);
+        for (int second = 0; second < 100; second++) {
+            push(&l, 40);
+            run_until(&l, l.now + 1000);
+        }
+        run_until(&l, l.now + 3600000);
+        struct sender_counts c = end(&l, 1000);
+        assert_int_equal(c.stored + c.quarantined, 4000);
+        assert_int_equal(c.quarantined, 8);
+        assert_int_equal(count_seen(p), 3992);
+        line_out_done(&l);
+        peer_done(p);
+        harness_remove(dir);
+    }
+}
+
+/* --- kill -9 --- */
+
+enum { WRITER_LINES = 400 };
+
+/* A delivery that goes to the spool and comes out of it again, small segments, until a failpoint ends it. */
+static void write_until_killed(struct peer *p, char *dir, const char *failpoint, unsigned nth, int told)
+{
+    char value[64];
+    (void)snprintf(value, sizeof value, "%s:%u", failpoint, nth);
+    (void)setenv("PIPETUNE_FAILPOINT", value, 1);
+    static const struct spool_cfg small = { .cap = 1 << 20, .segment = 500 };
+    struct line_out l = line_out_new(
+        p, dir, (struct sender_cfg){ .batch_lines = 10, .spool_after_ms = 1, .backoff_ms = 10, .backoff_max_ms = 10 },
+        &small);
+    l.told = told;
+    while (l.next < WRITER_LINES) {
+        push(&l, 10);
+        run_until(&l, l.now + 1000);
+    }
+    run_until(&l, l.now + 60000);
+    _exit(0);
+}
+
+/* Takes something only now and then, so that batches go to the spool and come back. */
+static const char *takes_every_third(struct peer *p)
+{
+    return p->requests % 3 ? is_busy(p) : takes(p);
+}
+
+/* The last record is damaged, so that opening has something to rescue. */
+static void damage(char *dir)
+{
+    AUTO_FREE char *path = harness_path(dir, "spool/0000000000000001.spool");
+    AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    off_t end = lseek(fd, 0, SEEK_END);
+    assert_true(fd >= 0 && end > 40);
+    assert_int_equal(pwrite(fd, "?", 1, end - 1), 1);
+}
+
+static void fill_and_damage(struct peer *p, char *dir)
+{
+    struct line_out l = line_out_new(p, dir, (struct sender_cfg){ .batch_lines = 10 }, &spool_cfg);
+    p->judge = is_busy;
+    push(&l, 30);
+    struct sender_counts c = end(&l, 0);
+    assert_int_equal(c.spooled, 30);
+    line_out_done(&l);
+    damage(dir);
+}
+
+/* Marks the lines that the writer told of. */
+static void read_told(int fd, uint8_t *safe)
+{
+    FILE *f = fdopen(fd, "r");
+    assert_non_null(f);
+    for (int first, last; fscanf(f, "%d %d\n", &first, &last) == 2;)
+        for (int i = first; i <= last; i++)
+            safe[i] = 1;
+    (void)fclose(f);
+}
+
+/* 1: it was killed there. */
+static bool dies_at(const char *failpoint, unsigned nth, bool damaged)
+{
+    struct peer *p = peer_new();
+    p->half_close = true;
+    char *dir = harness_dir();
+    if (damaged)
+        fill_and_damage(p, dir);
+    p->judge = takes_every_third;
+    int pipe_fds[2];
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        write_until_killed(p, dir, failpoint, nth, pipe_fds[1]);
+    (void)close(pipe_fds[1]);
+    static uint8_t safe[LINES_MAX];
+    memset(safe, 0, sizeof safe);
+    read_told(pipe_fds[0], safe);
+    int code = harness_exit_code(pid, HARNESS_MS);
+    if (code != 0 && code != 128 + SIGKILL)
+        fail_msg("%s:%u: the writer ended with %d", failpoint, nth, code);
+    p->judge = takes;
+    struct line_out l = line_out_new(p, dir, (struct sender_cfg){ 0 }, &spool_cfg);
+    struct spool_counts found = spool_counts(l.io.spool);
+    if (found.bad && !damaged)
+        fail_msg("%s:%u: a kill is no corruption", failpoint, nth);
+    struct sender_counts c = end(&l, 10000);
+    assert_int_equal(c.stored, c.found);
+    for (int i = 0; i < WRITER_LINES; i++)
+        if (safe[i] && !p->seen[i])
+            fail_msg("%s:%u: line %d was in the spool and is lost", failpoint, nth, i);
+    if (damaged) /* two of three batches were good */
+        for (int i = 0; i < 20; i++)
+            assert_true(p->seen[i]);
+    line_out_done(&l);
+    peer_done(p);
+    harness_remove(dir);
+    return code != 0;
+}
+
+static void writers_killed_at_each_failpoint_lose_nothing(void **state)
+{
+    (void)state;
+#ifndef PIPETUNE_FAILPOINTS
+    skip();
+#endif
+    for (size_t i = 0; i < ARRAY_LEN(failpoints); i++) {
+        const char *name = failpoints[i].name;
+        if (failpoints[i].of != OF_SPOOL)
+            continue;
+        if (strcmp(name, "spool-rescued") == 0 || strcmp(name, "spool-bad-linked") == 0) {
+            assert_true(dies_at(name, 1, true));
+            continue;
+        }
+        unsigned nth = 1;
+        while (dies_at(name, nth, false))
+            nth += nth < 6 ? 1 : 5;
+        if (nth < 3)
+            fail_msg("%s was passed %u times only", name, nth - 1);
+    }
+}
+
+/* --- a disk that is full --- */
+
+/* Exit code 0: all is accounted. In a process of its own, whose files cannot grow beyond 3000 bytes. */
+static int write_on_a_full_disk(struct peer *p, char *dir)
+{
+    struct rlimit limit = { .rlim_cur = 3000, .rlim_max = 3000 };
+    (void)signal(SIGXFSZ, SIG_IGN);
+    static const struct spool_cfg two_thousand = { .cap = 12000, .segment = 2800 };
+    struct line_out l = line_out_new(
+        p, dir, (struct sender_cfg){ .batch_lines = 10, .ring_bytes = 2000, .spool_after_ms = 1000 }, &two_thousand);
+    if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
+        return 2;
+    for (int i = 0; i < 100; i++) {
+        push(&l, 13);
+        run_until(&l, l.now + 1000);
+    }
+    sender_close(l.s, l.now, l.now + 1000);
+    run_until(&l, l.now + 1001);
+    struct sender_counts c = sender_counts(l.s);
+    bool right = sender_ended(l.s) && sender_balanced(&c) && c.waiting == 0 && c.produced == 1300 && c.stored == 0 &&
+                 c.dropped > 0 && c.spooled > 0 && c.spooled == spool_counts(l.io.spool).lines;
+    return right ? 0 : 1;
+}
+
+static void a_full_disk_costs_only_what_is_counted(void **state)
+{
+    (void)state;
+    struct peer *p = peer_new();
+    p->half_close = true;
+    p->judge = is_busy;
+    char *dir = harness_dir();
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(write_on_a_full_disk(p, dir));
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    p->judge = takes;
+    struct line_out l = line_out_new(p, dir, (struct sender_cfg){ 0 }, &spool_cfg);
+    struct sender_counts c = end(&l, 10000);
+    assert_true(c.found > 0);
+    assert_int_equal(c.stored, c.found);
+    assert_int_equal(count_seen(p), c.found);
+    line_out_done(&l);
+    peer_done(p);
+    harness_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_is_written_to_1_x),
+        cmocka_unit_test(a_batch_is_written_to_2_x),
+        cmocka_unit_test(a_batch_for_this_machine_need_not_be_packed),
+        cmocka_unit_test(every_answer_becomes_a_verdict),
+        cmocka_unit_test(a_server_that_is_gone_is_tried_again),
+        cmocka_unit_test(a_connection_closed_between_two_batches_is_opened_anew),
+        cmocka_unit_test(an_endless_answer_is_cut_off),
+        cmocka_unit_test(a_redirect_takes_no_credentials_elsewhere),
+        cmocka_unit_test(an_absent_database_is_created),
+        cmocka_unit_test(one_that_may_not_be_created_is_told_with_the_command),
+        cmocka_unit_test(urls_that_hold_secrets_are_refused_and_not_repeated),
+        cmocka_unit_test(a_certificate_that_nobody_vouches_for_is_not_trusted),
+        cmocka_unit_test(an_outage_of_ten_minutes_loses_nothing),
+        cmocka_unit_test(poison_lines_are_set_aside_and_the_rest_arrives),
+        cmocka_unit_test(a_server_of_all_moods_gets_everything_in_the_end),
+        cmocka_unit_test(writers_killed_at_each_failpoint_lose_nothing),
+        cmocka_unit_test(a_full_disk_costs_only_what_is_counted),
+    };
+    (void)signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests_name("influx", tests, NULL, NULL);
+}
