@@ -29,12 +29,10 @@ struct kmeans_data {
 };
 
 struct kmeans_cfg {
-    size_t k; /* 1 <= k <= rows that have min_common features */
-    unsigned
-        n_init; /* restarts, each with its own seeds; the lowest inertia is kept, the first of equals; 0 counts as 1 */
+    size_t k;          /* 1 <= k <= rows that have min_common features */
+    unsigned n_init;   /* restarts, each with its own seeds; the lowest inertia is kept, the first of equals; 0 is 1 */
     unsigned max_iter; /* rounds of Lloyd's algorithm in each; at least one is done */
-    double tol;    /* ends when the squared shifts of the centres sum to tol × the mean variance of the features, or
-                          less; 0: only when no row changes its cluster */
+    double tol;    /* ends when the centres' squared shifts sum to tol × the features' mean variance or less; 0: not */
     uint64_t seed; /* decides all that is drawn */
     size_t min_common; /* masks only; 0 counts as 1 */
 };
