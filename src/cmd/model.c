@@ -92,12 +92,19 @@ static int import(const struct model_args *a, struct err *e)
     struct model_args store = *a;
     store.model = NULL;
     int rc = read_foreign(&m, a, a->words->v[0], e);
+    if (rc == 0 && !a->out && m.vectors == MODEL_RAW)
+        rc = err_set(e, -EINVAL, "model '%s' was made elsewhere and recognises no jobs: give a file for it, -o FILE",
+                     a->words->v[0]);
     if (rc == 0 && a->out)
         rc = model_save_file(&m, a->out, e);
     else if (rc == 0)
         rc = model_change(&store, replace, &(struct replacement){ &m, a }, e);
     if (rc < 0)
         return cmd_fail(e);
+    if (a->json)
+        return cmd_print_json(json_pack("{s:s, s:I, s:I, s:I}", "model", a->out ? a->out : "default", "clusters",
+                                        (json_int_t)m.n_clusters, "features", (json_int_t)m.n, "classes",
+                                        (json_int_t)m.n_classes));
     AUTO_BUF struct buf b = BUF_INIT;
     buf_printf(&b, "%s: %zu clusters of %zu features, %zu classes\n", a->out ? a->out : "default", m.n_clusters, m.n,
                m.n_classes);

@@ -50,10 +50,14 @@ static int add_measure(struct measure **list, size_t *n, const char *text, doubl
     return 0;
 }
 
-/* A JVM is slow in its first epoch, whatever the setting: it counts only when there is no other. */
+/* A JVM is slow in the first epoch that it trains, whatever the setting: that counts only when there is no other. A run that went on
+ * from a checkpoint says nothing of the epochs before. */
 static bool counts(const struct trace_run *r, int epoch)
 {
-    return epoch > 1 || r->n_epochs < 2;
+    size_t first = 0;
+    while (first < r->n_epochs && !isfinite(r->epochs[first].duration_s))
+        first++;
+    return epoch > (int)first + 1 || first + 1 >= r->n_epochs;
 }
 
 static int measure_windows(struct measure **list, size_t *n, const struct trace_run *r, struct err *e)

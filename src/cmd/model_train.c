@@ -66,8 +66,10 @@ static int learn(struct model *m, void *ctx, struct err *e)
     AUTO_FREE struct model_sample *samples = model_profiles_samples(&l->profiles);
     int rc = samples ? learn_profiles(m, &l->profiles, samples, e) : err_sys(e, -ENOMEM, "cannot train");
     l->taken = rc < 0 ? 0 : (size_t)rc;
-    for (size_t i = 0; rc >= 0 && i < l->n; i++)
-        rc = model_profiles_teach(m, &l->traces[i], l->names->v[i], e);
+    for (size_t i = 0; rc >= 0 && i < l->n; i++) {
+        AUTO_FREE char *name = trace_name(l->names->v[i], strlen(l->names->v[i])); /* a path need be no UTF-8 */
+        rc = name ? model_profiles_teach(m, &l->traces[i], name, e) : err_sys(e, -ENOMEM, "cannot train");
+    }
     l->classes = m->n_classes;
     l->clusters = m->n_clusters;
     return rc < 0 ? rc : 0;

@@ -186,7 +186,7 @@ static void put_row(struct buf *b, const struct report *r, const struct report_t
     put_number_cell(b, row->accuracy);
     put_number_cell(b, row->loss);
     buf_puts(b, "<td class=\"n\">");
-    put_duration(b, row->attempts ? t->seconds : (double)NAN);
+    put_duration(b, t->seconds);
     buf_printf(b, "</td><td class=\"n\">%s</td><td>", absent); /* nothing measures joules yet */
     svg_escape(b, row->reason);
     buf_puts(b, "</td></tr>\n");

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +93,7 @@ static int add_trial(void *ctx, const struct store_trial *row)
         return -ENOMEM;
     r->n++;
     t->state = look_state(t->row.state, r->driver);
-    t->seconds = look_seconds(r->store, row, r->driver);
+    t->seconds = row->attempts ? look_seconds(r->store, row, r->driver) : (double)NAN;
     int rc = store_epochs(r->store, row->id, keep_epoch, t, r->e);
     if (rc == 0 && t->done == 0 && strcmp(row->state, "finished") == 0)
         t->done = row->epochs; /* another trial's result */

@@ -60,8 +60,10 @@ struct slot *driver_add_slot(struct driver *d)
         return NULL;
     d->slots = grown;
     struct slot *s = calloc(1, sizeof *s);
-    if (s)
+    if (s) {
         d->slots[d->n++] = s;
+        d->changed_ms = study_now_ms();
+    }
     return s;
 }
 
@@ -72,6 +74,7 @@ void driver_drop_slot(struct driver *d, struct slot *s)
             continue;
         memmove(&d->slots[i], &d->slots[i + 1], (d->n - i - 1) * sizeof(struct slot *));
         d->n--;
+        d->changed_ms = study_now_ms();
         break;
     }
     attempt_done(&s->a);
@@ -309,6 +312,7 @@ static void retry_start(struct driver *d, struct slot *s)
 {
     struct study_trial *t = s->a.trial;
     int tries = s->busy_tries;
+    driver_measure_no_more(d, s); /* the next one has another tag */
     attempt_done(&s->a);
     int rc = driver_start_launcher(d, s, t);
     s->busy_tries = tries;
@@ -324,7 +328,7 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
         retry_start(d, s);
     if (s->narrow_ms && now >= s->narrow_ms)
         driver_narrow(d, s);
-    if (d->measures && !s->measured)
+    if (d->measures && !s->measured && !s->retry_ms)
         driver_measure(d, s);
     if (!s->a.running && s->a.launcher && now - s->started_ms > READY_MS)
         s->silent = true;

@@ -46,12 +46,30 @@ void driver_measure(struct driver *d, struct slot *s)
     const char *tag = driver_tag(d, s);
     if (!tag)
         return;
-    struct nodes_sampling how = { .interval_ms = interval_ms(c), .scope = c->scope };
+    struct nodes_sampling how = { .interval_ms = interval_ms(c),
+                                  .scope = c->scope,
+                                  .local = app_is_local(&d->study->plan->app) };
     int rc = actuate_sample(d->actuate, tag, &how, d->e);
     profiles_setting(d->study->profiles, s->a.trial->row.number, s->a.trial->setting);
     s->measured = true;
     if (rc < 0)
         driver_fail(d, rc);
+}
+
+void driver_measure_no_more(struct driver *d, struct slot *s)
+{
+    if (s->measured && s->a.row.launch)
+        actuate_forget(d->actuate, s->a.row.launch);
+    s->measured = false;
+}
+
+/* Nothing ran beside it in all of the interval, nor was starting. */
+static bool is_alone(const struct driver *d, const struct nodes_sample *sample)
+{
+    for (size_t i = 0; i < pool_count(d->pool); i++)
+        if (!pool_at(d->pool, i)->ready)
+            return false;
+    return d->n == 1 && sample->t_ms - sample->dt_ms >= (double)d->changed_ms;
 }
 
 void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample)
@@ -62,7 +80,7 @@ void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sa
         const char *its = driver_tag(d, s);
         if (!its || strcmp(its, tag) != 0)
             continue;
-        int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, d->n == 1, d->e);
+        int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, sample), d->e);
         if (rc < 0)
             driver_fail(d, rc);
         return;
@@ -94,9 +112,13 @@ static int on_profile(void *ctx, const struct profiles_window *w, const struct p
     struct driver *d = ctx;
     struct model_verdict v;
     const char *class_key = NULL;
-    if (!p || !d->study->reuse)
+    const struct study_trial *t = study_trial(d->study, w->trial);
+    AUTO_BUF struct buf own = BUF_INIT;
+    if (!p || !t || !d->study->reuse)
         return 0;
-    int rc = reuse_verdict(d->study->reuse, p, &v, &class_key, e);
+    plan_class_key(d->study->plan, &t->point, false, &own);
+    int rc = own.failed ? err_sys(e, -ENOMEM, "trial %d", w->trial)
+                        : reuse_verdict(d->study->reuse, p, buf_text(&own), &v, &class_key, e);
     if (rc == 0)
         rc = keep_verdict(d, w, p, &v);
     return rc < 0 ? rc : tuning_verdict(d->study->tuning, w->trial, v.decision, class_key, e);

@@ -110,7 +110,7 @@ void driver_on_hello(void *ctx, struct warm *w)
 {
     struct driver *d = ctx;
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
-    if (!s && w->cold < 0) /* left by a driver that died, and of no use now */
+    if (!s && (w->cold < 0 || d->no_sessions)) /* left by a driver that died, or not to be used */
         pool_end(d->pool, w, false);
     if (!s)
         return;

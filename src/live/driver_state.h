@@ -43,6 +43,7 @@ struct driver {
     struct actuate *actuate; /* NULL: nothing is narrowed, nor measured */
     bool narrows;            /* settings are brought into force while trials run */
     bool measures;           /* counters are read while trials run */
+    int64_t changed_ms;      /* since 1970: when a trial came or went last */
     struct pool *pool;       /* NULL: every trial is submitted by itself */
     bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
     bool no_sessions;        /* one could not be had in this run */
@@ -94,6 +95,7 @@ int driver_set_up_samples(struct driver *d);
 void driver_close_samples(struct driver *d);
 int driver_tick_samples(struct driver *d);
 void driver_measure(struct driver *d, struct slot *s);
+void driver_measure_no_more(struct driver *d, struct slot *s);
 void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample);
 
 #endif

@@ -29,7 +29,7 @@ static int load(struct memory *m, struct err *e)
         rc = model_json_read(&fresh, m->name, text, strlen(text), e);
     if (rc < 0) {
         model_done(&fresh);
-        return rc;
+        return rc == -EINVAL ? -EPROTO : rc;
     }
     model_done(&m->model);
     m->model = fresh;

@@ -17,7 +17,7 @@ const struct model *memory_model(const struct memory *m);
 
 /* Changes the model as it is stored now, whoever has written it since: `change` may be called on another model than the one seen
  * before. Inside the caller's transaction; one that is rolled back is noticed at the next change. A `change` that fails leaves the
- * stored one as it is. */
+ * stored one as it is. -EPROTO: what is stored cannot be read. */
 int memory_change(struct memory *m, int (*change)(void *ctx, struct model *model, struct err *e), void *ctx,
                   struct err *e);
 

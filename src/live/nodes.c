@@ -270,7 +270,8 @@ static void on_ready(void *ctx, size_t peer)
         if (concerns(peer, &l->want))
             ask(n, l, peer);
     for (struct sampled *s = n->sampled; s; s = s->next)
-        node_peer_sample(n->peers[peer], s->tag, &s->how);
+        if (peer == 0 || !s->how.local)
+            node_peer_sample(n->peers[peer], s->tag, &s->how);
 }
 
 static const struct node_found nothing;
@@ -283,12 +284,23 @@ static bool set_part(struct launch *l, size_t peer, const struct node_found *fou
     return before.processes != found->processes || before.cpus != found->cpus || before.slots != found->slots;
 }
 
+static struct sampled *find_sampled(const struct nodes *n, const char *tag)
+{
+    struct sampled *s = n->sampled;
+    while (s && strcmp(s->tag, tag) != 0)
+        s = s->next;
+    return s;
+}
+
 static void on_answered(void *ctx, size_t peer, struct node_about about, const struct node_found *found,
                         const char *why)
 {
     struct nodes *n = ctx;
     struct launch *l = launch_by_serial(n, about.launch);
     bool changed = l && set_part(l, peer, found ? found : &nothing); /* what it refuses it gives back, too */
+    const struct sampled *s = l && !found ? find_sampled(n, l->tag) : NULL;
+    if (s) /* … and measures no more */
+        node_peer_sample(n->peers[peer], s->tag, &s->how);
     bool awaited = false;
     for (struct order *o = n->orders; o; o = o->next) {
         if (o->about.launch != about.launch || o->about.version > about.version || o->done || !o->waiting[peer])
@@ -311,14 +323,6 @@ static void on_changed(void *ctx, size_t peer, const char *tag, const struct nod
     (void)set_part(l, peer, found);
     l->changed = true;
     tell_soon(n);
-}
-
-static struct sampled *find_sampled(const struct nodes *n, const char *tag)
-{
-    struct sampled *s = n->sampled;
-    while (s && strcmp(s->tag, tag) != 0)
-        s = s->next;
-    return s;
 }
 
 /* A helper that is started again had given everything back (its watchdog does, when it is killed): all its CPUs are in use. */
@@ -478,9 +482,12 @@ int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *
         s->next = n->sampled;
         n->sampled = s;
     }
+    bool local = s->how.local;
     s->how = *how;
+    s->how.local |= local && how->interval_ms == 0; /* who was asked is told that it is over */
     for (size_t i = 0; i < n->n; i++)
-        node_peer_sample(n->peers[i], tag, how);
+        if (i == 0 || !s->how.local)
+            node_peer_sample(n->peers[i], tag, how);
     if (how->interval_ms == 0)
         drop_sampled(n, tag);
     return 0;

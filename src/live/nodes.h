@@ -36,6 +36,7 @@ struct nodes_want {
 struct nodes_sampling {
     int interval_ms;   /* 0: not at all */
     const char *scope; /* "system", "process", "cgroup", "auto"; lives as long as the program */
+    bool local;        /* local mode: other nodes have nothing of it */
 };
 
 /* What was measured on one node. */

@@ -14,6 +14,7 @@
 enum {
     KEPT_MAX = 4096,       /* samples of a trial in memory; the oldest go first */
     STORE_EVERY_MS = 5000, /* one transaction for many samples */
+    STEPS_MAX = 65536,     /* that no sample has taken up; then none comes, and the older ones go */
     LOG_LAG_MS = 1000,     /* after which the log is taken to have told all of an interval */
     ANSWER_LAG_MS = 3000,  /* after which a window's last sample does not come any more */
 };
@@ -21,7 +22,7 @@ enum {
 static const double QUARTER_MS = 15 * 60 * 1000.0;
 
 struct entry {
-    double t_ms, dt_ms;
+    double t_ms, dt_ms, due_ms; /* due: our clock when it had ended and come */
     int node, epoch;
     char scope[8];
     bool alone, whole; /* whole: one setting was in force all the time */
@@ -51,7 +52,7 @@ struct profiles {
     struct profile_sum sum;
     struct measured **trials;
     size_t n, cap;
-    int64_t stored_ms;
+    int64_t stored_ms, now_ms;
 };
 
 /* --- opening --- */
@@ -151,6 +152,10 @@ void profiles_setting(struct profiles *p, int trial, struct tuner_setting to)
 int profiles_step(struct profiles *p, int trial, int epoch, double end_ms, struct err *e)
 {
     struct measured *m = p ? get(p, trial) : NULL;
+    if (m && m->n_steps == STEPS_MAX) {
+        m->n_steps /= 2;
+        memmove(m->steps, m->steps + m->n_steps, m->n_steps * sizeof *m->steps);
+    }
     double *grown = m ? array_more(m->steps, m->n_steps, &m->cap_steps, sizeof *grown) : NULL;
     if (!p)
         return 0;
@@ -164,16 +169,20 @@ int profiles_step(struct profiles *p, int trial, int epoch, double end_ms, struc
     return 0;
 }
 
-/* Those that are stored make room. */
+static size_t less(size_t n, size_t by)
+{
+    return n > by ? n - by : 0;
+}
+
 static void make_room(struct measured *m)
 {
-    size_t gone = m->n >= KEPT_MAX ? m->stored : 0;
-    if (gone > KEPT_MAX / 2)
-        gone = KEPT_MAX / 2;
+    const size_t gone = KEPT_MAX / 2; /* stored long ago, unless the store hangs */
+    if (m->n < KEPT_MAX)
+        return;
     memmove(m->list, m->list + gone, (m->n - gone) * sizeof *m->list);
     m->n -= gone;
-    m->stored -= gone;
-    m->completed -= gone;
+    m->stored = less(m->stored, gone);
+    m->completed = less(m->completed, gone);
 }
 
 int profiles_sampled(struct profiles *p, const struct study_trial *t, const struct nodes_sample *s, bool alone,
@@ -191,6 +200,7 @@ int profiles_sampled(struct profiles *p, const struct study_trial *t, const stru
     m->id = t->row.id;
     struct entry *x = &m->list[m->n];
     *x = (struct entry){ .t_ms = s->t_ms, .dt_ms = s->dt_ms, .node = (int)s->node, .epoch = m->epoch, .alone = alone };
+    x->due_ms = fmin(s->t_ms, (double)study_now_ms());
     (void)snprintf(x->scope, sizeof x->scope, "%s", s->scope);
     x->setting = m->setting;
     x->whole = m->has_setting && m->set_ms <= s->t_ms - s->dt_ms;
@@ -217,7 +227,7 @@ static size_t take_steps(struct measured *m, double from_ms, double to_ms)
 /* Of the driver's own node alone: a step is counted once. */
 static void complete(struct measured *m, double until_ms)
 {
-    for (; m->completed < m->n && m->list[m->completed].t_ms <= until_ms; m->completed++) {
+    for (; m->completed < m->n && m->list[m->completed].due_ms <= until_ms; m->completed++) {
         struct entry *x = &m->list[m->completed];
         if (x->node != 0 || m->epoch == 0)
             continue;
@@ -322,8 +332,9 @@ static bool is_within(const struct entry *x, const struct profiles_window *w)
 static int answer_asked(struct profiles *p, struct measured *m, double now_ms, profiles_answer *answer, void *ctx,
                         struct err *e)
 {
-    double seen = m->completed ? m->list[m->completed - 1].t_ms : 0;
-    if (!m->is_asked || (seen < m->asked.to_ms && now_ms < m->asked.to_ms + ANSWER_LAG_MS))
+    const struct entry *newest = m->completed ? &m->list[m->completed - 1] : NULL;
+    double lag = ANSWER_LAG_MS + p->study->plan->cfg.interval_s * 1000;
+    if (!m->is_asked || ((!newest || newest->t_ms < m->asked.to_ms) && now_ms < m->asked.to_ms + lag))
         return 0;
     m->is_asked = false;
     profile_sum_clear(&p->sum);
@@ -336,13 +347,17 @@ static int answer_asked(struct profiles *p, struct measured *m, double now_ms, p
 
 int profiles_tick(struct profiles *p, int64_t now_ms, profiles_answer *answer, void *ctx, struct err *e)
 {
+    bool set_back = p && now_ms < p->now_ms; /* the clock was: what waits for its time has waited long enough */
     int rc = 0;
     for (size_t i = 0; p && rc == 0 && i < p->n; i++) {
-        complete(p->trials[i], (double)(now_ms - LOG_LAG_MS));
+        complete(p->trials[i], set_back ? (double)INFINITY : (double)(now_ms - LOG_LAG_MS));
         rc = answer_asked(p, p->trials[i], (double)now_ms, answer, ctx, e);
     }
-    if (!p || rc < 0 || now_ms - p->stored_ms < STORE_EVERY_MS)
+    if (!p || rc < 0)
         return rc;
+    p->now_ms = now_ms;
+    if (!set_back && now_ms - p->stored_ms < STORE_EVERY_MS)
+        return 0;
     p->stored_ms = now_ms;
     return store_all(p, e);
 }
@@ -360,20 +375,21 @@ static bool can_teach(const struct entry *x)
     return x->alone && x->whole && x->epoch > 0 && (x->node != 0 || (steps->state == READING_OK && steps->value > 0));
 }
 
-/* Windows as long as the tuner's. */
+/* Windows as long as the tuner's, or a little less; longer where the samples are. */
 static int teach(struct profiles *p, const struct measured *m, profiles_answer *each, void *ctx, struct err *e)
 {
     const double window_ms = p->study->plan->cfg.window_seconds * 1000;
     int rc = 0;
     for (size_t i = 0, end; rc == 0 && i < m->completed; i = end) {
         const struct entry *first = &m->list[i];
-        double from = first->t_ms - first->dt_ms;
+        double from = first->t_ms - first->dt_ms, to = from;
         profile_sum_clear(&p->sum);
         for (end = i; end < m->completed && can_teach(&m->list[end]) && continues(&m->list[end], first) &&
-                      m->list[end].t_ms - from < window_ms * 1.2;
-             end++)
+                      to - from < window_ms * 0.8;
+             end++) {
             add(p, &m->list[end]);
-        double to = end > i ? m->list[end - 1].t_ms : from;
+            to = m->list[end].t_ms;
+        }
         struct profiles_window w = { m->trial, from, to, first->epoch, first->setting };
         if (to - from >= window_ms * 0.8)
             rc = answer_one(p, &w, each, ctx, e);

@@ -9,7 +9,9 @@
 #include "base/own.h"
 #include "live/memory.h"
 
-static const char MODEL[] = "default";
+static const char MODEL[] = "default", OUT_OF_MEMORY[] = "out of memory";
+
+enum { TRIALS_MAX = 1 << 20 }; /* more of them tell nothing more */
 
 /* A profile that waits for the end of its trial. */
 struct note {
@@ -17,17 +19,24 @@ struct note {
     struct profile profile;
 };
 
-/* What of a class was put into the model last: a trial that compared nothing new adds nothing. */
+enum { LESSON_MAX = TUNER_MAX_HOT * TUNER_MAX_COLD };
+
+/* What of a class was put into the model: a trial that compared nothing new adds nothing. Settings are those of `settings`. */
 struct taught {
     char *key;
-    double ratios[TUNER_MAX_HOT * TUNER_MAX_COLD];
+    struct taught_ratio {
+        const char *setting, *over;
+        double ratio;
+    } ratios[LESSON_MAX];
     size_t n;
+    bool bound[TUNER_MAX_HOT][TUNER_MAX_COLD];
 };
 
 struct reuse {
     struct study *study;
     const struct profile_space *space;
     struct memory *memory;
+    bool off; /* the model cannot be read any more: somebody has put another one in its place */
     char *settings[TUNER_MAX_HOT][TUNER_MAX_COLD]; /* as the model writes them */
     struct note *notes;
     size_t n_notes, cap_notes;
@@ -61,6 +70,8 @@ int reuse_open(struct reuse **out, struct study *s, const struct profile_space *
         return err_sys(e, -ENOMEM, "model '%s'", MODEL);
     *r = (struct reuse){ .study = s, .space = space };
     int rc = memory_open(&r->memory, s->store, MODEL, &fault);
+    if (rc == 0 && memory_model(r->memory)->vectors == MODEL_RAW)
+        rc = err_set(&fault, -EINVAL, "the store's model '%s' was made elsewhere and knows no profiles", MODEL);
     if (rc == 0)
         rc = write_settings(r, &fault);
     if (rc == 0) {
@@ -169,11 +180,19 @@ static int recall_ratios(const struct recalling *g, bool within)
     return rc;
 }
 
+/* Running out of memory bounds at once, any other loss after two. */
+static bool is_proven(const struct model_bound *b)
+{
+    return b->n >= 2 || (b->evidence && strcmp(b->evidence, OUT_OF_MEMORY) == 0);
+}
+
 static int recall_bounds(const struct recalling *g)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < g->c->n_bounds; i++) {
         struct tuner_event ev = g->head;
+        if (!is_proven(&g->c->bounds[i]))
+            continue;
         ev.infeasible = true;
         if (find_setting(g->r, g->c->bounds[i].setting, &ev.setting))
             rc = g->each(g->ctx, &ev, g->e);
@@ -187,14 +206,15 @@ int reuse_recall(const struct reuse *r, const char *class_key,
     const struct model_class *c = r ? model_class_find(memory_model(r->memory), class_key) : NULL;
     if (!c)
         return 0;
-    struct recalling g = {
-        .r = r,
-        .c = c,
-        .head = { .kind = EV_RECALL, .class_key = c->key, .family_key = c->family, .trials = (int)c->trials },
-        .each = each,
-        .ctx = ctx,
-        .e = e
-    };
+    struct recalling g = { .r = r,
+                           .c = c,
+                           .head = { .kind = EV_RECALL,
+                                     .class_key = c->key,
+                                     .family_key = c->family,
+                                     .trials = c->trials < TRIALS_MAX ? (int)c->trials : TRIALS_MAX },
+                           .each = each,
+                           .ctx = ctx,
+                           .e = e };
     int rc = recall_ratios(&g, true);
     if (rc == 0)
         rc = recall_best(&g);
@@ -211,17 +231,33 @@ bool reuse_knows(const struct reuse *r, const char *class_key)
 
 /* --- profiles --- */
 
-int reuse_verdict(const struct reuse *r, const struct profile *p, struct model_verdict *out, const char **out_class,
-                  struct err *e)
+/* Is one of the clusters that the verdict would have been the same for the class's? */
+static bool may_be(const struct model_verdict *v, const struct model_class *c)
+{
+    double most = v->decision == MODEL_KNOWN ? MODEL_KNOWN_SPREADS : MODEL_UNKNOWN_SPREADS;
+    for (size_t i = 0; c && i < v->n_near; i++)
+        if (v->near[i].spreads <= most && model_class_count(c, v->near[i].cluster) > 0)
+            return true;
+    return false;
+}
+
+int reuse_verdict(const struct reuse *r, const struct profile *p, const char *own, struct model_verdict *out,
+                  const char **out_class, struct err *e)
 {
     const struct model *m = memory_model(r->memory);
     struct profile view = { 0 };
+    *out = (struct model_verdict){ .decision = MODEL_REFUSED };
+    *out_class = NULL;
+    if (m->vectors == MODEL_RAW) /* put in the place of ours meanwhile */
+        return 0;
     int rc = model_view(&view, m, r->space, p, e);
     if (rc < 0)
         return rc;
     model_verdict(out, m, &view);
     profile_done(&view);
-    const struct model_class *c = out->n_near > 0 ? model_class_of_cluster(m, out->near[0].cluster) : NULL;
+    const struct model_class *c = model_class_find(m, own);
+    if (!may_be(out, c))
+        c = out->n_near > 0 ? model_class_of_cluster(m, out->near[0].cluster) : NULL;
     bool like_one = out->decision == MODEL_KNOWN || out->decision == MODEL_AMBIGUOUS;
     *out_class = c && like_one ? c->key : NULL;
     return 0;
@@ -275,13 +311,26 @@ static int change_strength(void *ctx, struct model *m, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
-int reuse_confirm(struct reuse *r, const char *class_key, bool holds, struct err *e)
+/* A model that somebody has made unreadable meanwhile is told once, and ends no study. */
+static int change(struct reuse *r, int trial, int (*how)(void *ctx, struct model *m, struct err *e), void *ctx,
+                  struct err *e)
 {
-    struct confirming c = { class_key, holds };
-    return r ? memory_change(r->memory, change_strength, &c, e) : 0;
+    struct err why = { 0 };
+    int rc = r->off ? 0 : memory_change(r->memory, how, ctx, &why);
+    if (rc == -EPROTO) {
+        r->off = true;
+        return study_decide(r->study, trial, "model", NULL, e, "nothing is learnt any more: %s", why.text);
+    }
+    if (rc < 0 && e)
+        *e = why;
+    return rc;
 }
 
-enum { LESSON_MAX = TUNER_MAX_HOT * TUNER_MAX_COLD };
+int reuse_confirm(struct reuse *r, int trial, const char *class_key, bool holds, struct err *e)
+{
+    struct confirming c = { class_key, holds };
+    return r ? change(r, trial, change_strength, &c, e) : 0;
+}
 
 struct learning {
     struct reuse *r;
@@ -291,6 +340,50 @@ struct learning {
     struct model_entry entries[LESSON_MAX];
     struct model_bound bounds[LESSON_MAX];
 };
+
+static struct taught *find_taught(const struct reuse *r, const char *key)
+{
+    for (size_t i = 0; i < r->n_taught; i++)
+        if (strcmp(r->taught[i].key, key) == 0)
+            return &r->taught[i];
+    return NULL;
+}
+
+static struct taught *add_taught(struct reuse *r, const char *key)
+{
+    struct taught *grown = array_more(r->taught, r->n_taught, &r->cap_taught, sizeof *grown);
+    char *copy = grown ? strdup(key) : NULL;
+    if (grown)
+        r->taught = grown;
+    if (!copy)
+        return NULL;
+    r->taught[r->n_taught] = (struct taught){ .key = copy };
+    return &r->taught[r->n_taught++];
+}
+
+/* Notes the ratio; false when it is as it was told before. */
+static bool is_new(struct taught *t, const struct model_entry *x)
+{
+    size_t i = 0;
+    while (i < t->n && (t->ratios[i].setting != x->setting || t->ratios[i].over != x->over))
+        i++;
+    bool told = i < t->n && t->ratios[i].ratio == x->log_ratio;
+    if (i == LESSON_MAX || told)
+        return !told;
+    t->ratios[i] = (struct taught_ratio){ x->setting, x->over, x->log_ratio };
+    t->n += i == t->n;
+    return true;
+}
+
+/* Ratios that are as they were told before say nothing of this trial. */
+static void leave_out_old(struct learning *l, struct taught *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->lesson.n_entries; i++)
+        if (is_new(t, &l->entries[i]))
+            l->entries[kept++] = l->entries[i];
+    l->lesson.n_entries = kept;
+}
 
 static void add_ratio(struct learning *l, struct tuner_setting s, struct tuner_setting over, double ratio,
                       bool at_least)
@@ -319,18 +412,20 @@ static void add_cold(struct learning *l, const struct class_entry *c, int cold)
     add_ratio(l, over, from, knowledge_gap(c, over, from), false);
 }
 
-static void add_bounds(struct learning *l, const struct class_entry *c)
+static void add_bounds(struct learning *l, const struct class_entry *c, struct taught *t)
 {
     const struct choices *all = &l->r->study->plan->choices;
     for (int i = 0; i < all->n_hot * all->n_cold; i++) {
         int hot = i % all->n_hot, cold = i / all->n_hot;
-        if (c->infeasible[hot][cold] && !c->bound_recalled[hot][cold])
-            l->bounds[l->lesson.n_bounds++] =
-                (struct model_bound){ .setting = l->r->settings[hot][cold], .evidence = "out of memory", .n = 1 };
+        if (!c->infeasible[hot][cold] || c->bound_recalled[hot][cold] || t->bound[hot][cold])
+            continue;
+        t->bound[hot][cold] = true;
+        l->bounds[l->lesson.n_bounds++] =
+            (struct model_bound){ .setting = l->r->settings[hot][cold], .evidence = (char *)OUT_OF_MEMORY, .n = 1 };
     }
 }
 
-static void prepare_lesson(struct learning *l, const struct class_entry *c)
+static void prepare_lesson(struct learning *l, const struct class_entry *c, struct taught *t)
 {
     bool found = c->best.hot >= 0 && c->best.cold >= 0;
     l->lesson = (struct model_lesson){ .key = l->key,
@@ -342,50 +437,16 @@ static void prepare_lesson(struct learning *l, const struct class_entry *c)
                                        .trial = l->trial };
     for (int cold = 0; cold < l->r->study->plan->choices.n_cold; cold++)
         add_cold(l, c, cold);
-    add_bounds(l, c);
-}
-
-static struct taught *find_taught(const struct reuse *r, const char *key)
-{
-    for (size_t i = 0; i < r->n_taught; i++)
-        if (strcmp(r->taught[i].key, key) == 0)
-            return &r->taught[i];
-    return NULL;
-}
-
-static struct taught *add_taught(struct reuse *r, const char *key)
-{
-    struct taught *grown = array_more(r->taught, r->n_taught, &r->cap_taught, sizeof *grown);
-    char *copy = grown ? strdup(key) : NULL;
-    if (grown)
-        r->taught = grown;
-    if (!copy)
-        return NULL;
-    r->taught[r->n_taught] = (struct taught){ .key = copy };
-    return &r->taught[r->n_taught++];
-}
-
-/* Ratios that are as they were told last say nothing of this trial. -ENOMEM. */
-static int leave_out_old(struct learning *l, struct err *e)
-{
-    struct taught *t = find_taught(l->r, l->key);
-    bool same = t && t->n == l->lesson.n_entries;
-    for (size_t i = 0; same && i < t->n; i++)
-        same = t->ratios[i] == l->entries[i].log_ratio;
-    t = t ? t : add_taught(l->r, l->key);
-    if (!t)
-        return err_sys(e, -ENOMEM, "model '%s'", MODEL);
-    t->n = l->lesson.n_entries;
-    for (size_t i = 0; i < t->n; i++)
-        t->ratios[i] = l->entries[i].log_ratio;
-    l->lesson.n_entries = same ? 0 : l->lesson.n_entries;
-    return 0;
+    add_bounds(l, c, t);
+    leave_out_old(l, t);
 }
 
 static int change_all(void *ctx, struct model *m, struct err *e)
 {
     const struct learning *l = ctx;
     int64_t cluster;
+    if (m->vectors == MODEL_RAW) /* put in the place of ours meanwhile: it learns nothing */
+        return 0;
     int rc = model_extend(m, l->r->space, e);
     for (size_t i = 0; rc == 0 && i < l->r->n_notes; i++) {
         if (l->r->notes[i].trial != l->trial)
@@ -408,12 +469,12 @@ int reuse_learn(struct reuse *r, const struct study_trial *t, const char *class_
     if (!l)
         return err_sys(e, -ENOMEM, "model '%s'", MODEL);
     *l = (struct learning){ .r = r, .trial = t->row.number, .key = class_key, .family = family_key };
+    struct taught *before = find_taught(r, class_key);
+    if (known && !before && !(before = add_taught(r, class_key)))
+        return err_sys(e, -ENOMEM, "model '%s'", MODEL);
     if (known)
-        prepare_lesson(l, known);
-    int rc = known ? leave_out_old(l, e) : 0;
-    if (rc < 0)
-        return rc;
-    rc = memory_change(r->memory, change_all, l, e);
+        prepare_lesson(l, known, before);
+    int rc = change(r, l->trial, change_all, l, e);
     reuse_forget(r, t->row.number);
     return rc;
 }

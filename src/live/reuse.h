@@ -22,14 +22,15 @@ int reuse_recall(const struct reuse *r, const char *class_key,
 /* Does the model know which setting is best for this class? */
 bool reuse_knows(const struct reuse *r, const char *class_key);
 
-/* What a profile says: *out, and the key of the class that it is of (borrowed until the next change; NULL: of none). -ENOMEM. */
-int reuse_verdict(const struct reuse *r, const struct profile *p, struct model_verdict *out, const char **out_class,
-                  struct err *e);
+/* What a profile says: *out, and the key of the class that it is of (borrowed until the next change; NULL: of none). Where it is as
+ * like a job of the class `own` as the verdict asks for, that one it is, whatever else may be nearer. -ENOMEM. */
+int reuse_verdict(const struct reuse *r, const struct profile *p, const char *own, struct model_verdict *out,
+                  const char **out_class, struct err *e);
 
 /* --- what a trial adds, inside the caller's transaction --- */
 
 /* A recalled class held, or did not. */
-int reuse_confirm(struct reuse *r, const char *class_key, bool holds, struct err *e);
+int reuse_confirm(struct reuse *r, int trial, const char *class_key, bool holds, struct err *e);
 
 /* One of its windows. Kept until reuse_learn(). */
 int reuse_note(struct reuse *r, int trial, const struct profile *p, struct err *e);

@@ -28,7 +28,6 @@ struct tuned {
     double t_s;               /* of the newest event */
     double wake_s;            /* INFINITY: none */
     bool probed;              /* something was compared in it */
-    char *like;               /* owned: the class that its profile is of, as it was told; NULL: none */
     struct tuner_event steps; /* gathered, not handed on yet; records 0: none */
 };
 
@@ -54,6 +53,7 @@ struct tuning {
     struct tuned **trials;
     size_t n, cap;
     struct strv families; /* of trials that have settled in this run */
+    struct strv likes;    /* pairs: a class of which nothing was known, and the one that its profile is of */
     struct strv recalled; /* classes that the machine was told all about that is known of them */
     int waiting;
 };
@@ -80,18 +80,12 @@ static struct tuned *add(struct tuning *t, struct study_trial *row)
     return u;
 }
 
-static void free_tuned(struct tuned *u)
-{
-    free(u->like);
-    free(u);
-}
-
 static void drop(struct tuning *t, const struct tuned *u)
 {
     for (size_t i = 0; i < t->n; i++) {
         if (t->trials[i] != u)
             continue;
-        free_tuned(t->trials[i]);
+        free(t->trials[i]);
         memmove(&t->trials[i], &t->trials[i + 1], (t->n - i - 1) * sizeof(struct tuned *));
         t->n--;
         return;
@@ -178,19 +172,27 @@ static int feed(struct tuning *t, const struct tuner_event *ev, struct err *e)
 
 /* --- storing --- */
 
+/* The class that the profile of this one is of, as it was told last; NULL: of none. */
+static const char *like_of(const struct tuning *t, const char *class_key)
+{
+    const char *like = NULL;
+    for (size_t i = 0; i + 1 < t->likes.n; i += 2)
+        like = strcmp(t->likes.v[i], class_key) == 0 ? t->likes.v[i + 1] : like;
+    return like;
+}
+
 /* What was recalled was of the trial's own class, or, where nothing is known of that one, of the class that its profile is of. */
 static int judge_recalled(struct tuning *t, int trial, bool holds, struct err *e)
 {
     const struct study_trial *row = study_trial(t->study, trial);
-    const struct tuned *u = find(t, trial);
     AUTO_BUF struct buf key = BUF_INIT;
     if (!row)
         return 0;
     plan_class_key(t->study->plan, &row->point, false, &key);
     if (key.failed)
         return err_sys(e, -ENOMEM, "trial %d", trial);
-    bool own = reuse_knows(t->study->reuse, buf_text(&key)) || !u || !u->like;
-    return reuse_confirm(t->study->reuse, own ? buf_text(&key) : u->like, holds, e);
+    const char *like = reuse_knows(t->study->reuse, buf_text(&key)) ? NULL : like_of(t, buf_text(&key));
+    return reuse_confirm(t->study->reuse, trial, like ? like : buf_text(&key), holds, e);
 }
 
 static int store_decision(struct tuning *t, const struct decision *d, struct err *e)
@@ -369,13 +371,14 @@ void tuning_close(struct tuning *t)
     if (!t)
         return;
     for (size_t i = 0; i < t->n; i++)
-        free_tuned(t->trials[i]);
+        free(t->trials[i]);
     free(t->trials);
     free(t->decisions);
     free(t->todo);
     buf_done(&t->log);
     strv_done(&t->families);
     strv_done(&t->recalled);
+    strv_done(&t->likes);
     t->policy->destroy(t->machine);
     free(t);
 }
@@ -769,17 +772,29 @@ static enum tuner_verdict as_verdict(enum model_decision d)
     return d == MODEL_KNOWN ? VERDICT_KNOWN : d == MODEL_AMBIGUOUS ? VERDICT_AMBIGUOUS : VERDICT_UNKNOWN;
 }
 
+static int note_like(struct tuning *t, const struct tuned *u, const char *like, struct err *e)
+{
+    AUTO_BUF struct buf key = BUF_INIT;
+    plan_class_key(t->study->plan, &u->row->point, false, &key);
+    const char *known = like_of(t, buf_text(&key));
+    if (strcmp(like, buf_text(&key)) == 0 || (known && strcmp(known, like) == 0))
+        return 0;
+    strv_add(&t->likes, buf_text(&key));
+    strv_add(&t->likes, like);
+    return key.failed || t->likes.failed ? err_sys(e, -ENOMEM, "trial %d", u->trial) : 0;
+}
+
 int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, const char *class_key, struct err *e)
 {
     struct tuned *u = t ? find(t, trial) : NULL;
     if (!u || decision == MODEL_REFUSED) /* nothing could be compared: the class key alone recognises a job */
         return 0;
-    char *like = class_key ? strdup(class_key) : NULL;
+    AUTO_FREE char *like = class_key ? strdup(class_key) : NULL; /* what is told may change the model */
     if (class_key && !like)
         return err_sys(e, -ENOMEM, "trial %d", trial);
-    free(u->like);
-    u->like = like;
-    int rc = like ? recall(t, like, e) : 0;
+    int rc = like ? note_like(t, u, like, e) : 0;
+    if (rc == 0 && like)
+        rc = recall(t, like, e);
     if (rc == 0)
         rc = hand_on(t, u, e);
     struct tuner_event ev = { .kind = EV_VERDICT,

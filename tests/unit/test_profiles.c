@@ -271,6 +271,34 @@ static void test_a_finished_trial_leaves_windows_of_one_epoch_and_one_setting(vo
     assert_true(b->steps[2] > 0);
 }
 
+/* Two seconds an interval, windows of three: they become four. */
+static void test_intervals_that_do_not_divide_the_window_make_longer_windows(void **state)
+{
+    struct bench *b = *state;
+    double t = begin_ms();
+    struct err e = { 0 };
+    profiles_setting(b->p, 1, (struct tuner_setting){ 0, 0 });
+    for (int i = 1; i <= 4; i++) {
+        struct nodes_sample s = { .t_ms = t + 2000 * i, .dt_ms = 2000, .scope = "process", .cells = "u" };
+        steps(b, 1, t + 2000 * (i - 1), t + 2000 * i, 4);
+        check(profiles_sampled(b->p, b->trial, &s, true, &e), &e);
+    }
+    end(b, true);
+    assert_int_equal(b->n, 2);
+    assert_true(b->told[0].to_ms - b->told[0].from_ms == 4000);
+}
+
+static void test_a_clock_that_is_set_back_holds_nothing_up(void **state)
+{
+    struct bench *b = *state;
+    double t = begin_ms();
+    profiles_setting(b->p, 1, (struct tuner_setting){ 0, 0 });
+    tick(b, t + 3600e3);
+    sample(b, t + 3600e3, 1);
+    tick(b, t);
+    assert_int_equal(stored(b).n, 1);
+}
+
 static const struct {
     const char *name;
     bool alone, trains, finished;
@@ -415,6 +443,100 @@ static void test_a_trial_that_compared_nothing_new_counts_no_ratio_again(void **
     reuse_close(r);
 }
 
+static void learn_profiles(struct bench *b, struct reuse *r, const char *key, const struct profile *p, int times)
+{
+    struct err e = { 0 };
+    for (int i = 0; i < times; i++)
+        check(reuse_note(r, 1, p, &e), &e);
+    check(store_begin(b->study.store, &e), &e);
+    check(reuse_learn(r, b->trial, key, NULL, NULL, &e), &e);
+    check(store_commit(b->study.store, &e), &e);
+}
+
+static const char *class_of(const struct reuse *r, const struct profile *p, const char *own)
+{
+    struct err e = { 0 };
+    struct model_verdict v;
+    const char *key = NULL;
+    check(reuse_verdict(r, p, own, &v, &key, &e), &e);
+    return key ? key : "";
+}
+
+/* Jobs that differ in nothing that is measured. */
+static void test_a_job_that_may_be_its_own_class_is(void **state)
+{
+    struct bench *b = *state;
+    struct err e = { 0 };
+    struct profile p = { 0 };
+    struct reuse *r = open_reuse(b);
+    check(profile_init(&p, FEATURES, &e), &e);
+    for (int i = FEATURE_PROC; i < FEATURE_LOG; i++) {
+        p.x[i] = 3;
+        p.mask[i] = 1;
+    }
+    learn_profiles(b, r, "A", &p, 6);
+    learn_profiles(b, r, "B", &p, 2);
+    assert_string_equal(class_of(r, &p, "C"), "A");
+    assert_string_equal(class_of(r, &p, "A"), "A");
+    assert_string_equal(class_of(r, &p, "B"), "B");
+    for (int i = FEATURE_PROC; i < FEATURE_LOG; i++)
+        p.x[i] = 30;
+    assert_string_equal(class_of(r, &p, "B"), "");
+    profile_done(&p);
+    reuse_close(r);
+}
+
+static void put_model(struct bench *b, const char *text)
+{
+    struct err e = { 0 };
+    AUTO_FREE char *old = NULL;
+    int64_t version = 0;
+    check(store_model_get(b->study.store, "default", &old, &version, &e), &e);
+    check(store_model_put(b->study.store, "default", text, version, NULL, &e), &e);
+}
+
+static const char elsewhere[] = "{\"format\": \"pipetune-model\", \"version\": 1, \"vectors\": \"raw\", \"next_id\": 1,"
+                                " \"features\": [{\"name\": null}],"
+                                " \"clusters\": [{\"id\": 0, \"count\": 1, \"centroid\": [1]}],"
+                                " \"classes\": [], \"inertia\": null}";
+
+static void test_a_model_that_was_made_elsewhere_is_left_alone(void **state)
+{
+    struct bench *b = *state;
+    struct err e = { 0 };
+    char why[512] = "";
+    struct reuse *r = NULL;
+    put_model(b, elsewhere);
+    check(reuse_open(&r, &b->study, profiles_space(b->p), why, &e), &e);
+    assert_null(r);
+    assert_non_null(strstr(why, "made elsewhere"));
+}
+
+/* Put in its place while the study runs: the study goes on, and learns nothing. */
+static void test_a_model_that_is_spoilt_meanwhile_ends_no_study(void **state)
+{
+    static const char *const texts[] = { "{", "{\"format\": \"pipetune-model\", \"version\": 99}", elsewhere };
+    struct bench *b = *state;
+    struct err e = { 0 };
+    struct class_entry c = known_class();
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        put_model(b, "{\"format\": \"pipetune-model\", \"version\": 1, \"vectors\": \"profiles\", \"next_id\": 1,"
+                     " \"features\": [], \"clusters\": [], \"classes\": []}");
+        struct reuse *r = open_reuse(b);
+        AUTO_FREE char *text = NULL;
+        int64_t version;
+        put_model(b, texts[i]);
+        learn(b, r, &c);
+        learn(b, r, &c);
+        check(store_begin(b->study.store, &e), &e);
+        check(reuse_confirm(r, 1, "K", true, &e), &e);
+        check(store_commit(b->study.store, &e), &e);
+        check(store_model_get(b->study.store, "default", &text, &version, &e), &e);
+        assert_null(strstr(text, "\"best\"")); /* nothing was learnt */
+        reuse_close(r);
+    }
+}
+
 static void test_a_best_setting_that_fails_twice_is_not_recalled_any_more(void **state)
 {
     struct bench *b = *state;
@@ -425,7 +547,7 @@ static void test_a_best_setting_that_fails_twice_is_not_recalled_any_more(void *
     for (int i = 0; i < 2; i++) {
         assert_true(reuse_knows(r, "K"));
         check(store_begin(b->study.store, &e), &e);
-        check(reuse_confirm(r, "K", false, &e), &e);
+        check(reuse_confirm(r, 1, "K", false, &e), &e);
         check(store_commit(b->study.store, &e), &e);
     }
     assert_false(reuse_knows(r, "K"));
@@ -442,7 +564,7 @@ static void test_a_change_that_was_rolled_back_is_not_known(void **state)
     check(reuse_learn(r, b->trial, "K", "F", &c, &e), &e);
     store_rollback(b->study.store);
     check(store_begin(b->study.store, &e), &e);
-    check(reuse_confirm(r, "K", true, &e), &e); /* looks at what is stored first */
+    check(reuse_confirm(r, 1, "K", true, &e), &e); /* looks at what is stored first */
     check(store_commit(b->study.store, &e), &e);
     assert_false(reuse_knows(r, "K"));
     learn(b, other, &c); /* two of them write in turn */
@@ -461,10 +583,15 @@ int main(void)
         CASE(test_a_window_is_answered_when_its_last_sample_has_come),
         CASE(test_a_window_that_nobody_measured_is_answered_with_nothing),
         CASE(test_a_finished_trial_leaves_windows_of_one_epoch_and_one_setting),
+        CASE(test_intervals_that_do_not_divide_the_window_make_longer_windows),
+        CASE(test_a_clock_that_is_set_back_holds_nothing_up),
         CASE(test_what_teaches_nothing_becomes_no_window),
         CASE(test_a_sample_that_cannot_be_read_is_passed_over),
         CASE(test_what_was_learnt_comes_back_as_events),
         CASE(test_a_trial_that_compared_nothing_new_counts_no_ratio_again),
+        CASE(test_a_job_that_may_be_its_own_class_is),
+        CASE(test_a_model_that_was_made_elsewhere_is_left_alone),
+        CASE(test_a_model_that_is_spoilt_meanwhile_ends_no_study),
         CASE(test_a_best_setting_that_fails_twice_is_not_recalled_any_more),
         CASE(test_a_change_that_was_rolled_back_is_not_known),
     };
