@@ -531,7 +531,7 @@ static void what_runs_on_without_driver_and_helper_has_all_its_cpus(void **state
     for (size_t i = 0; i < ARRAY_LEN(first); i++) {
         struct rng rng = rng_seeded(i);
         struct series s = series_begin(*state, first[i]);
-        set_pace("1500");
+        set_pace("3000");
         pid_t pid = start_and_narrow(&s);
         if (i == 0)
             kill_driver(&s, pid);
@@ -550,7 +550,7 @@ static void what_runs_on_while_the_driver_is_held_up_has_all_its_cpus(void **sta
 {
     need_two_cpus();
     struct series s = series_begin(*state, "held up");
-    set_pace("1500");
+    set_pace("3000");
     (void)setenv("PIPETUNE_LEASE_MS", "1500", 1);
     (void)setenv("PIPETUNE_NODES_SPEED", "20", 1); /* renewed each 250 ms */
     pid_t pid = start_and_narrow(&s);

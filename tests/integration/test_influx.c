@@ -138,7 +138,9 @@ static void *peer_run(void *arg)
     }
 }
 
-static struct peer *peer_new(void)
+/* It listens, and answers nobody yet. A writer of its own is forked now: the child of a process with threads may find a lock taken
+ * that nobody gives back. */
+static struct peer *peer_listening(void)
 {
     struct peer *p = calloc(1, sizeof *p);
     assert_non_null(p);
@@ -151,7 +153,18 @@ static struct peer *peer_new(void)
     assert_int_equal(listen(p->listener, 16), 0);
     assert_int_equal(getsockname(p->listener, (struct sockaddr *)&a, &len), 0);
     p->port = ntohs(a.sin_port);
+    return p;
+}
+
+static void peer_begin(struct peer *p)
+{
     assert_int_equal(pthread_create(&p->thread, NULL, peer_run, p), 0);
+}
+
+static struct peer *peer_new(void)
+{
+    struct peer *p = peer_listening();
+    peer_begin(p);
     return p;
 }
 
@@ -731,14 +744,16 @@ static void damage(char *dir)
     assert_int_equal(pwrite(fd, "?", 1, end - 1), 1);
 }
 
-static void fill_and_damage(struct peer *p, char *dir)
+static void fill_and_damage(char *dir)
 {
+    struct peer *p = peer_new();
     struct line_out l = line_out_new(p, dir, (struct sender_cfg){ .batch_lines = 10 }, &spool_cfg);
     p->judge = is_busy;
     push(&l, 30);
     struct sender_counts c = end(&l, 0);
     assert_int_equal(c.spooled, 30);
     line_out_done(&l);
+    peer_done(p);
     damage(dir);
 }
 
@@ -756,11 +771,11 @@ static void read_told(int fd, uint8_t *safe)
 /* 1: it was killed there. */
 static bool dies_at(const char *failpoint, unsigned nth, bool damaged)
 {
-    struct peer *p = peer_new();
-    p->half_close = true;
     char *dir = harness_dir();
     if (damaged)
-        fill_and_damage(p, dir);
+        fill_and_damage(dir);
+    struct peer *p = peer_listening();
+    p->half_close = true;
     p->judge = takes_every_third;
     int pipe_fds[2];
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
@@ -768,6 +783,7 @@ static bool dies_at(const char *failpoint, unsigned nth, bool damaged)
     assert_true(pid >= 0);
     if (pid == 0)
         write_until_killed(p, dir, failpoint, nth, pipe_fds[1]);
+    peer_begin(p);
     (void)close(pipe_fds[1]);
     static uint8_t safe[LINES_MAX];
     memset(safe, 0, sizeof safe);
@@ -843,7 +859,7 @@ static int write_on_a_full_disk(struct peer *p, char *dir)
 static void a_full_disk_costs_only_what_is_counted(void **state)
 {
     (void)state;
-    struct peer *p = peer_new();
+    struct peer *p = peer_listening();
     p->half_close = true;
     p->judge = is_busy;
     char *dir = harness_dir();
@@ -851,6 +867,7 @@ static void a_full_disk_costs_only_what_is_counted(void **state)
     assert_true(pid >= 0);
     if (pid == 0)
         _exit(write_on_a_full_disk(p, dir));
+    peer_begin(p);
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
     p->judge = takes;
     struct line_out l = line_out_new(p, dir, (struct sender_cfg){ 0 }, &spool_cfg);

@@ -674,7 +674,7 @@ static void whatever_call_fails_it_goes_on_or_ends(void **state)
     static const struct {
         const char *kind;
         unsigned step, least;
-    } kinds[] = { { "malloc", 83, 100 }, { "openr", 307, 400 } };
+    } kinds[] = { { "malloc", 83, 100 }, { "openr", 307, 300 } };
     struct talk *w = start_worker(b, b->tag), *other = start_worker(b, b->other);
     (void)signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
