@@ -231,6 +231,11 @@ bool reuse_knows(const struct reuse *r, const char *class_key)
 
 /* --- profiles --- */
 
+static bool has_hardware(const struct reuse *r, const struct profile *p)
+{
+    return r->space->instructions >= 0 && p->mask[r->space->instructions];
+}
+
 /* Is one of the clusters that the verdict would have been the same for the class's? */
 static bool may_be(const struct model_verdict *v, const struct model_class *c)
 {
@@ -256,8 +261,11 @@ int reuse_verdict(const struct reuse *r, const struct profile *p, const char *ow
     model_verdict(out, m, &view);
     profile_done(&view);
     const struct model_class *c = model_class_find(m, own);
-    if (!may_be(out, c))
+    if (!may_be(out, c)) {
         c = out->n_near > 0 ? model_class_of_cluster(m, out->near[0].cluster) : NULL;
+        if (out->decision == MODEL_KNOWN && !has_hardware(r, p))
+            out->decision = MODEL_AMBIGUOUS;
+    }
     bool like_one = out->decision == MODEL_KNOWN || out->decision == MODEL_AMBIGUOUS;
     *out_class = c && like_one ? c->key : NULL;
     return 0;

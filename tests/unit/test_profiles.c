@@ -453,12 +453,14 @@ static void learn_profiles(struct bench *b, struct reuse *r, const char *key, co
     check(store_commit(b->study.store, &e), &e);
 }
 
-static const char *class_of(const struct reuse *r, const struct profile *p, const char *own)
+static const char *class_of(const struct reuse *r, const struct profile *p, const char *own, enum model_decision want)
 {
     struct err e = { 0 };
     struct model_verdict v;
     const char *key = NULL;
     check(reuse_verdict(r, p, own, &v, &key, &e), &e);
+    if (v.decision != want)
+        fail_msg("as one of %s: %s, not %s", own, model_decision_name(v.decision), model_decision_name(want));
     return key ? key : "";
 }
 
@@ -476,12 +478,29 @@ static void test_a_job_that_may_be_its_own_class_is(void **state)
     }
     learn_profiles(b, r, "A", &p, 6);
     learn_profiles(b, r, "B", &p, 2);
-    assert_string_equal(class_of(r, &p, "C"), "A");
-    assert_string_equal(class_of(r, &p, "A"), "A");
-    assert_string_equal(class_of(r, &p, "B"), "B");
+    assert_string_equal(class_of(r, &p, "C", MODEL_AMBIGUOUS), "A"); /* no hardware event was counted */
+    assert_string_equal(class_of(r, &p, "A", MODEL_KNOWN), "A");
+    assert_string_equal(class_of(r, &p, "B", MODEL_KNOWN), "B");
     for (int i = FEATURE_PROC; i < FEATURE_LOG; i++)
         p.x[i] = 30;
-    assert_string_equal(class_of(r, &p, "B"), "");
+    assert_string_equal(class_of(r, &p, "B", MODEL_UNKNOWN), "");
+    profile_done(&p);
+    reuse_close(r);
+}
+
+static void test_hardware_events_tell_a_job_whose_key_is_new(void **state)
+{
+    struct bench *b = *state;
+    struct err e = { 0 };
+    struct profile p = { 0 };
+    struct reuse *r = open_reuse(b);
+    check(profile_init(&p, FEATURES, &e), &e);
+    for (int i = 0; i < FEATURE_SOFTWARE; i++) {
+        p.x[i] = 9;
+        p.mask[i] = 1;
+    }
+    learn_profiles(b, r, "A", &p, 6);
+    assert_string_equal(class_of(r, &p, "C", MODEL_KNOWN), "A");
     profile_done(&p);
     reuse_close(r);
 }
@@ -590,6 +609,7 @@ int main(void)
         CASE(test_what_was_learnt_comes_back_as_events),
         CASE(test_a_trial_that_compared_nothing_new_counts_no_ratio_again),
         CASE(test_a_job_that_may_be_its_own_class_is),
+        CASE(test_hardware_events_tell_a_job_whose_key_is_new),
         CASE(test_a_model_that_was_made_elsewhere_is_left_alone),
         CASE(test_a_model_that_is_spoilt_meanwhile_ends_no_study),
         CASE(test_a_best_setting_that_fails_twice_is_not_recalled_any_more),
