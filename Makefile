@@ -65,7 +65,7 @@ $(B)/pipetune: $(B)/src/cmd/main.o $(B)/libpipetune.a
 
 $(B)/pipetune-node: $(NODE_OBJ)
 	@$(if $(V),,echo "LD $@")
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpfm
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpfm -lm
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
