@@ -4,23 +4,7 @@
 
 /* clang-format off */
 const char *const feature_names[FEATURES] = {
-    /* as event_names[] has them */
-    "node-stores", "node-store-misses", "node-loads", "node-load-misses",
-    "msr/tsc/", "msr/smi/", "msr/pperf/", "msr/mperf/", "msr/aperf/",
-    "iTLB-loads", "iTLB-load-misses",
-    "dTLB-stores", "dTLB-store-misses", "dTLB-loads", "dTLB-load-misses",
-    "cpu/tx-start/", "cpu/tx-conflict/", "cpu/tx-commit/", "cpu/tx-capacity/", "cpu/tx-abort/",
-    "cpu/topdown-total-slots/", "cpu/topdown-slots-retired/", "cpu/topdown-slots-issued/",
-    "cpu/topdown-recovery-bubbles/", "cpu/topdown-fetch-bubbles/",
-    "cpu/mem-stores/", "cpu/mem-loads/",
-    "cpu/el-start/", "cpu/el-conflict/", "cpu/el-commit/", "cpu/el-capacity/", "cpu/el-abort/",
-    "cpu/cycles-t/", "cpu/cycles-ct/",
-    "cpu/instructions/", "cpu/cpu-cycles/", "cpu/cache-references/", "cpu/cache-misses/", "cpu/bus-cycles/",
-    "cpu/branch-misses/", "cpu/branch-instructions/",
-    "instructions", "cpu-cycles", "cache-references", "cache-misses", "bus-cycles", "branches", "branch-misses",
-    "branch-loads", "branch-load-misses",
-    "LLC-stores", "LLC-store-misses", "LLC-loads", "LLC-load-misses",
-    "L1-icache-load-misses", "L1-dcache-stores", "L1-dcache-loads", "L1-dcache-load-misses",
+    EVENT_NAMES_LIST,
     [FEATURE_CONTEXT_SWITCHES] = "context-switches",
     [FEATURE_CPU_MIGRATIONS] = "cpu-migrations",
     [FEATURE_MINOR_FAULTS] = "minor-faults",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -142,14 +143,10 @@ struct cutting {
 static int keep_window(struct cutting *c, int epoch, struct err *e)
 {
     struct model_profiles *p = c->p;
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 64;
-        struct model_window *list = realloc(p->list, cap * sizeof *list);
-        if (!list)
-            return no_memory(e);
-        p->list = list;
-        p->cap = cap;
-    }
+    struct model_window *list = array_more(p->list, p->n, &p->cap, sizeof *list);
+    if (!list)
+        return no_memory(e);
+    p->list = list;
     struct model_window w = { .run = c->run_number, .epoch = epoch, .class_at = c->class_at, .job = c->run->model };
     int rc = profile_make(&w.profile, &p->space, &c->sum, e);
     if (rc == 0)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "cmd/report.h"
 #include "monitoring/features.h"
@@ -36,14 +37,10 @@ static bool is_gauge(size_t row)
 
 static int add_span(struct heating *h, double from_s, double to_s, size_t col)
 {
-    if (h->n == h->cap) {
-        size_t cap = h->cap ? 2 * h->cap : 32;
-        struct span *grown = realloc(h->spans, cap * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        h->spans = grown;
-        h->cap = cap;
-    }
+    struct span *grown = array_more(h->spans, h->n, &h->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    h->spans = grown;
     h->spans[h->n++] = (struct span){ from_s, to_s, col };
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cmd/look.h"
 #include "cmd/report.h"
 
@@ -63,14 +64,10 @@ const char *report_metric(const struct report *r)
 static int keep_epoch(void *ctx, const struct store_epoch *row)
 {
     struct report_trial *t = ctx;
-    if (t->n_epochs == t->cap_epochs) {
-        size_t cap = t->cap_epochs ? 2 * t->cap_epochs : 16;
-        struct store_epoch *grown = realloc(t->epochs, cap * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        t->epochs = grown;
-        t->cap_epochs = cap;
-    }
+    struct store_epoch *grown = array_more(t->epochs, t->n_epochs, &t->cap_epochs, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    t->epochs = grown;
     t->epochs[t->n_epochs++] = *row;
     t->done = row->epoch > t->done ? row->epoch : t->done;
     return 0;
@@ -79,14 +76,10 @@ static int keep_epoch(void *ctx, const struct store_epoch *row)
 static int add_trial(void *ctx, const struct store_trial *row)
 {
     struct report *r = ctx;
-    if (r->n == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 64;
-        struct report_trial *grown = realloc(r->trials, cap * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        r->trials = grown;
-        r->cap = cap;
-    }
+    struct report_trial *grown = array_more(r->trials, r->n, &r->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->trials = grown;
     struct report_trial *t = &r->trials[r->n];
     *t = (struct report_trial){ .story = { .class = -1, .settled = -1 } };
     if (store_trial_copy(&t->row, row) < 0)

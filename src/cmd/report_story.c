@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "cmd/report.h"
 #include "store/samples.h"
@@ -11,18 +12,6 @@
 static struct report_trial *trial_of(struct report *r, int number)
 {
     return (struct report_trial *)(uintptr_t)report_trial(r, number);
-}
-
-/* Room for one more element; NULL: memory. */
-static void *room(void *list, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return list;
-    size_t more = *cap ? 2 * *cap : 8;
-    void *grown = realloc(list, more * size);
-    if (grown)
-        *cap = more;
-    return grown;
 }
 
 /* --- decisions --- */
@@ -34,7 +23,7 @@ static int add_step(void *ctx, const struct store_decision *d)
     if (!t)
         return 0;
     struct report_story *s = &t->story;
-    struct report_step *grown = room(s->steps, s->n_steps, &t->cap_steps, sizeof *grown);
+    struct report_step *grown = array_more(s->steps, s->n_steps, &t->cap_steps, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     s->steps = grown;
@@ -126,7 +115,7 @@ static int add_tried(struct report_trial *t, const struct trace_stretch *w)
     while (i < s->n_tried && !is_under(w, s->tried[i].cores, s->tried[i].memory_gb))
         i++;
     if (i == s->n_tried) {
-        struct report_tried *grown = room(s->tried, s->n_tried, &t->cap_tried, sizeof *grown);
+        struct report_tried *grown = array_more(s->tried, s->n_tried, &t->cap_tried, sizeof *grown);
         if (!grown)
             return -ENOMEM;
         s->tried = grown;
@@ -174,7 +163,7 @@ static int add_pace(struct paces *p, int class, const struct trace_stretch *w)
 {
     struct pace *one = find_pace(p, class, w);
     if (!one) {
-        struct pace *grown = room(p->list, p->n, &p->cap, sizeof *grown);
+        struct pace *grown = array_more(p->list, p->n, &p->cap, sizeof *grown);
         if (!grown)
             return -ENOMEM;
         p->list = grown;

@@ -18,11 +18,9 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "bigdl/submit.h"
-#include "clustering/model_json.h"
 #include "live/profiles.h"
 #include "live/reuse.h"
 #include "live/tuning.h"
-#include "store/samples.h"
 
 enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
@@ -691,19 +689,8 @@ static int64_t end_time(const struct attempt *a, const struct exit_note *x)
 static int keep_profile(void *ctx, const struct profiles_window *w, const struct profile *p, struct err *e)
 {
     const struct attempt *a = ctx;
-    const struct study *s = a->study;
-    AUTO_BUF struct buf vector = BUF_INIT;
-    AUTO_FREE char *setting = p && s->tuning ? tuning_setting_text(s->tuning, w->setting) : NULL;
-    if (!p)
-        return 0;
-    model_json_put_profile(&vector, profiles_space(s->profiles), p);
-    if (vector.failed)
-        return err_sys(e, -ENOMEM, "trial %d", w->trial);
-    struct store_profile row = {
-        .epoch = w->epoch, .t_from_ms = w->from_ms, .t_to_ms = w->to_ms, .setting = setting, .vector = buf_text(&vector)
-    };
-    int rc = store_profile_add(s->store, a->trial->row.id, &row, e);
-    return rc < 0 ? rc : reuse_note(s->reuse, w->trial, p, e);
+    int rc = p ? profiles_store(a->study->profiles, a->trial, w, p, NULL, e) : 0;
+    return p && rc == 0 ? reuse_note(a->study->reuse, w->trial, p, e) : rc;
 }
 
 static int store_end(struct attempt *a, enum outcome o, enum trial_state state, const char *text, struct err *e)

@@ -9,7 +9,6 @@
 #include "live/profiles.h"
 #include "live/reuse.h"
 #include "live/tuning.h"
-#include "store/samples.h"
 
 int driver_set_up_samples(struct driver *d)
 {
@@ -87,26 +86,6 @@ void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sa
     }
 }
 
-/* For `model explain`. */
-static int keep_verdict(struct driver *d, const struct profiles_window *w, const struct profile *p,
-                        const struct model_verdict *v)
-{
-    const struct study_trial *t = study_trial(d->study, w->trial);
-    AUTO_BUF struct buf vector = BUF_INIT;
-    AUTO_JSON json_t *j = model_json_verdict(v);
-    AUTO_FREE char *verdict = json_text(j), *setting = tuning_setting_text(d->study->tuning, w->setting);
-    model_json_put_profile(&vector, profiles_space(d->study->profiles), p);
-    if (!verdict || !setting || vector.failed)
-        return err_sys(d->e, -ENOMEM, "trial %d", w->trial);
-    struct store_profile row = { .epoch = w->epoch,
-                                 .t_from_ms = w->from_ms,
-                                 .t_to_ms = w->to_ms,
-                                 .setting = setting,
-                                 .vector = buf_text(&vector),
-                                 .verdict = verdict };
-    return t ? store_profile_add(d->study->store, t->row.id, &row, d->e) : 0;
-}
-
 static int on_profile(void *ctx, const struct profiles_window *w, const struct profile *p, struct err *e)
 {
     struct driver *d = ctx;
@@ -119,8 +98,11 @@ static int on_profile(void *ctx, const struct profiles_window *w, const struct p
     plan_class_key(d->study->plan, &t->point, false, &own);
     int rc = own.failed ? err_sys(e, -ENOMEM, "trial %d", w->trial)
                         : reuse_verdict(d->study->reuse, p, buf_text(&own), &v, &class_key, e);
+    AUTO_JSON json_t *j = rc == 0 ? model_json_verdict(&v) : NULL;
+    AUTO_FREE char *verdict = json_text(j);
     if (rc == 0)
-        rc = keep_verdict(d, w, p, &v);
+        rc = verdict ? profiles_store(d->study->profiles, t, w, p, verdict, e)
+                     : err_sys(e, -ENOMEM, "trial %d", w->trial);
     return rc < 0 ? rc : tuning_verdict(d->study->tuning, w->trial, v.decision, class_key, e);
 }
 

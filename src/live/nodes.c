@@ -482,9 +482,7 @@ int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *
         s->next = n->sampled;
         n->sampled = s;
     }
-    bool local = s->how.local;
     s->how = *how;
-    s->how.local |= local && how->interval_ms == 0; /* who was asked is told that it is over */
     for (size_t i = 0; i < n->n; i++)
         if (i == 0 || !s->how.local)
             node_peer_sample(n->peers[i], tag, how);
@@ -495,8 +493,12 @@ int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *
 
 void nodes_release(struct nodes *n, const char *tag)
 {
-    if (find_sampled(n, tag) && !launch_by_tag(n, tag))
-        (void)nodes_sample(n, tag, &(struct nodes_sampling){ .scope = "auto" }, NULL); /* it has a tag */
+    const struct sampled *sampled = find_sampled(n, tag);
+    if (sampled && !launch_by_tag(n, tag)) {
+        struct nodes_sampling off = sampled->how; /* of those that were asked */
+        off.interval_ms = 0;
+        (void)nodes_sample(n, tag, &off, NULL); /* it has a tag */
+    }
     drop_sampled(n, tag);
     struct launch **at = &n->launches;
     while (*at && strcmp((*at)->tag, tag) != 0)

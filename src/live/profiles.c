@@ -7,6 +7,8 @@
 
 #include "base/array.h"
 #include "base/own.h"
+#include "clustering/model_json.h"
+#include "live/tuning.h"
 #include "monitoring/features.h"
 #include "monitoring/sample_text.h"
 #include "store/samples.h"
@@ -320,6 +322,24 @@ int profiles_ask(struct profiles *p, const struct profiles_window *w, struct err
     m->asked = *w;
     m->is_asked = true;
     return 0;
+}
+
+int profiles_store(const struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
+                   const struct profile *made, const char *verdict, struct err *e)
+{
+    const struct tuning *tuning = p->study->tuning;
+    AUTO_BUF struct buf vector = BUF_INIT;
+    AUTO_FREE char *setting = tuning ? tuning_setting_text(tuning, w->setting) : NULL;
+    model_json_put_profile(&vector, &p->space, made);
+    if (vector.failed || (tuning && !setting))
+        return err_sys(e, -ENOMEM, "trial %d", w->trial);
+    struct store_profile row = { .epoch = w->epoch,
+                                 .t_from_ms = w->from_ms,
+                                 .t_to_ms = w->to_ms,
+                                 .setting = setting,
+                                 .vector = buf_text(&vector),
+                                 .verdict = verdict };
+    return store_profile_add(p->study->store, t->row.id, &row, e);
 }
 
 /* Half of an interval or more within the window. */

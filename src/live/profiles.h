@@ -41,6 +41,10 @@ int profiles_ask(struct profiles *p, const struct profiles_window *w, struct err
 /* Answers what was asked, and stores what has come. */
 int profiles_tick(struct profiles *p, int64_t now_ms, profiles_answer *answer, void *ctx, struct err *e);
 
+/* Stores the profile of a window of the trial's, for `model explain`; `verdict` as JSON, NULL: nobody was asked. */
+int profiles_store(const struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
+                   const struct profile *made, const char *verdict, struct err *e);
+
 /* The trial's attempt is over: stores the rest, inside the caller's transaction. Of one that finished, `each` gets the profiles of
  * its windows, if nothing ran beside it: cut from its samples, each of one epoch and one setting. */
 int profiles_end(struct profiles *p, int trial, bool finished, profiles_answer *each, void *ctx, struct err *e);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "core/sched.h"
@@ -209,14 +210,10 @@ static int add_decision(void *ctx, const struct store_decision *d)
 {
     struct exporter *x = ctx;
     struct trace_tuner *t = &x->out->tuner;
-    if (t->n_decisions == x->cap_decisions) {
-        size_t cap = x->cap_decisions ? 2 * x->cap_decisions : 64;
-        struct trace_decision *grown = realloc(t->decisions, cap * sizeof *grown);
-        if (!grown)
-            return no_memory(x);
-        t->decisions = grown;
-        x->cap_decisions = cap;
-    }
+    struct trace_decision *grown = array_more(t->decisions, t->n_decisions, &x->cap_decisions, sizeof *grown);
+    if (!grown)
+        return no_memory(x);
+    t->decisions = grown;
     struct trace_decision *to = &t->decisions[t->n_decisions++];
     *to = (struct trace_decision){
         d->seq, d->trial, d->t_s, text_of(d->kind), text_of(d->setting), text_of(d->reason),
@@ -413,14 +410,10 @@ static const char *last_setting(const struct trace_run *r, const struct store_at
 /* Remembers when the newest run began. */
 static int keep_began(struct exporter *x, const struct store_attempt *a)
 {
-    if (x->n_began == x->cap_began) {
-        size_t cap = x->cap_began ? 2 * x->cap_began : 8;
-        struct began *grown = realloc(x->began, cap * sizeof *grown);
-        if (!grown)
-            return no_memory(x);
-        x->began = grown;
-        x->cap_began = cap;
-    }
+    struct began *grown = array_more(x->began, x->n_began, &x->cap_began, sizeof *grown);
+    if (!grown)
+        return no_memory(x);
+    x->began = grown;
     x->began[x->n_began++] = (struct began){ .run = x->out->n - 1, .started_ms = (double)a->started_ms };
     return 0;
 }
@@ -522,14 +515,10 @@ static int add_samples(struct exporter *x)
 static int keep_epoch(void *ctx, const struct store_epoch *row)
 {
     struct exporter *x = ctx;
-    if (x->n_epochs == x->cap_epochs) {
-        size_t cap = x->cap_epochs ? 2 * x->cap_epochs : 64;
-        struct store_epoch *grown = realloc(x->epochs, cap * sizeof *grown);
-        if (!grown)
-            return no_memory(x);
-        x->epochs = grown;
-        x->cap_epochs = cap;
-    }
+    struct store_epoch *grown = array_more(x->epochs, x->n_epochs, &x->cap_epochs, sizeof *grown);
+    if (!grown)
+        return no_memory(x);
+    x->epochs = grown;
     x->epochs[x->n_epochs++] = *row;
     return 0;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* What a line is asked for; its keys, which stand behind these, are not.
  *
  *   H 1 POLICY window_s probe_budget tie_margin noise_floor n_hot cores… n_cold memory…
@@ -45,25 +47,13 @@ static struct trace_watch *find(const struct trace_windows *w, int trial)
     return NULL;
 }
 
-/* Room for one more element; the list, grown or not; NULL: memory. */
-static void *room(void *list, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return list;
-    size_t more = *cap ? 2 * *cap : 16;
-    void *grown = realloc(list, more * size);
-    if (grown)
-        *cap = more;
-    return grown;
-}
-
 /* The trial's, made when it is new. */
 static struct trace_watch *watch(struct trace_windows *w, int trial)
 {
     struct trace_watch *t = find(w, trial);
     if (t)
         return t;
-    struct trace_watch *grown = room(w->watches, w->n_watches, &w->cap_watches, sizeof *grown);
+    struct trace_watch *grown = array_more(w->watches, w->n_watches, &w->cap_watches, sizeof *grown);
     if (!grown)
         return NULL;
     w->watches = grown;
@@ -114,7 +104,7 @@ static bool has_alike(const struct trace_windows *w, size_t hot)
 
 static int begin_stretch(struct trace_windows *w, struct trace_watch *t, double from_s)
 {
-    struct trace_stretch *grown = room(w->list, w->n, &w->cap, sizeof *grown);
+    struct trace_stretch *grown = array_more(w->list, w->n, &w->cap, sizeof *grown);
     if (!grown)
         return -ENOMEM;
     w->list = grown;
