@@ -198,22 +198,25 @@ static void tags_are_few_characters(void **state)
     assert_false(members_tag_is_valid("\xc3\xa9"));
 }
 
-/* A child that carries the tag in its environment and waits to be killed. */
+/* A child that carries the tag in its environment and waits to be killed, for a line that nobody writes. It says so after its
+ * last exec: in the midst of one, a process has no environment to be seen. */
 static pid_t start_tagged(const char *tag)
 {
-    int ready[2];
+    int ready[2], never[2];
     char byte = 'r';
     assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(never), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        char *argv[] = { (char[]){ "/bin/sh" }, (char[]){ "-c" }, (char[]){ "echo r >&3; exec sleep 600" }, NULL };
-        if (dup2(ready[1], 3) == 3 && setenv("PIPETUNE_LAUNCH", tag, 1) == 0)
-            (void)execv(argv[0], argv);
+        char *argv[] = { (char[]){ "/bin/sh" }, (char[]){ "-c" }, (char[]){ "echo r >&3; read line" }, NULL };
+        if (dup2(ready[1], 3) == 3 && dup2(never[0], 0) == 0 && setenv("PIPETUNE_LAUNCH", tag, 1) == 0)
+            (void)execv(argv[0], argv); /* it keeps never[1], so that its input never ends */
         _exit(127);
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
     (void)close(ready[0]), (void)close(ready[1]);
+    (void)close(never[0]), (void)close(never[1]);
     return pid;
 }
 
