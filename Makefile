@@ -9,7 +9,7 @@ Q := $(if $(V),,@)
 
 # Debian's HDF5 goes by two names.
 HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
-PKGS := libuv jansson sqlite3 libcurl zlib $(HDF5)
+PKGS := libuv jansson sqlite3 libcurl zlib netsnmp $(HDF5)
 MISSING := $(foreach p,$(PKGS),$(if $(shell pkg-config --exists $(p) && echo yes),,$(p)))
 # pkg-config knows nothing of libpfm: its header tells.
 PFM := $(shell $(CC) $(CPPFLAGS) -E -include perfmon/pfmlib_perf_event.h -x c /dev/null >/dev/null 2>&1 && echo yes)
@@ -37,12 +37,15 @@ ifneq ($(VARIANT),release)
 CPPFLAGS += -DPIPETUNE_FAILPOINTS
 endif
 
-# The node helper holds capabilities one day: it gets base, what counts events, and its own folder, and links only libc and libpfm.
+# The node helper holds capabilities one day: it gets base, what counts events and reads this machine's meters, and its own
+# folder, and links only libc, libm and libpfm.
 NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/strv.c src/base/failpoint.c src/base/proc.c \
-	src/base/utf8.c src/base/wire.c $(addprefix monitoring/,event_names.c events.c events_pfm.c events_probe.c events_table.c \
-	reading.c sysfs_pmu.c counters.c features.c perf_ops.c procs.c procs_text.c sample_text.c)
+	src/base/utf8.c src/base/wire.c $(addprefix monitoring/,event_choice.c event_names.c events.c events_pfm.c events_probe.c events_table.c \
+	reading.c sysfs_pmu.c counters.c features.c perf_ops.c procs.c procs_text.c sample_text.c) \
+	$(addprefix monitoring/,meter.c meter_util.c meters_local.c cpu_time.c decimal.c estimate.c pcm.c pcm_csv.c perf_power.c rapl.c \
+	rapl_zones.c zone_sum.c)
 # Those of its parts that unit tests look at from within.
-NODE_PARTS := $(addprefix src/node/,affinity.c claim.c cpus.c limits.c members.c request.c sampler.c watch.c wish.c)
+NODE_PARTS := $(addprefix src/node/,affinity.c claim.c cpus.c limits.c members.c meters.c request.c sampler.c watch.c wish.c)
 LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
 	bigdl/*.c clustering/*.c monitoring/*.c)) $(NODE_PARTS)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
@@ -91,7 +94,7 @@ $(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/f
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)
 
-$(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/tests/fake_sysfs.o \
+$(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integration/harness.o $(B)/tests/integration/sink.o $(B)/tests/fake_sysfs.o \
 		$(B)/tests/bench/gen_profiles.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
@@ -198,6 +201,7 @@ help:
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120), and its own cost with more CPUs"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"
+	@echo "make bench-monitor what the monitor takes of a core and of memory at 1 Hz, for BENCH_SECONDS (60)"
 	@echo "make man          docs/pipetune.1 anew, from the program's tables"
 	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
 

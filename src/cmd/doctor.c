@@ -60,34 +60,49 @@ static const struct check {
 
 static const struct check trying = { "try", doctor_try, true };
 
-static json_t *finding_json(const struct check *c, enum doctor_state state, const struct doctor_finding *f)
+static json_t *finding_json(const char *name, enum doctor_state state, const struct doctor_finding *f)
 {
-    return json_pack("{s:s, s:s, s:s, s:s?}", "name", c->name, "state", state_names[state], "detail",
-                     buf_text(&f->detail), "fix", f->fix.len ? buf_text(&f->fix) : NULL);
+    return json_pack("{s:s, s:s, s:s, s:s?}", "name", name, "state", state_names[state], "detail", buf_text(&f->detail),
+                     "fix", f->fix.len ? buf_text(&f->fix) : NULL);
 }
 
-static void print_finding(const struct check *c, enum doctor_state state, const struct doctor_finding *f)
+static void print_finding(const char *name, enum doctor_state state, const struct doctor_finding *f)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    buf_printf(&b, "%-8s %-13s  %s", state_names[state], c->name, buf_text(&f->detail));
+    buf_printf(&b, "%-8s %-13s  %s", state_names[state], name, buf_text(&f->detail));
     if (f->fix.len)
         buf_printf(&b, "; fix: %s", buf_text(&f->fix));
     buf_putc(&b, '\n');
     (void)cmd_print(&b); /* the exit code tells of the machine, not of a closed pipe */
 }
 
-/* Looks, and prints at once (some take seconds) or adds to `list`. Returns whether a trial is still possible. */
+/* Prints at once (some checks take seconds) or adds to `list`; and is done with the finding. */
+static void tell(const char *name, enum doctor_state state, struct doctor_finding *f, json_t *list)
+{
+    if (list)
+        (void)json_array_append_new(list, finding_json(name, state, f)); /* out of memory: a shorter list */
+    else
+        print_finding(name, state, f);
+    buf_done(&f->detail);
+    buf_done(&f->fix);
+}
+
+/* Returns whether a trial is still possible. */
 static bool look(const struct doctor_place *p, const struct check *c, json_t *list)
 {
     struct doctor_finding f = { 0 };
     enum doctor_state state = c->look(p, &f);
-    if (list)
-        (void)json_array_append_new(list, finding_json(c, state, &f)); /* out of memory: a shorter list */
-    else
-        print_finding(c, state, &f);
-    buf_done(&f.detail);
-    buf_done(&f.fix);
+    tell(c->name, state, &f, list);
     return !(c->needed && state == CHECK_MISSING);
+}
+
+static void look_at_meters(json_t *list)
+{
+    for (size_t i = 0; meters[i]; i++) {
+        struct doctor_finding f = { 0 };
+        if (meters[i]->kind != METER_CPU) /* there are CPU times everywhere */
+            tell(meters[i]->name, doctor_meter(meters[i], &f), &f, list);
+    }
 }
 
 static int diagnose(struct doctor_place *p, const struct doctor_options *o)
@@ -96,6 +111,7 @@ static int diagnose(struct doctor_place *p, const struct doctor_options *o)
     bool able = true;
     for (size_t i = 0; i < ARRAY_LEN(checks); i++)
         able &= look(p, &checks[i], list);
+    look_at_meters(list);
     if (able && o->try)
         able = look(p, &trying, list);
     if (o->json)

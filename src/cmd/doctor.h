@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "live/env.h"
+#include "monitoring/meter.h"
 
 #define DOCTOR_SET_UP "run ./run-pipetune.sh setup"
 
@@ -38,6 +39,9 @@ enum doctor_state doctor_files(const struct doctor_place *p, struct doctor_findi
 enum doctor_state doctor_perf(const struct doctor_place *p, struct doctor_finding *f);
 enum doctor_state doctor_watchdog(const struct doctor_place *p, struct doctor_finding *f);
 enum doctor_state doctor_counters(const struct doctor_place *p, struct doctor_finding *f);
+
+/* doctor_meters.c: can this meter be read here? One that there is none of is no fault: what else measures is enough. */
+enum doctor_state doctor_meter(const struct meter_ops *meter, struct doctor_finding *f);
 
 /* doctor_try.c: trains for a minute, in a temporary folder that is kept only when that failed */
 enum doctor_state doctor_try(const struct doctor_place *p, struct doctor_finding *f);
