@@ -150,7 +150,20 @@ static const char schema_3[] = "CREATE TABLE samples("
                                " json TEXT"
                                ") STRICT;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3 };
+/* What meters read. Two readings may end at the same time. */
+static const char schema_4[] = "CREATE TABLE energy("
+                               " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+                               " node INTEGER NOT NULL,"
+                               " meter TEXT NOT NULL,"
+                               " from_ms REAL NOT NULL,"
+                               " to_ms REAL NOT NULL,"
+                               " value REAL,"
+                               " error REAL,"
+                               " state TEXT NOT NULL"
+                               ") STRICT;"
+                               "CREATE INDEX energy_time ON energy(study, node, meter, to_ms);";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -284,6 +297,17 @@ static const struct col profile_cols[] = {
     COL_AS(profile_row, "verdict", p.verdict, COL_PLAIN),
 };
 
+static const struct col energy_cols[] = {
+    COL(energy_row, study, COL_PLAIN),
+    COL_AS(energy_row, "node", r.node, COL_PLAIN),
+    COL_AS(energy_row, "meter", r.meter, COL_PLAIN),
+    COL_AS(energy_row, "from_ms", r.from_ms, COL_PLAIN),
+    COL_AS(energy_row, "to_ms", r.to_ms, COL_PLAIN),
+    COL_AS(energy_row, "value", r.value, COL_PLAIN),
+    COL_AS(energy_row, "error", r.error, COL_PLAIN),
+    COL_AS(energy_row, "state", r.state, COL_PLAIN),
+};
+
 static const struct col model_cols[] = {
     COL(model_row, name, COL_PLAIN),
     COL(model_row, version, COL_PLAIN),
@@ -307,6 +331,7 @@ static const struct table logs = TABLE("tuner_log", log_cols);
 static const struct table samples = TABLE("samples", sample_cols);
 static const struct table profiles = TABLE("profiles", profile_cols);
 static const struct table models = TABLE("models", model_cols);
+static const struct table energy = TABLE("energy", energy_cols);
 static const struct table summaries = TABLE("", summary_cols);
 
 /* --- statements --- */
@@ -338,6 +363,7 @@ static const struct recipe {
     [STMT_COMMIT] = { RAW, NULL, "COMMIT" },
     [STMT_STUDY_FIND] = { SELECT, &schema_studies, "WHERE name = ?1" },
     [STMT_STUDY_ADD] = { INSERT, &schema_studies, NULL },
+    [STMT_STUDY_CONFIG] = { RAW, NULL, "UPDATE studies SET config = ?2 WHERE id = ?1" },
     [STMT_STUDY_STATE] = { RAW, NULL, "UPDATE studies SET state = ?2, ended_ms = ?3 WHERE id = ?1" },
     [STMT_LIST] = { RAW, &summaries, list_sql },
     [STMT_TRIAL_ADD] = { INSERT, &schema_trials, NULL },
@@ -368,6 +394,8 @@ static const struct recipe {
     [STMT_PROFILE_ADD] = { INSERT, &profiles, NULL },
     [STMT_PROFILES] = { SELECT, &profiles, "WHERE trial = ?1 ORDER BY seq" },
     [STMT_NEXT_PROFILE] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM profiles WHERE trial = ?1" },
+    [STMT_READING_ADD] = { INSERT, &energy, NULL },
+    [STMT_READINGS] = { SELECT, &energy, "WHERE study = ?1 ORDER BY node, meter, to_ms, rowid" },
     [STMT_MODEL_GET] = { RAW, NULL, "SELECT json, version FROM models WHERE name = ?1 AND json IS NOT NULL" },
     /* ?2 is the version that the writer read: 0, none. */
     [STMT_MODEL_NEW] = { RAW, NULL,

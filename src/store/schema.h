@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "store/energy.h"
 #include "store/samples.h"
 #include "store/store.h"
 
@@ -70,6 +71,12 @@ struct profile_row {
     struct store_profile p;
 };
 
+/* What a meter read, with the study. */
+struct energy_row {
+    int64_t study;
+    struct store_reading r;
+};
+
 /* A line of the list of models. */
 struct model_row {
     const char *name;
@@ -83,6 +90,7 @@ enum stmt_id {
     STMT_STUDY_FIND,
     STMT_STUDY_ADD,
     STMT_STUDY_STATE,
+    STMT_STUDY_CONFIG,
     STMT_LIST,
     STMT_TRIAL_ADD,
     STMT_TRIAL_UPDATE,
@@ -108,6 +116,8 @@ enum stmt_id {
     STMT_PROFILE_ADD,
     STMT_PROFILES,
     STMT_NEXT_PROFILE,
+    STMT_READING_ADD,
+    STMT_READINGS,
     STMT_MODEL_GET,
     STMT_MODEL_NEW,
     STMT_MODEL_CHANGE,

@@ -69,6 +69,21 @@ int store_study_add(struct store *s, const struct store_study *row, int64_t *out
     return rc;
 }
 
+int store_study_set_config(struct store *s, int64_t study, const char *config, struct err *e)
+{
+    bool own;
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0) {
+        AUTO_QUERY struct conn_query q;
+        rc = conn_query_init_for(&q, s, STMT_STUDY_CONFIG, study, e);
+        if (rc == 0)
+            rc = conn_query_bind_text(&q, 2, config, e);
+        if (rc == 0)
+            rc = change_one(&q, "study", study, e);
+    }
+    return conn_write_end(s, own, rc, e);
+}
+
 int store_study_set_state(struct store *s, int64_t study, const char *state, int64_t ended_ms, struct err *e)
 {
     bool own;

@@ -17,7 +17,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 3, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 4, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -38,6 +38,9 @@ enum { STORE_BUSY_MS = 5000 };
 int store_begin(struct store *s, struct err *e);
 int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s); /* nothing when no transaction is open */
+
+/* What of a config may change within a study is kept as it was written last. -ENOENT no such study. */
+int store_study_set_config(struct store *s, int64_t study, const char *config, struct err *e);
 
 /* --- studies --- */
 struct store_study {

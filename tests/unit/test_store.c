@@ -1085,6 +1085,55 @@ static void test_a_store_of_schema_2_is_brought_here_with_all_it_holds(void **st
     assert_string_equal(buf_text(&cells), "1 2");
 }
 
+static int count_reading(void *ctx, const struct store_reading *r)
+{
+    (void)r;
+    ++*(int *)ctx;
+    return 0;
+}
+
+static void test_a_store_of_schema_3_is_brought_here_with_all_it_holds(void **state)
+{
+    struct fix *f = *state;
+    make_schema(f, 3);
+    assert_refused(f, store_open(&f->s, f->path, STORE_READ, &f->e), -EPROTO, "older schema 3");
+    open_write(f);
+    struct got_attempts got = { 0 };
+    assert_ok(f, store_attempts(f->s, 8, keep_attempt, &got, &f->e));
+    assert_int_equal(got.n, 1);
+    assert_int_equal(got.row[0].id, 9);
+    done_attempts(&got);
+    struct store_reading reading = { .meter = "rapl", .state = "ok", .from_ms = 1, .to_ms = 2, .value = 3 };
+    int n = 0;
+    assert_ok(f, store_readings(f->s, 7, count_reading, &n, &f->e));
+    assert_int_equal(n, 0);
+    assert_ok(f, store_reading_add(f->s, 7, &reading, &f->e));
+    shut(f);
+    assert_ok(f, store_open(&f->s, f->path, STORE_READ, &f->e)); /* once is enough */
+    assert_ok(f, store_readings(f->s, 7, count_reading, &n, &f->e));
+    assert_int_equal(n, 1);
+}
+
+/* Where the pages of the trials begin: the roots of their table and its indices. */
+static void damage_trials(const struct fix *f, struct buf *bytes)
+{
+    enum { PAGE = 4096 };
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    static const char sql[] = "SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'trials'";
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+    int n = 0;
+    for (; sqlite3_step(st) == SQLITE_ROW; n++) {
+        size_t at = (size_t)(sqlite3_column_int(st, 0) - 1) * PAGE;
+        assert_true(at >= PAGE && at + PAGE <= bytes->len);
+        memset(bytes->data + at, 0xa5, PAGE);
+    }
+    assert_true(n > 1);
+    (void)sqlite3_finalize(st);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 static void test_a_damaged_store_says_so(void **state)
 {
     struct fix *f = *state;
@@ -1095,7 +1144,7 @@ static void test_a_damaged_store_says_so(void **state)
     shut(f);
     AUTO_BUF struct buf bytes = BUF_INIT;
     assert_int_equal(io_read_file(&bytes, f->path, 1 << 24, &f->e), 0);
-    memset(bytes.data + 4096, 0xa5, bytes.len - 4096); /* all but the page with the schema */
+    damage_trials(f, &bytes);
     write_file(f, bytes.data, bytes.len);
     open_write(f);
     int n = 0;
@@ -1334,6 +1383,8 @@ static void kill_at_any_write_of_a_migration(struct fix *f, int version)
         done_attempts(&got);
         assert_ok(f, store_tuner_log_add(f->s, 7, "b 1\n", &f->e));
         assert_ok(f, store_model_put(f->s, "m", "{}", 0, NULL, &f->e));
+        struct store_reading reading = { .meter = "rapl", .state = "ok" };
+        assert_ok(f, store_reading_add(f->s, 7, &reading, &f->e));
         shut(f);
     }
     assert_true(nth > 5); /* there were calls to die at */
@@ -1817,6 +1868,7 @@ int main(void)
         T(test_steps_migrate_what_is_there),
         T(test_a_store_of_schema_1_is_brought_here_with_all_it_holds),
         T(test_a_store_of_schema_2_is_brought_here_with_all_it_holds),
+        T(test_a_store_of_schema_3_is_brought_here_with_all_it_holds),
         T(test_a_damaged_store_says_so),
         T(test_places_where_no_store_can_be),
         T(test_an_empty_file_becomes_a_store),
