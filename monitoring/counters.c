@@ -17,6 +17,8 @@ enum {
     TRIES_MAX = 4, /* a process that starts threads while it is being opened */
     ONLINE_SIZE = 16 << 10,
     SOFTWARE = COUNTERS_READINGS - FEATURE_SOFTWARE, /* the first of struct counters' v */
+    NOT_KNOWN = -1,                                  /* in place of one of v */
+    NOT_CHOSEN = -2,
 };
 
 enum { VALUE, ENABLED, RUNNING, COUNTS };
@@ -52,7 +54,7 @@ struct counters {
     struct counters_want want;
     struct counted v[COUNTERS_READINGS]; /* those to be given up first come last */
     int n;
-    int of[COUNTERS_READINGS]; /* which of v a reading is of; -1: nobody knows its encoding */
+    int of[COUNTERS_READINGS]; /* which of v a reading is of; NOT_KNOWN: nobody knows its encoding */
     double scale[COUNTERS_READINGS];
     struct place *places; /* owned */
     size_t n_places, cap;
@@ -80,9 +82,22 @@ static void add_counted(struct counters *c, int reading, const struct event_attr
     c->of[reading] = c->n++;
 }
 
-static void choose(struct counters *c)
+static bool is_chosen(const struct counters *c, int event)
 {
-    const struct event_spec *v = c->want.events->v;
+    return !c->want.only || c->want.only[event];
+}
+
+/* The event itself, or one that is counted by it. */
+static bool is_needed(const struct counters *c, int event)
+{
+    bool needed = is_chosen(c, event);
+    for (int i = 0; i < EVENT_NAMES && !needed; i++)
+        needed = c->want.events->v[i].same_as == event && is_chosen(c, i);
+    return needed;
+}
+
+static void choose_software(struct counters *c)
+{
     for (int i = FEATURE_SOFTWARE; i < COUNTERS_READINGS; i++) {
         bool fault =
             i == FEATURE_MINOR_FAULTS || i == FEATURE_MAJOR_FAULTS; /* switches are the kernel's: 0 without it */
@@ -92,15 +107,24 @@ static void choose(struct counters *c)
         add_counted(c, i, &attr, "");
         c->scale[i] = 1;
     }
+}
+
+static void choose(struct counters *c)
+{
+    const struct event_spec *v = c->want.events->v;
+    choose_software(c);
     for (int i = EVENT_NAMES; i-- > 0;) {
-        c->of[i] = -1;
+        c->of[i] = NOT_KNOWN;
         c->scale[i] = v[i].scale;
-        if (v[i].by != EVENT_BY_NONE && v[i].same_as < 0)
+        if (v[i].by != EVENT_BY_NONE && v[i].same_as < 0 && is_needed(c, i))
             add_counted(c, i, &v[i].attr, v[i].cpus);
     }
     for (int i = 0; i < EVENT_NAMES; i++)
         if (v[i].by != EVENT_BY_NONE && v[i].same_as >= 0)
             c->of[i] = c->of[v[i].same_as];
+    for (int i = 0; i < EVENT_NAMES; i++)
+        if (!is_chosen(c, i))
+            c->of[i] = NOT_CHOSEN;
 }
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */
@@ -276,7 +300,7 @@ static void read_place(struct counters *c, struct place *at)
 }
 
 /* Where it never ran, it is taken to have counted as fast as where it did. */
-static struct reading reading_of(const struct counted *event, double scale)
+static struct reading scaled(const struct counted *event, double scale)
 {
     const struct sum *s = &event->sum;
     struct reading r = { .value = NAN, .state = event->failed };
@@ -598,6 +622,15 @@ void counters_free(struct counters *c)
     free(c);
 }
 
+static struct reading reading_of(const struct counters *c, int i)
+{
+    switch (c->of[i]) {
+    case NOT_KNOWN: return (struct reading){ .value = NAN, .state = READING_UNSUPPORTED };
+    case NOT_CHOSEN: return (struct reading){ .value = NAN, .state = READING_ABSENT };
+    default: return scaled(&c->v[c->of[i]], c->scale[i]);
+    }
+}
+
 void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS])
 {
     if (c->want.scope != COUNTERS_PROCESS)
@@ -605,8 +638,7 @@ void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS])
     for (size_t i = 0; i < c->n_places; i++)
         read_place(c, &c->places[i]);
     for (int i = 0; i < COUNTERS_READINGS; i++)
-        out[i] = c->of[i] < 0 ? (struct reading){ .value = NAN, .state = READING_UNSUPPORTED }
-                              : reading_of(&c->v[c->of[i]], c->scale[i]);
+        out[i] = reading_of(c, i);
     for (int i = 0; i < c->n; i++)
         c->v[i].sum = (struct sum){ 0 };
 }

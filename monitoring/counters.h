@@ -8,10 +8,12 @@
  *
  * An event that fails is closed everywhere and stops no other; it is tried again only when CPUs come or go, and in scope process never. Sums are never partial: an
  * event that cannot be opened in one place is not counted at all. Events of equal encoding are opened once and reported
- * under each name. When descriptors run out, the software events and those at the end of the list are the last to be given up. */
+ * under each name that was chosen. When descriptors run out, the software events and those at the end of the list are the last to
+ * be given up. */
 #ifndef MONITORING_COUNTERS_H
 #define MONITORING_COUNTERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "monitoring/events.h"
@@ -35,6 +37,7 @@ struct counters_want { /* what it points at must outlive the counters */
     int cgroup_fd;     /* COUNTERS_CGROUP: the cgroup's folder; taken, whatever comes of it */
     const char *sysfs; /* "/sys": which CPUs are online */
     const char *proc;  /* "/proc" */
+    const bool *only;  /* which of the 58 events are counted, the others being absent; NULL: all. Not looked at later */
     int *fds_left;     /* how many may still be opened, counted down and up; shared; NULL: as many as there are */
 };
 

@@ -57,6 +57,13 @@ static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
     a->ops.sampled(a->ctx, tag, s);
 }
 
+static void on_metered(void *ctx, const struct nodes_reading *r)
+{
+    struct actuate *a = ctx;
+    if (a->ops.metered)
+        a->ops.metered(a->ctx, r);
+}
+
 static void on_note(void *ctx, const char *text)
 {
     struct actuate *a = ctx;
@@ -68,7 +75,7 @@ static void on_note(void *ctx, const char *text)
 int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const struct actuate_ops *ops, void *ctx,
                  struct err *e)
 {
-    static const struct nodes_ops calls = { on_applied, on_changed, on_sampled, on_note };
+    static const struct nodes_ops calls = { on_applied, on_changed, on_sampled, on_metered, on_note };
     struct actuate *a = calloc(1, sizeof *a);
     struct node_cfg *cfg = NULL;
     size_t n = 0;
@@ -173,6 +180,11 @@ void actuate_release(struct actuate *a, int trial, const char *tag)
 int actuate_sample(struct actuate *a, const char *tag, const struct nodes_sampling *how, struct err *e)
 {
     return nodes_sample(a->nodes, tag, how, e);
+}
+
+int actuate_meter(struct actuate *a, const struct nodes_metering *how, struct err *e)
+{
+    return nodes_meter(a->nodes, how, e);
 }
 
 void actuate_forget(struct actuate *a, const char *tag)

@@ -16,6 +16,7 @@ struct actuate_ops {
     void (*applied)(void *ctx, int trial, struct tuner_setting to, int cores, const char *why);
     void (*changed)(void *ctx, const char *tag); /* processes of a launch came or went */
     void (*sampled)(void *ctx, const char *tag, const struct nodes_sample *s);
+    void (*metered)(void *ctx, const struct nodes_reading *r); /* NULL: nobody meters */
     void (*note)(void *ctx, const char *text);
 };
 
@@ -32,6 +33,9 @@ int actuate_apply(struct actuate *a, int trial, const char *tag, int slots, stru
 
 /* Measures the processes that carry `tag`, as the config's "monitoring" says, until they are forgotten. */
 int actuate_sample(struct actuate *a, const char *tag, const struct nodes_sampling *how, struct err *e);
+
+/* Reads meters on every node from now on (nodes_meter()). */
+int actuate_meter(struct actuate *a, const struct nodes_metering *how, struct err *e);
 
 /* The trial is over. `tag`: its processes get all CPUs back; NULL: they are a session's, and the next trial says. */
 void actuate_release(struct actuate *a, int trial, const char *tag);

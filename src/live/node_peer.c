@@ -20,6 +20,7 @@ enum {
     OPEN_MAX = 64,          /* requests that wait for an answer */
     PREFACE_MAX = 64 << 10, /* bytes that a login shell may print before the hello's answer */
     PREFACE_LINE_MAX = 100,
+    REFUSED_MAX = 1024,
 };
 
 struct request {
@@ -46,7 +47,9 @@ struct node_peer {
     size_t n_open;
     size_t preface; /* bytes before the hello's answer */
     char preface_line[PREFACE_LINE_MAX];
-    char complaint[256]; /* of the last event: the same is not told twice in a row */
+    char complaint[256];       /* of the last event: the same is not told twice in a row */
+    char refused[REFUSED_MAX]; /* meters whose refusal was told, with commas between */
+    double meters_ahead_s;     /* its clock, as known when the first reading came; NAN: none came since its hello */
     struct node_hello hello;
     int64_t answered_real_ms; /* our clock when the hello was answered */
     int64_t round_ms;         /* the shortest time that a lease and its answer took; < 0: none yet */
@@ -194,6 +197,16 @@ void node_peer_sample(struct node_peer *p, const char *tag, const struct nodes_s
     (void)ask(p, &b, &r); /* what is not measured is absent */
 }
 
+void node_peer_meter(struct node_peer *p, const struct nodes_metering *how)
+{
+    if (p->state != NODE_READY)
+        return;
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct request r = begin_request(p, NODE_METER);
+    node_words_meter(&b, r.id, how);
+    (void)ask(p, &b, &r); /* what is not metered is absent */
+}
+
 /* --- from it --------------------------------------------------------------------------------------------------------- */
 
 static void greet(struct node_peer *p, const struct node_words *w)
@@ -213,6 +226,7 @@ static void greet(struct node_peer *p, const struct node_words *w)
     }
     node_hello_done(&p->hello);
     p->hello = h;
+    p->meters_ahead_s = NAN;
     p->answered_real_ms = real_ms();
     p->leased_ms = clock_ms();
     p->state = NODE_READY;
@@ -238,6 +252,28 @@ static void on_apply_answer(struct node_peer *p, const struct request *r, const 
         give_up(p, e.text);
     else
         p->ops->answered(p->ctx, p->number, r->about, w->ok ? &found : NULL, w->ok ? NULL : w->error);
+}
+
+static void on_refused(struct node_peer *p, const struct node_refused *r)
+{
+    char text[1024];
+    size_t len = strlen(p->refused);
+    if (node_words_has_meter(p->refused, r->meter, strlen(r->meter)))
+        return;
+    if (len + strlen(r->meter) + 2 > sizeof p->refused)
+        return; /* names without end: none that we asked for */
+    (void)snprintf(p->refused + len, sizeof p->refused - len, "%s%s", len ? "," : "", r->meter);
+    (void)snprintf(text, sizeof text, "%s: %s: %s", p->name, r->meter, r->why);
+    p->ops->note(p->ctx, text);
+}
+
+static void on_meter_answer(struct node_peer *p, const struct node_words *w)
+{
+    struct node_refused refused;
+    if (!w->ok)
+        complain(p, "cannot read meters", w->error);
+    for (size_t at = 0; w->ok && node_refused_next(&refused, w, &at);)
+        on_refused(p, &refused);
 }
 
 static bool take_request(struct node_peer *p, uint64_t id, struct request *out)
@@ -271,6 +307,7 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
         if (!w->ok)
             complain(p, "cannot measure", w->error);
         break;
+    case NODE_METER: on_meter_answer(p, w); break;
     case NODE_RELEASE:
     case NODE_STOP: break;
     }
@@ -300,6 +337,23 @@ static void on_sampled(struct node_peer *p, const struct node_words *w)
     s.node = p->number;
     s.t_ms -= p->local || isnan(ahead_s) ? 0 : 1000 * ahead_s;
     p->ops->sampled(p->ctx, p->number, w->tag, &s);
+}
+
+/* All readings since a hello are put on our clock by the same offset: what is contiguous there stays so when the offset is known better. */
+static void on_metered(struct node_peer *p, const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct nodes_reading got;
+    if (node_reading_read(&got, w, &e) < 0) {
+        give_up(p, e.text);
+        return;
+    }
+    if (isnan(p->meters_ahead_s))
+        p->meters_ahead_s = p->local ? 0 : node_peer_clock_offset_s(p);
+    got.node = p->number;
+    got.r.from_ms -= 1000 * p->meters_ahead_s;
+    got.r.to_ms -= 1000 * p->meters_ahead_s;
+    p->ops->metered(p->ctx, p->number, &got);
 }
 
 /* What a login shell prints comes first; some of it is shown when nothing else comes. */
@@ -340,6 +394,8 @@ static void on_line(void *ctx, const char *line, size_t len)
             on_changed(p, &w);
         else if (w.kind == NODE_SAMPLED)
             on_sampled(p, &w);
+        else if (w.kind == NODE_METERED)
+            on_metered(p, &w);
     }
     if (rc == 0)
         node_words_done(&w);

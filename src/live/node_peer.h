@@ -32,6 +32,7 @@ struct node_peer_ops {
     void (*answered)(void *ctx, size_t peer, struct node_about about, const struct node_found *found, const char *why);
     void (*changed)(void *ctx, size_t peer, const char *tag, const struct node_found *found);
     void (*sampled)(void *ctx, size_t peer, const char *tag, const struct nodes_sample *s);
+    void (*metered)(void *ctx, size_t peer, const struct nodes_reading *r);
     void (*ended)(void *ctx, size_t peer); /* now NODE_AGAIN or NODE_LOST; `note` has told why */
     void (*note)(void *ctx, const char *text);
 };
@@ -58,6 +59,9 @@ void node_peer_tick(struct node_peer *p, bool late);
 int node_peer_apply(struct node_peer *p, const struct nodes_want *want, struct node_about about);
 void node_peer_release(struct node_peer *p, const char *tag);
 void node_peer_sample(struct node_peer *p, const char *tag, const struct nodes_sampling *how);
+
+/* What its answer refuses is told by `note`, once per meter. */
+void node_peer_meter(struct node_peer *p, const struct nodes_metering *how);
 
 enum node_state node_peer_state(const struct node_peer *p);
 const char *node_peer_name(const struct node_peer *p);

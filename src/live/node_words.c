@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 #include "base/utf8.h"
 
 static const char *const verb_names[] = {
-    [NODE_HELLO] = "hello",     [NODE_LEASE] = "lease", [NODE_APPLY] = "apply",
-    [NODE_RELEASE] = "release", [NODE_STOP] = "stop",   [NODE_SAMPLE] = "sample",
+    [NODE_HELLO] = "hello", [NODE_LEASE] = "lease",   [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
+    [NODE_STOP] = "stop",   [NODE_SAMPLE] = "sample", [NODE_METER] = "meter",
 };
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
@@ -80,7 +81,53 @@ void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct
     put_tag(b, tag);
     buf_printf(b, ",\"interval_ms\":%d,\"scope\":", how->interval_ms);
     json_put_string(b, how->scope);
+    if (how->interval_ms > 0 && how->events) {
+        buf_puts(b, ",\"events\":");
+        json_put_string(b, how->events);
+    }
     buf_puts(b, "}\n");
+}
+
+void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *how)
+{
+    begin(b, id, NODE_METER);
+    if (how->interval_ms > 0) {
+        buf_puts(b, ",\"meters\":");
+        json_put_string(b, how->meters);
+    }
+    buf_printf(b, ",\"interval_ms\":%d", how->interval_ms);
+    if (how->interval_ms > 0 && how->idle_w > 0)
+        put_real(b, "idle_w", how->idle_w);
+    if (how->interval_ms > 0 && how->cpu_w > 0)
+        put_real(b, "cpu_w", how->cpu_w);
+    if (how->interval_ms > 0 && how->max_w > 0)
+        put_real(b, "max_w", how->max_w);
+    buf_puts(b, "}\n");
+}
+
+static const char meter_bytes[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+bool node_words_are_meters(const char *names)
+{
+    const char *at = names;
+    while (strspn(at, meter_bytes) > 0) {
+        at += strspn(at, meter_bytes);
+        if (*at == '\0')
+            return at - names <= NODES_METERS_MAX;
+        if (*at++ != ',')
+            return false;
+    }
+    return false;
+}
+
+bool node_words_has_meter(const char *names, const char *meter, size_t len)
+{
+    const char *at = names;
+    while (*at && (strcspn(at, ",") != len || strncmp(at, meter, len) != 0)) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    return *at != '\0';
 }
 
 bool node_words_is_tag(const char *tag)
@@ -143,21 +190,36 @@ static bool get_text(const json_t *body, const char *key, char *out, size_t size
     return true;
 }
 
+static const struct event {
+    const char *name;
+    enum node_words_kind kind;
+    bool has_tag;
+} events[] = {
+    { "changed", NODE_CHANGED, true },
+    { "meter", NODE_METERED, false },
+    { "sample", NODE_SAMPLED, true },
+};
+
+static const struct event *find_event(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(events); i++)
+        if (strcmp(name, events[i].name) == 0)
+            return &events[i];
+    return NULL;
+}
+
 static bool read_event(struct node_words *w)
 {
-    const json_t *event = json_object_get(w->body, "event");
-    if (!json_is_string(event))
+    const char *name = json_string_value(json_object_get(w->body, "event"));
+    const char *tag = json_string_value(json_object_get(w->body, "tag"));
+    const struct event *event = name ? find_event(name) : NULL;
+    if (!name || (event && event->has_tag && (!tag || !node_words_is_tag(tag))))
         return false;
-    const json_t *tag = json_object_get(w->body, "tag");
-    bool changed = strcmp(json_string_value(event), "changed") == 0;
-    w->kind = NODE_UNKNOWN;
-    if (!changed && strcmp(json_string_value(event), "sample") != 0)
+    w->kind = event ? event->kind : NODE_UNKNOWN;
+    if (!event || !event->has_tag)
         return true;
-    if (!json_is_string(tag) || !node_words_is_tag(json_string_value(tag)))
-        return false;
-    w->kind = changed ? NODE_CHANGED : NODE_SAMPLED;
     (void)get_text(w->body, "error", w->error, sizeof w->error);
-    (void)snprintf(w->tag, sizeof w->tag, "%s", json_string_value(tag));
+    (void)snprintf(w->tag, sizeof w->tag, "%s", tag);
     return true;
 }
 
@@ -297,4 +359,45 @@ int node_sample_read(struct nodes_sample *out, const struct node_words *w, struc
                                   .scope = scope,
                                   .cells = cells };
     return 0;
+}
+
+/* A number that is there, or NAN. False: it is something else, or below 0. */
+static bool get_quantity(const json_t *body, const char *key, double *out)
+{
+    const json_t *j = json_object_get(body, key);
+    *out = j ? json_number_value(j) : NAN;
+    return !j || (json_is_number(j) && *out >= 0);
+}
+
+int node_reading_read(struct nodes_reading *out, const struct node_words *w, struct err *e)
+{
+    struct nodes_reading got = { .meter = json_string_value(json_object_get(w->body, "meter")) };
+    struct meter_reading *r = &got.r;
+    const char *name = json_string_value(json_object_get(w->body, "state"));
+    int state = name ? meter_state_find(name) : -1;
+    if (!got.meter || !node_words_are_meters(got.meter) || strchr(got.meter, ',') || state < 0)
+        return bad(e, "its reading has no 'meter' or no 'state'");
+    if (!get_quantity(w->body, "from_ms", &r->from_ms) || !get_quantity(w->body, "to_ms", &r->to_ms) ||
+        isnan(r->from_ms) || isnan(r->to_ms))
+        return bad(e, "its reading has no 'from_ms' or no 'to_ms'");
+    if (!get_quantity(w->body, "value", &r->value) || !get_quantity(w->body, "error", &r->error) ||
+        isnan(r->value) == (state == METER_OK))
+        return bad(e, "its reading has no 'value', or one that it cannot have");
+    r->state = (enum meter_state)state;
+    (void)get_text(w->body, "why", r->why, sizeof r->why);
+    *out = got;
+    return 0;
+}
+
+bool node_refused_next(struct node_refused *out, const struct node_words *w, size_t *at)
+{
+    const json_t *refused = json_object_get(w->body, "refused");
+    const char *text = json_is_string(refused) ? json_string_value(refused) + *at : "";
+    size_t len = strcspn(text, ";"), name = strspn(text, meter_bytes);
+    if (name == 0 || name >= sizeof out->meter || strncmp(text + name, ": ", 2) != 0)
+        return false;
+    (void)snprintf(out->meter, sizeof out->meter, "%.*s", (int)name, text);
+    (void)node_words_plain(out->why, sizeof out->why, text + name + 2, len - name - 2);
+    *at += len + (strncmp(text + len, "; ", 2) == 0 ? 2 : 0);
+    return true;
 }

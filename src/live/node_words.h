@@ -11,9 +11,14 @@
  *     {"id":3,"ok":false,"error":"one line"}                                   an apply that fails gives back what the tag had
  *   {"id":4,"verb":"release","tag":"T"}
  *   {"id":5,"verb":"stop"}              it gives everything back and exits 0
- *   {"id":6,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto"}     interval 0: no more
+ *   {"id":6,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}     interval 0: no more;
+ *                                                                              events: those that are counted, left out: all
  *     {"event":"sample","tag":"T","scope":"system","t_ms":R,"dt_ms":1000.02,"missed":0,"cells":"…"}    unasked, each interval:
  *                                                                              when it ended, how long it was (monitoring/sample_text.h)
+ *   {"id":7,"verb":"meter","meters":"cpu,rapl","interval_ms":1000,"idle_w":40,"cpu_w":6}     interval 0: no more, and no names then
+ *     {"id":7,"ok":true,"opened":"cpu","refused":"rapl: why; …"}               which are read from now on, and which cannot be
+ *     {"event":"meter","meter":"cpu","state":"ok","from_ms":R,"to_ms":R2,"value":0.5,"error":0.01,"why":"one line"}    unasked, each
+ *                                                                              interval (monitoring/meter.h); the last three optional
  *     {"event":"changed","tag":"T","processes":1,"threads":300,"slots":2,"cpus":[0]}     unasked; with "error" when what was
  *                                                                              wanted could not be brought into force again
  *
@@ -32,7 +37,7 @@
 
 enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = 64 };
 
-enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP, NODE_SAMPLE };
+enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP, NODE_SAMPLE, NODE_METER };
 
 /* Requests, appended with their newline. */
 void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
@@ -42,13 +47,22 @@ void node_words_release(struct buf *b, uint64_t id, const char *tag);
 void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want, bool cpus);
 void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct nodes_sampling *how);
 
+void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *how);
+
 /* [A-Za-z0-9_-]{1,64} */
 bool node_words_is_tag(const char *tag);
+
+/* Names of a-z, 0-9 and '-' with one comma between two, at most NODES_METERS_MAX bytes in all. */
+bool node_words_are_meters(const char *names);
+
+/* Is this one of them? */
+bool node_words_has_meter(const char *names, const char *meter, size_t len);
 
 enum node_words_kind {
     NODE_ANSWER,
     NODE_CHANGED, /* the event */
     NODE_SAMPLED, /* the event */
+    NODE_METERED, /* the event */
     NODE_UNKNOWN, /* an event that a newer helper tells: to be ignored */
 };
 
@@ -92,6 +106,16 @@ int node_found_read(struct node_found *out, const struct node_words *w, struct e
 
 /* What a NODE_SAMPLED tells, with texts of `w`. -EPROTO: it has not what it must have. */
 int node_sample_read(struct nodes_sample *out, const struct node_words *w, struct err *e);
+
+/* What a NODE_METERED tells, with the meter's name of `w`. -EPROTO: it has not what it must have. */
+int node_reading_read(struct nodes_reading *out, const struct node_words *w, struct err *e);
+
+/* The next of the meters that an answered NODE_METER refuses: its name in `meter`, why as one plain line in `why`. `*at` is 0 at first.
+ * False: there is none (any more), or what follows has not this form. */
+struct node_refused {
+    char meter[NODES_METERS_MAX + 1], why[256];
+};
+bool node_refused_next(struct node_refused *out, const struct node_words *w, size_t *at);
 
 /* Foreign bytes as one plain line: what is no printable character becomes '?', what is too long ends in "…". `size` is 4 or
  * more. Returns `out`. */

@@ -11,7 +11,7 @@
 #include "live/node_peer.h"
 #include "live/ssh.h"
 
-enum { TICK_MS = 250, LATE_MS = 2000, ANSWER_MS = 5000 };
+enum { TICK_MS = 250, LATE_MS = 2000, ANSWER_MS = 5000, METERING_MIN_MS = 100, METERING_MAX_MS = 60000 };
 
 /* A launch that was asked for and not released: what is wanted of it, and what each node has of it. */
 struct launch {
@@ -60,6 +60,8 @@ struct nodes {
     uint64_t last_serial;
     struct launch *launches;
     struct sampled *sampled;
+    struct nodes_metering metering; /* its names are `meters` */
+    char meters[NODES_METERS_MAX + 1];
     struct order *orders;   /* oldest first */
     struct remark *remarks; /* oldest first */
     size_t n;
@@ -272,6 +274,8 @@ static void on_ready(void *ctx, size_t peer)
     for (struct sampled *s = n->sampled; s; s = s->next)
         if (peer == 0 || !s->how.local)
             node_peer_sample(n->peers[peer], s->tag, &s->how);
+    if (n->metering.interval_ms > 0)
+        node_peer_meter(n->peers[peer], &n->metering);
 }
 
 static const struct node_found nothing;
@@ -358,7 +362,23 @@ static void on_sampled(void *ctx, size_t peer, const char *tag, const struct nod
         n->ops->sampled(n->ctx, tag, s);
 }
 
-static const struct node_peer_ops peer_ops = { on_ready, on_answered, on_changed, on_sampled, on_ended, on_note };
+/* One that was asked for before may still be under way. */
+static void on_metered(void *ctx, size_t peer, const struct nodes_reading *r)
+{
+    struct nodes *n = ctx;
+    (void)peer;
+    bool wanted = n->metering.interval_ms > 0 && node_words_has_meter(n->meters, r->meter, strlen(r->meter));
+    if (!n->closed && wanted && n->ops->metered)
+        n->ops->metered(n->ctx, r);
+}
+
+static const struct node_peer_ops peer_ops = { .ready = on_ready,
+                                               .answered = on_answered,
+                                               .changed = on_changed,
+                                               .sampled = on_sampled,
+                                               .metered = on_metered,
+                                               .ended = on_ended,
+                                               .note = on_note };
 
 /* --- asking ------------------------------------------------------------------------------------------------------------- */
 
@@ -467,12 +487,18 @@ static void drop_sampled(struct nodes *n, const char *tag)
     free(s);
 }
 
+static bool is_same_sampling(const struct nodes_sampling *a, const struct nodes_sampling *b)
+{
+    bool events = a->events && b->events ? strcmp(a->events, b->events) == 0 : a->events == b->events;
+    return a->interval_ms == b->interval_ms && strcmp(a->scope, b->scope) == 0 && events;
+}
+
 int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *how, struct err *e)
 {
     if (!node_words_is_tag(tag))
         return err_set(e, -EINVAL, "'%s' is no launch tag", tag);
     struct sampled *s = find_sampled(n, tag);
-    if (s ? s->how.interval_ms == how->interval_ms && strcmp(s->how.scope, how->scope) == 0 : how->interval_ms == 0)
+    if (s ? is_same_sampling(&s->how, how) : how->interval_ms == 0)
         return 0;
     if (!s) {
         s = calloc(1, sizeof *s);
@@ -488,6 +514,35 @@ int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *
             node_peer_sample(n->peers[i], tag, how);
     if (how->interval_ms == 0)
         drop_sampled(n, tag);
+    return 0;
+}
+
+static bool is_metering(const struct nodes_metering *m)
+{
+    return m->interval_ms == 0 || (m->interval_ms >= METERING_MIN_MS && m->interval_ms <= METERING_MAX_MS &&
+                                   m->meters && node_words_are_meters(m->meters));
+}
+
+static bool is_same_metering(const struct nodes_metering *a, const struct nodes_metering *b)
+{
+    if (a->interval_ms == 0 || b->interval_ms == 0)
+        return a->interval_ms == b->interval_ms;
+    return a->interval_ms == b->interval_ms && strcmp(a->meters, b->meters) == 0 && a->idle_w == b->idle_w &&
+           a->cpu_w == b->cpu_w && a->max_w == b->max_w;
+}
+
+int nodes_meter(struct nodes *n, const struct nodes_metering *how, struct err *e)
+{
+    if (!is_metering(how))
+        return err_set(e, -EINVAL, "meters '%s' cannot be read every %d ms", how->meters ? how->meters : "",
+                       how->interval_ms);
+    if (is_same_metering(&n->metering, how))
+        return 0;
+    n->metering = *how;
+    (void)snprintf(n->meters, sizeof n->meters, "%s", how->interval_ms > 0 ? how->meters : "");
+    n->metering.meters = n->meters;
+    for (size_t i = 0; i < n->n; i++)
+        node_peer_meter(n->peers[i], &n->metering);
     return 0;
 }
 

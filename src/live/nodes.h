@@ -8,8 +8,9 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "monitoring/meter.h"
 
-enum { NODES_MAX_CPUS = 4096 };
+enum { NODES_MAX_CPUS = 4096, NODES_METERS_MAX = 256 };
 
 /* One entry of the config's "nodes". */
 struct node_cfg {
@@ -33,10 +34,11 @@ struct nodes_want {
 };
 
 /* How a launch's processes are measured. */
-struct nodes_sampling {
-    int interval_ms;   /* 0: not at all */
-    const char *scope; /* "system", "process", "cgroup", "auto"; lives as long as the program */
-    bool local;        /* local mode: other nodes have nothing of it */
+struct nodes_sampling { /* its texts live as long as it is measured */
+    int interval_ms;    /* 0: not at all */
+    const char *scope;  /* "system", "process", "cgroup", "auto" */
+    const char *events; /* that are counted of the hardware (monitoring/event_choice.h); NULL, an older helper: all */
+    bool local;         /* local mode: other nodes have nothing of it */
 };
 
 /* What was measured on one node. */
@@ -46,6 +48,21 @@ struct nodes_sample {
     int missed;         /* intervals that were lost before this one */
     const char *scope;  /* what the hardware events counted: "system", "process" or "cgroup" */
     const char *cells;  /* monitoring/sample_text.h */
+};
+
+/* Which meters of its own each node reads. */
+struct nodes_metering {
+    const char *meters;   /* names of local ones with commas between ("cpu,rapl"), at most NODES_METERS_MAX bytes */
+    int interval_ms;      /* 100 to 60000; 0: none any more, whatever the rest says */
+    double idle_w, cpu_w; /* for the meter "estimate"; 0: not given */
+    double max_w;         /* of a zone, beyond which an interval is implausible; 0: as the meters have it */
+};
+
+/* What a meter of one node read. */
+struct nodes_reading {
+    size_t node;            /* 0: this machine */
+    const char *meter;      /* its name: one that was asked for */
+    struct meter_reading r; /* its times by our clock, not in order where the node's was set back; no name of a node */
 };
 
 /* What is in force. */
@@ -65,8 +82,10 @@ struct nodes_ops {
     void (*applied)(void *ctx, uint64_t id, const struct nodes_have *have, const char *why);
     /* A process of a launch came or went, and what was wanted has been brought into force again; or the node that had it is lost. */
     void (*changed)(void *ctx, const char *tag, const struct nodes_have *have);
-    /* A sample has come. Its texts live as long as the call. The only one that comes at once, not from the loop's next round. */
+    /* A sample has come. Its texts live as long as the call. It comes at once, not from the loop's next round. */
     void (*sampled)(void *ctx, const char *tag, const struct nodes_sample *s);
+    /* A meter was read, well or not. As `sampled`, it comes at once. NULL: nobody meters. */
+    void (*metered)(void *ctx, const struct nodes_reading *r);
     /* One line for the user: a node was lost, speaks another version, … Told once per node and reason. */
     void (*note)(void *ctx, const char *text);
 };
@@ -90,6 +109,11 @@ int nodes_apply(struct nodes *n, const struct nodes_want *want, uint64_t id, str
 /* Measures the processes that carry the tag, on every node, from now on until nodes_release() or an interval of 0; helpers that
  * are started again are asked again. -EINVAL: no tag; -ENOMEM. */
 int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *how, struct err *e);
+
+/* Reads these meters on every node from now on, in place of those asked for before; helpers that are started again are asked again.
+ * A meter that a node has not, or that cannot be opened there, is told by `note`, once per node and meter. Of two helpers
+ * of one machine one is left out, as always. -EINVAL: no names, or no such interval. */
+int nodes_meter(struct nodes *n, const struct nodes_metering *how, struct err *e);
 
 /* The launch is over, or is to have its CPUs back. What was not answered yet ends with `applied` and a reason. */
 void nodes_release(struct nodes *n, const char *tag);

@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "node/members.h"
+#include "node/meters.h"
 
 static int take_whole(const struct wire_member *m, void *field);
 static int take_int(const struct wire_member *m, void *field);
@@ -16,6 +17,9 @@ static int take_tag(const struct wire_member *m, void *field);
 static int take_cpus(const struct wire_member *m, void *field);
 static int take_interval(const struct wire_member *m, void *field);
 static int take_scope(const struct wire_member *m, void *field);
+static int take_meters(const struct wire_member *m, void *field);
+static int take_watts(const struct wire_member *m, void *field);
+static int take_events(const struct wire_member *m, void *field);
 
 static const struct row {
     const char *key;
@@ -39,6 +43,13 @@ static const struct row {
                            "0, or a whole number from 100 to 60000" },
     [REQUEST_SCOPE] = { "scope", offsetof(struct request, scope), take_scope,
                         "'system', 'process', 'cgroup' or 'auto'" },
+    [REQUEST_METERS] = { "meters", offsetof(struct request, meters), take_meters,
+                         "names with commas between, of at most 256 bytes" },
+    [REQUEST_IDLE] = { "idle_w", offsetof(struct request, idle_w), take_watts, "a number from 0 to 100000" },
+    [REQUEST_MAX] = { "max_w", offsetof(struct request, max_w), take_watts, "a number from 0 to 100000" },
+    [REQUEST_CPU] = { "cpu_w", offsetof(struct request, cpu_w), take_watts, "a number from 0 to 100000" },
+    [REQUEST_EVENTS] = { "events", offsetof(struct request, events), take_events,
+                         "names of events with commas between, none twice" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -114,6 +125,25 @@ static int take_scope(const struct wire_member *m, void *field)
     return 0;
 }
 
+static int take_meters(const struct wire_member *m, void *field)
+{
+    *(const char **)field = m->text;
+    return m->kind == WIRE_STRING && meters_are_names(m->text) ? 0 : -EINVAL;
+}
+
+static int take_watts(const struct wire_member *m, void *field)
+{
+    if (m->kind != WIRE_NUMBER || !(m->number >= 0 && m->number <= METERS_WATTS_MAX))
+        return -EINVAL;
+    *(double *)field = m->number;
+    return 0;
+}
+
+static int take_events(const struct wire_member *m, void *field)
+{
+    return m->kind == WIRE_STRING ? event_choice_read(field, m->text) : -EINVAL;
+}
+
 static void clear(struct request *r)
 {
     r->has = 0;
@@ -124,6 +154,9 @@ static void clear(struct request *r)
     memset(r->wish.limits, 0, sizeof r->wish.limits);
     r->interval_ms = 0;
     r->scope = SAMPLER_AUTO;
+    r->meters = NULL;
+    r->idle_w = r->cpu_w = r->max_w = 0;
+    r->events = (struct event_choice){ 0 };
 }
 
 int request_read(struct request *out, const struct wire *w, struct err *e)

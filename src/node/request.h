@@ -23,6 +23,11 @@ enum request_member {
     REQUEST_POWER,
     REQUEST_INTERVAL,
     REQUEST_SCOPE,
+    REQUEST_METERS,
+    REQUEST_IDLE,
+    REQUEST_CPU,
+    REQUEST_MAX,
+    REQUEST_EVENTS,
     REQUEST_MEMBERS,
 };
 
@@ -33,8 +38,11 @@ struct request {
     int64_t id, protocol;
     const char *verb, *tag; /* of the line */
     struct wish wish;
-    int interval_ms; /* 0: no more samples */
+    int interval_ms; /* 0: no more samples, or readings */
     enum sampler_scope scope;
+    const char *meters;          /* of the line: names, meters.h */
+    double idle_w, cpu_w, max_w; /* 0 when they are left out */
+    struct event_choice events;  /* all when they are left out */
 };
 
 /* Unknown members are left alone. -EINVAL: one has the wrong type or is out of bounds, or id or verb is missing; `out` then still has

@@ -20,6 +20,7 @@ enum { CGROUP_TEXT_MAX = 64 << 10, CGROUP_PATH_SIZE = 4096 };
 struct sampler { /* of one launch */
     bool on;
     enum sampler_scope asked, scope;
+    struct event_choice events;
     struct ticker ticker;
     int64_t from_ns;           /* since when its readings count */
     uint64_t missed;           /* since the last sample */
@@ -147,10 +148,18 @@ static void done(struct sampler *one)
     *one = (struct sampler){ 0 };
 }
 
+/* What a feature is while nothing counts it. */
+static struct reading nothing(const struct sampler *one, int feature)
+{
+    const bool *only = event_choice_only(&one->events);
+    bool absent = feature < EVENT_NAMES ? only && !only[feature] : feature >= FEATURE_LOG;
+    return (struct reading){ .value = NAN, .state = absent ? READING_ABSENT : READING_NOT_COUNTED };
+}
+
 static void read_all(struct samplers *s, struct sampler *one, size_t n, struct reading v[FEATURES])
 {
     for (int i = 0; i < FEATURES; i++)
-        v[i] = (struct reading){ .value = NAN, .state = i < FEATURE_LOG ? READING_NOT_COUNTED : READING_ABSENT };
+        v[i] = nothing(one, i);
     if (one->counters && one->scope == SAMPLER_PROCESS)
         counters_follow(one->counters, s->ids, n);
     if (one->counters)
@@ -159,17 +168,18 @@ static void read_all(struct samplers *s, struct sampler *one, size_t n, struct r
 }
 
 /* NULL: out of memory. */
-static struct counters *new_counters(struct samplers *s, enum sampler_scope scope, int cgroup_fd)
+static struct counters *new_counters(struct samplers *s, const struct sampler *one, int cgroup_fd)
 {
     const struct counters_want want = {
         .ops = s->on.ops,
         .events = &s->events,
-        .scope = scope == SAMPLER_SYSTEM   ? COUNTERS_SYSTEM
-                 : scope == SAMPLER_CGROUP ? COUNTERS_CGROUP
-                                           : COUNTERS_PROCESS,
+        .scope = one->scope == SAMPLER_SYSTEM   ? COUNTERS_SYSTEM
+                 : one->scope == SAMPLER_CGROUP ? COUNTERS_CGROUP
+                                                : COUNTERS_PROCESS,
         .cgroup_fd = cgroup_fd,
         .sysfs = s->on.sysfs,
         .proc = s->on.proc,
+        .only = event_choice_only(&one->events),
         .fds_left = &s->fds_left,
     };
     return counters_new(&want);
@@ -181,7 +191,7 @@ static int open_counters(struct samplers *s, struct sampler *one, size_t n)
     int cgroup = one->scope == SAMPLER_CGROUP ? open_cgroup(s, n) : -1;
     if (one->scope == SAMPLER_CGROUP && cgroup < 0)
         return 0;
-    one->counters = new_counters(s, one->scope, cgroup);
+    one->counters = new_counters(s, one, cgroup);
     return one->counters ? 0 : -ENOMEM;
 }
 
@@ -246,12 +256,13 @@ void samplers_close(struct samplers *s)
     free(s);
 }
 
-int samplers_set(struct samplers *s, int tag, int interval_ms, enum sampler_scope scope, const struct members *m,
-                 struct err *e)
+int samplers_set(struct samplers *s, int tag, const struct samplers_how *how, const struct members *m, struct err *e)
 {
     struct sampler *one = &s->of[tag];
     done(one);
-    *one = (struct sampler){ .on = true, .asked = scope, .ticker.interval = interval_ms * INT64_C(1000000) };
+    *one = (struct sampler){
+        .on = true, .asked = how->scope, .events = how->events, .ticker.interval = how->interval_ms * INT64_C(1000000)
+    };
     one->procs = procs_new(s->on.proc);
     one->scope = scope_now(s, one);
     int rc = one->procs ? start(s, one, list_ids(s, tag, m)) : -ENOMEM;

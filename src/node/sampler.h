@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "monitoring/event_choice.h"
 #include "monitoring/features.h"
 #include "monitoring/perf_ops.h"
 #include "monitoring/reading.h"
@@ -59,9 +60,14 @@ int64_t samplers_clock(void);
 int samplers_open(struct samplers **out, const struct samplers_on *on, struct err *e);
 void samplers_close(struct samplers *s);
 
+struct samplers_how { /* to sample a launch */
+    int interval_ms;
+    enum sampler_scope scope;
+    struct event_choice events; /* those that are not chosen are absent from its samples */
+};
+
 /* Begins, or begins anew, with the processes as `m` has them. -ENOMEM: it is not sampled. */
-int samplers_set(struct samplers *s, int tag, int interval_ms, enum sampler_scope scope, const struct members *m,
-                 struct err *e);
+int samplers_set(struct samplers *s, int tag, const struct samplers_how *how, const struct members *m, struct err *e);
 
 /* Ends; fine for one that is not sampled. */
 void samplers_drop(struct samplers *s, int tag, const struct members *m);

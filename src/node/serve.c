@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,6 +23,7 @@
 #include "base/proc.h"
 #include "base/wire.h"
 #include "monitoring/sample_text.h"
+#include "node/meters.h"
 #include "node/request.h"
 #include "node/sampler.h"
 #include "node/wish.h"
@@ -47,6 +49,7 @@ struct serve {
     struct wishes wishes;
     struct samplers *samplers; /* NULL: nothing was sampled yet */
     int event_fds;             /* as many may be open for events */
+    struct meters *meters;     /* NULL: nothing was metered yet */
     struct wire wire;
     struct request req;
     struct buf in;
@@ -299,7 +302,12 @@ static int begin_sampling(struct serve *s, struct err *e)
     int tag = wishes_watch(&s->wishes, s->req.tag, clock_ms(), e);
     if (tag < 0)
         return tag;
-    rc = samplers_set(s->samplers, tag, s->req.interval_ms, s->req.scope, &s->wishes.members, e);
+    const struct samplers_how how = {
+        .interval_ms = s->req.interval_ms,
+        .scope = s->req.scope,
+        .events = s->req.events,
+    };
+    rc = samplers_set(s->samplers, tag, &how, &s->wishes.members, e);
     if (rc < 0)
         forget_sampling(s, tag);
     return rc;
@@ -313,6 +321,57 @@ static int sample(struct serve *s, struct buf *to, struct err *e)
     else
         forget_sampling(s, members_find_tag(&s->wishes.members, s->req.tag));
     buf_printf(to, ",\"features\":%d", FEATURES);
+    return rc;
+}
+
+static int open_meters(struct serve *s, struct err *e)
+{
+    const struct meters_on on = {
+        .sysfs = s->wishes.sysfs,
+        .proc = "/proc",
+        .ops = &perf_ops_kernel,
+        .now_ns = samplers_clock,
+        .find = meter_find_local,
+    };
+    s->meters = s->meters ? s->meters : meters_new(&on);
+    return s->meters ? 0 : err_sys(e, -ENOMEM, "cannot read meters");
+}
+
+static void put_metering(struct buf *to, const struct buf *opened, const struct buf *refused)
+{
+    buf_puts(to, ",\"opened\":");
+    wire_put_text(to, buf_text(opened));
+    buf_puts(to, ",\"refused\":");
+    wire_put_text(to, buf_text(refused));
+    to->failed = to->failed || opened->failed || refused->failed;
+}
+
+static int begin_metering(struct serve *s, struct buf *opened, struct buf *refused, struct err *e)
+{
+    const struct meters_want want = {
+        .names = s->req.meters,
+        .interval_ms = s->req.interval_ms,
+        .idle_w = s->req.idle_w,
+        .cpu_w = s->req.cpu_w,
+        .max_w = s->req.max_w,
+    };
+    int rc = request_needs(&s->req, REQUEST_BIT(REQUEST_METERS), e);
+    if (rc == 0)
+        rc = open_meters(s, e);
+    if (rc == 0)
+        meters_set(s->meters, &want, opened, refused);
+    return rc;
+}
+
+static int meter(struct serve *s, struct buf *to, struct err *e)
+{
+    AUTO_BUF struct buf opened = BUF_INIT, refused = BUF_INIT;
+    int rc = 0;
+    if (s->req.interval_ms > 0)
+        rc = begin_metering(s, &opened, &refused, e);
+    else if (s->meters)
+        meters_stop(s->meters);
+    put_metering(to, &opened, &refused);
     return rc;
 }
 
@@ -337,6 +396,7 @@ static const struct verb {
       REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_CORES) | REQUEST_BIT(REQUEST_SLOTS) | REQUEST_BIT(REQUEST_LOCAL) },
     { "hello", greet, false, REQUEST_BIT(REQUEST_PROTOCOL) },
     { "lease", lease, true, 0 },
+    { "meter", meter, true, REQUEST_BIT(REQUEST_INTERVAL) },
     { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
     { "sample", sample, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_INTERVAL) },
     { "stop", stop, false, 0 },
@@ -436,16 +496,15 @@ static void hear(struct serve *s)
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* Killed alone, the watchdog is replaced: without one nothing may stay changed. */
+/* Killed alone, the watchdog is replaced: without one nothing may stay changed. A child of a meter is the meter's to wait for. */
 static void reap(struct serve *s)
 {
     struct err e = { 0 };
-    pid_t pid;
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-        if (pid == s->wishes.watch.child && watch_again(&s->wishes.watch, &e) < 0) {
-            tell(s, &e);
-            end(s, EXIT_FAILURE);
-        }
+    pid_t child = s->wishes.watch.child;
+    if (child <= 0 || waitpid(child, NULL, WNOHANG) != child || watch_again(&s->wishes.watch, &e) == 0)
+        return;
+    tell(s, &e);
+    end(s, EXIT_FAILURE);
 }
 
 static void take_signals(struct serve *s)
@@ -515,10 +574,48 @@ static void say_samples(struct serve *s)
         say_sample(s, &sample);
 }
 
+static void put_quantity(struct buf *to, const char *key, double x)
+{
+    if (!isfinite(x))
+        return;
+    buf_printf(to, ",\"%s\":", key);
+    wire_put_number(to, x);
+}
+
+static void say_reading(struct serve *s, const char *meter, const struct meter_reading *r)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_printf(&line, "{\"event\":\"meter\",\"meter\":\"%s\",\"state\":\"%s\",\"from_ms\":%.3f,\"to_ms\":%.3f", meter,
+               meter_state_name(r->state), r->from_ms, r->to_ms);
+    put_quantity(&line, "value", r->value);
+    put_quantity(&line, "error", r->error);
+    if (r->why[0]) {
+        buf_puts(&line, ",\"why\":");
+        wire_put_text(&line, r->why);
+    }
+    buf_putc(&line, '}');
+    say(s, &line);
+}
+
+static void say_readings(struct serve *s)
+{
+    struct meters_taken taken;
+    while (!s->over && meters_take(s->meters, is_heard(), &taken))
+        for (int i = 0; i < taken.n && !s->over; i++)
+            say_reading(s, taken.meter->name, &taken.v[i]);
+}
+
+/* When a sample or a reading is due, ns. */
+static int64_t next_tick(const struct serve *s)
+{
+    int64_t sample = s->samplers ? samplers_due(s->samplers) : INT64_MAX;
+    int64_t reading = s->meters ? meters_due(s->meters) : INT64_MAX;
+    return sample < reading ? sample : reading;
+}
+
 static int timeout_ms(const struct serve *s)
 {
-    int64_t until = s->lease_until, now = clock_ms();
-    int64_t tick = s->samplers ? samplers_due(s->samplers) : INT64_MAX;
+    int64_t until = s->lease_until, now = clock_ms(), tick = next_tick(s);
     if (wishes_any(&s->wishes) && s->look_at < until)
         until = s->look_at;
     if (tick < INT64_MAX && tick / 1000000 < until)
@@ -545,6 +642,8 @@ static void serve(struct serve *s)
             look(s);
         if (!s->over && s->samplers)
             say_samples(s);
+        if (!s->over && s->meters)
+            say_readings(s);
     }
 }
 
@@ -621,6 +720,7 @@ static int run(struct serve *s)
         tell(s, &e);
         rc = -EIO;
     }
+    meters_free(s->meters); /* one that takes its time holds nothing of others */
     if (s->signal_fd >= 0)
         (void)close(s->signal_fd);
     return rc < 0 ? EXIT_FAILURE : s->code;

@@ -11,10 +11,17 @@
  *       cpus and what follows are optional, and null is as good as absent; the limits are answered when they were asked for. The
  *       answer is what was read back. No process here: processes 0. A driver but no executor: slots 0, cpus [].
  *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known; ends its sampling, too
- *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto"}
- *       {"id":7,"ok":true,"features":77}
+ *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}
+ *       {"id":7,"ok":true,"features":78}
  *       interval_ms: 100 to 60000, or 0 for no more samples; scope: system, process, cgroup or auto (sampler.h), which it is when it
- *       is left out. Again for the same tag: it begins anew. Nothing need be applied.
+ *       is left out; events: the hardware events that are opened and counted (monitoring/event_choice.h), the others being absent from
+ *       its samples; "": none, left out: all 58. Again for the same tag: it begins anew. Nothing need be applied.
+ *   {"id":8,"verb":"meter","meters":"cpu,rapl","interval_ms":1000,"idle_w":40,"cpu_w":6}
+ *       {"id":8,"ok":true,"opened":"cpu","refused":"rapl: no RAPL zone below /sys/class/powercap"}
+ *       The meters of this machine (monitoring/meters_local.c) to be read from now on, by name, and which of them are; refused: those
+ *       that are not, and why, "; " between two; both may be "". interval_ms: as of samples; 0, without meters: none is read any more.
+ *       Again: it begins anew. idle_w, cpu_w: what the meter "estimate" needs; max_w: what a zone cannot take; 0 to 100000.
+ *       Metering belongs to no tag.
  *   {"id":5,"verb":"stop"}                         {"id":5,"ok":true}      once everything was given back; then it exits
  *
  *   {"id":3,"ok":false,"error":"one line"}         for each of them; id is null when none could be read. An apply that fails leaves the
@@ -27,6 +34,10 @@
  *                                                  1970, and how long it was; the ticks that were missed before it, whose time it covers: nobody
  *                                                  read what was said, or we were late; features in their order (monitoring/features.h,
  *                                                  sample_text.h)
+ *   {"event":"meter","meter":"rapl","state":"ok","from_ms":R,"to_ms":R2,"value":12.5,"error":0.0001}
+ *                                                  what a meter read at a tick (monitoring/meter.h), by this machine's clock; value and error
+ *                                                  are left out where there is none; "why" is added when it is discarded or failed. A
+ *                                                  tick is missed when nobody reads what is said (meters.h)
  *
  * Everything is given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in
  * tests), when stdout is not read for 5 s, after 10 lines in a row that are no requests, after a line over 64 KB; and by the watchdog

@@ -1,4 +1,5 @@
 /* A helper's line of any bytes: an answer or an event whose parts are sane, or an error on one plain line. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,32 @@ static void use_found(const struct node_words *w)
         abort();
 }
 
+static void use_reading(const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct nodes_reading got;
+    int rc = node_reading_read(&got, w, &e);
+    expect_told(rc, &e);
+    if (rc < 0)
+        return;
+    expect_plain(got.r.why);
+    if (!node_words_are_meters(got.meter) || !node_words_has_meter(got.meter, got.meter, strlen(got.meter)))
+        abort();
+    if (!isfinite(got.r.from_ms) || !isfinite(got.r.to_ms) || isfinite(got.r.value) != (got.r.state == METER_OK) ||
+        got.r.value < 0 || got.r.error < 0)
+        abort();
+}
+
+static void use_refused(const struct node_words *w)
+{
+    struct node_refused r;
+    for (size_t at = 0, before = 0; node_refused_next(&r, w, &at); before = at) {
+        expect_plain(r.why);
+        if (at <= before || !node_words_are_meters(r.meter))
+            abort();
+    }
+}
+
 /* With every size of the place that it goes to. */
 static void shorten(const char *text, size_t len)
 {
@@ -82,6 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     use_hello(&w);
     use_found(&w);
+    use_reading(&w);
+    use_refused(&w);
     node_words_done(&w);
     return 0;
 }

@@ -163,6 +163,27 @@ static void sample(long id)
     say(text);
 }
 
+/* One reading of a meter that was asked for, and one of a meter that was not. */
+static void meter(long id, const char *line)
+{
+    static const char times[] = "\"from_ms\":1700000000000.25,\"to_ms\":1700000001000.5";
+    char text[1024];
+    if (is("metered-and-killed") && first_time("killed"))
+        (void)raise(SIGKILL);
+    if (is("older"))
+        (void)snprintf(text, sizeof text, "{\"id\":%ld,\"ok\":false,\"error\":\"unknown verb 'meter'\"}\n", id);
+    else if (strstr(line, "\"interval_ms\":0"))
+        (void)snprintf(text, sizeof text, "{\"id\":%ld,\"ok\":true,\"opened\":\"\",\"refused\":\"\"}\n", id);
+    else
+        (void)snprintf(
+            text, sizeof text,
+            "{\"id\":%ld,\"ok\":true,\"opened\":\"cpu\",\"refused\":\"rapl: no RAPL zone; pcm: not found\"}\n"
+            "{\"event\":\"meter\",\"meter\":\"cpu\",\"state\":\"ok\",%s%s}\n"
+            "{\"event\":\"meter\",\"meter\":\"other\",\"state\":\"ok\",%s,\"value\":1}\n",
+            id, times, is("half-a-reading") ? "" : ",\"value\":0.5,\"error\":0.01", times);
+    say(text);
+}
+
 static void obey(const char *line)
 {
     long id = number(line, "\"id\":");
@@ -176,6 +197,8 @@ static void obey(const char *line)
         apply(id, line);
     } else if (strstr(line, "\"verb\":\"sample\"")) {
         sample(id);
+    } else if (strstr(line, "\"verb\":\"meter\"")) {
+        meter(id, line);
     } else {
         (void)snprintf(text, sizeof text, "{\"id\":%ld,\"ok\":true}\n", id);
         say(text);

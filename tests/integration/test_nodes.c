@@ -46,6 +46,8 @@ struct net {
     size_t fds; /* before */
     struct told told[TOLD_MAX];
     size_t n_told, n_changed, n_notes, n_sampled;
+    size_t n_metered[3]; /* of each node */
+    double metered_ms[3];
     size_t sample_node;
     double sample_ms;
     struct nodes_have newest; /* of either call */
@@ -115,7 +117,18 @@ static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
     w->sample_ms = s->t_ms;
 }
 
-static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, on_note };
+static void on_metered(void *ctx, const struct nodes_reading *r)
+{
+    struct net *w = ctx;
+    assert_string_equal(r->meter, "cpu");
+    assert_int_equal(r->r.state, METER_OK);
+    assert_true(r->r.value == 0.5 && r->r.error == 0.01 && fabs(r->r.to_ms - r->r.from_ms - 1000.25) < 0.001);
+    assert_true(r->node < 3);
+    w->n_metered[r->node]++;
+    w->metered_ms[r->node] = r->r.from_ms;
+}
+
+static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, on_metered, on_note };
 
 static void on_beat(uv_timer_t *t)
 {
@@ -319,8 +332,10 @@ static void test_what_is_measured_is_asked_for_again_after_a_kill(void **state)
     struct net *w = net_new();
     (void)setenv("FAKE_NODE", "sampled-and-killed", 1);
     net_open(w, NULL);
-    struct nodes_sampling how = { .interval_ms = 1000, .scope = "auto" };
+    struct nodes_sampling how = { .interval_ms = 1000, .scope = "auto", .events = "" };
     assert_int_equal(nodes_sample(w->nodes, "T1", &how, NULL), 0); /* before its hello */
+    how.events = "msr/tsc/";
+    assert_int_equal(nodes_sample(w->nodes, "T1", &how, NULL), 0); /* other events: asked for in place of those */
     assert_int_equal(nodes_sample(w->nodes, "a b", &how, NULL), -EINVAL);
     run_until(w, sampled_once, HARNESS_MS, "sampled");
     assert_int_equal(w->sample_node, 0);
@@ -329,12 +344,74 @@ static void test_what_is_measured_is_asked_for_again_after_a_kill(void **state)
     nodes_release(w->nodes, "T1"); /* which has no CPUs to be given back */
     run_for(w, 300);
     AUTO_FREE char *heard = harness_read(w->dir, "sampled-and-killed");
-    static const char first[] = "\"verb\":\"sample\",\"tag\":\"T1\",\"interval_ms\":1000,\"scope\":\"auto\"}";
+    static const char first[] = "\"verb\":\"sample\",\"tag\":\"T1\",\"interval_ms\":1000,\"scope\":\"auto\","
+                                "\"events\":\"msr/tsc/\"}";
     const char *second = strstr(heard, first);
     second = second ? strstr(second + 1, first) : NULL;
     assert_non_null(second);
     assert_non_null(strstr(second, "\"interval_ms\":0"));
     net_done(w, "sampled");
+}
+
+static bool metered_here(const struct net *w)
+{
+    return w->n_metered[0] >= 1;
+}
+
+static const struct nodes_metering metering = {
+    .meters = "cpu,rapl,pcm", .interval_ms = 1000, .idle_w = 40, .cpu_w = 6
+};
+static const char metering_request[] =
+    "\"verb\":\"meter\",\"meters\":\"cpu,rapl,pcm\",\"interval_ms\":1000,\"idle_w\":40,\"cpu_w\":6}";
+
+static void test_meters_are_asked_for_again_after_a_kill_and_refusals_told_once(void **state)
+{
+    (void)state;
+    struct net *w = net_new();
+    (void)setenv("FAKE_NODE", "metered-and-killed", 1);
+    net_open(w, NULL);
+    assert_int_equal(nodes_meter(w->nodes, &metering, NULL), 0); /* before its hello */
+    assert_int_equal(nodes_meter(w->nodes, &metering, NULL), 0); /* which is the same */
+    run_until(w, metered_here, HARNESS_MS, "metered");
+    assert_true(w->metered_ms[0] == 1700000000000.25); /* this machine's clock is ours */
+    struct nodes_metering fewer = { .meters = "rapl,cpu", .interval_ms = 500 };
+    assert_int_equal(nodes_meter(w->nodes, &fewer, NULL), 0); /* its refusal is known */
+    run_for(w, 300);
+    assert_int_equal(w->n_metered[0], 2);
+    struct nodes_metering none = { .interval_ms = 0 };
+    assert_int_equal(nodes_meter(w->nodes, &none, NULL), 0);
+    run_for(w, 300);
+    assert_int_equal(w->n_metered[0], 2);
+    expect_notes(w, "metered", 3,
+                 (const char *[]){ "started again (1 of 5)", "this machine's pipetune-node: rapl: no RAPL zone\n",
+                                   "this machine's pipetune-node: pcm: not found\n", NULL });
+    AUTO_FREE char *heard = harness_read(w->dir, "metered-and-killed");
+    assert_int_equal(harness_count(heard, metering_request), 2); /* of either start */
+    assert_int_equal(harness_count(heard, "\"verb\":\"meter\",\"meters\":\"rapl,cpu\",\"interval_ms\":500}"), 1);
+    assert_int_equal(harness_count(heard, "\"verb\":\"meter\",\"interval_ms\":0}"), 1);
+    net_done(w, "metered");
+}
+
+static void test_what_no_helper_would_take_is_refused_before_it_is_asked(void **state)
+{
+    (void)state;
+    struct net *w = net_new();
+    net_open(w, NULL);
+    static const struct nodes_metering bad[] = {
+        { .meters = NULL, .interval_ms = 1000 },   { .meters = "", .interval_ms = 1000 },
+        { .meters = "a b", .interval_ms = 1000 },  { .meters = "cpu", .interval_ms = 99 },
+        { .meters = "cpu", .interval_ms = 60001 }, { .meters = "cpu", .interval_ms = -1 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_int_equal(nodes_meter(w->nodes, &bad[i], NULL), -EINVAL);
+    struct nodes_metering none = { .interval_ms = 0 };
+    assert_int_equal(nodes_meter(w->nodes, &none, NULL), 0);
+    struct nodes_want want = { .tag = "T1", .cores = 1, .slots = 2, .local = true };
+    apply(w, &want, 1);
+    run_until(w, told_one, HARNESS_MS, "applied");
+    AUTO_FREE char *heard = harness_read(w->dir, "ok");
+    assert_null(strstr(heard, "meter"));
+    net_done(w, "refused metering");
 }
 
 static bool six_notes(const struct net *w)
@@ -465,6 +542,67 @@ static void test_change_of_processes_is_told(void **state)
     assert_true(ahead > 55 && ahead < 65);
     assert_true(isnan(nodes_clock_offset_s(w->nodes, 3)));
     net_done(w, "changes");
+}
+
+static bool metered_everywhere(const struct net *w)
+{
+    return w->n_metered[0] >= 1 && w->n_metered[1] >= 1 && w->n_metered[2] >= 1;
+}
+
+static void test_every_node_is_metered_by_our_clock(void **state)
+{
+    (void)state;
+    struct net *w = net_new();
+    net_open(w, (const char *[]){ "well", "ahead", NULL });
+    assert_int_equal(nodes_meter(w->nodes, &metering, NULL), 0);
+    run_until(w, metered_everywhere, HARNESS_MS, "metered");
+    run_for(w, 300);
+    static const double ahead_ms[] = { 0, 0, 60000 };
+    for (size_t i = 0; i < 3; i++) {
+        double off_ms = 1700000000000.25 - ahead_ms[i] - w->metered_ms[i];
+        if (fabs(off_ms) > 5000)
+            fail_msg("node %zu: %g ms off", i, off_ms);
+        assert_int_equal(w->n_metered[i], 1);
+    }
+    expect_notes(w, "everywhere", 6,
+                 (const char *[]){ "node 'well': rapl: no RAPL zone\n", "node 'ahead': rapl: no RAPL zone\n",
+                                   "node 'ahead': pcm: not found\n", NULL });
+    net_done(w, "everywhere");
+}
+
+/* Beside it there is this machine, which goes on. */
+static void test_a_node_that_cannot_be_metered_is_one_note(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *host, *note;
+    } nodes[] = {
+        { "an older helper", "older", "node 'older' cannot read meters: unknown verb 'meter'\n" },
+        { "half a reading", "half-a-reading",
+          "node 'half-a-reading' is left out from now on: its reading has no 'value'" },
+        { "a second helper of this machine", "twin", "it sees the processes that this machine's" },
+    };
+    struct nodes_metering how = { .meters = "cpu", .interval_ms = 1000 };
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        struct net *w = net_new();
+        net_open(w, (const char *[]){ nodes[i].host, NULL });
+        struct nodes_want want = cluster_want("T1");
+        apply(w, &want, 1); /* so that both have said hello */
+        assert_int_equal(nodes_meter(w->nodes, &how, NULL), 0);
+        run_until(w, told_one, HARNESS_MS, nodes[i].name);
+        run_until(w, metered_here, HARNESS_MS, nodes[i].name);
+        run_until(w, told_note, HARNESS_MS, nodes[i].name);
+        run_for(w, 300);
+        if (!strstr(buf_text(&w->notes), nodes[i].note))
+            fail_msg("%s: '%s' is not in the notes:\n%s", nodes[i].name, nodes[i].note, buf_text(&w->notes));
+        struct nodes_metering again = { .meters = "cpu", .interval_ms = 500 };
+        size_t before = w->n_metered[1]; /* it may have been the first to say hello */
+        assert_int_equal(nodes_meter(w->nodes, &again, NULL), 0);
+        run_for(w, 300);
+        assert_int_equal(w->n_metered[0], 2);
+        assert_int_equal(w->n_metered[1], before);
+        net_done(w, nodes[i].name);
+    }
 }
 
 static void test_orders_are_answered_once_each(void **state)
@@ -677,6 +815,10 @@ int main(void)
         cmocka_unit_test(test_local_helper_is_asked_and_given_back),
         cmocka_unit_test(test_killed_local_helper_is_started_again_and_asked_again),
         cmocka_unit_test(test_what_is_measured_is_asked_for_again_after_a_kill),
+        cmocka_unit_test(test_meters_are_asked_for_again_after_a_kill_and_refusals_told_once),
+        cmocka_unit_test(test_what_no_helper_would_take_is_refused_before_it_is_asked),
+        cmocka_unit_test(test_every_node_is_metered_by_our_clock),
+        cmocka_unit_test(test_a_node_that_cannot_be_metered_is_one_note),
         cmocka_unit_test(test_local_helper_that_always_dies_is_given_up),
         cmocka_unit_test(test_missing_helper_is_one_note),
         cmocka_unit_test(test_each_fault_of_a_node_is_one_note),

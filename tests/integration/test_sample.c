@@ -30,6 +30,7 @@
 #include "base/strv.h"
 #include "monitoring/features.h"
 #include "monitoring/sample_text.h"
+#include "tests/fake_sysfs.h"
 #include "tests/integration/harness.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -566,6 +567,68 @@ static void software_events_are_counted_in_either_scope(void **state)
     end_worker(w);
 }
 
+/* Two names of an event that every kernel has, the CPU's clock, and another that is a task's. */
+static char *fake_events(void)
+{
+    char *root = fake_sysfs_make(FAKE_VM);
+    fake_sysfs_write(root, FAKE_PMU "msr/type", "1\n"); /* software */
+    fake_sysfs_write(root, FAKE_PMU "msr/format/event", "config:0-63\n");
+    fake_sysfs_write(root, FAKE_PMU "msr/events/tsc", "event=0x00\n");
+    fake_sysfs_write(root, FAKE_PMU "msr/events/pperf", "event=0x00\n");
+    fake_sysfs_write(root, FAKE_PMU "msr/events/smi", "event=0x01\n");
+    return root;
+}
+
+/* The second sample that comes of these events (NULL: nothing is said of them). */
+static struct got take_with(struct bench *b, struct talk *h, struct talk *w, const char *events)
+{
+    AUTO_BUF struct buf more = BUF_INIT;
+    if (events)
+        buf_printf(&more, ",\"events\":\"%s\"", events);
+    assert_ok(ask(h, "{\"id\":7,\"verb\":\"sample\",\"tag\":\"%s\",\"interval_ms\":200,\"scope\":\"process\"%s}",
+                  b->tag, buf_text(&more)));
+    (void)take(h);
+    (void)order(w, "b 150");
+    return take(h);
+}
+
+static int count_looked_at(const struct got *got)
+{
+    int n = 0;
+    for (int i = 0; i < EVENT_NAMES; i++)
+        n += got->v[i].state != READING_ABSENT;
+    return n;
+}
+
+static void chosen_events_alone_are_counted(void **state)
+{
+    struct bench *b = *state;
+    char *root = fake_events();
+    (void)setenv("PIPETUNE_SYSFS", root, 1);
+    struct talk *h = start_helper(b), *w = start_worker(b, b->tag);
+    (void)unsetenv("PIPETUNE_SYSFS");
+    int tsc = event_name_index("msr/tsc/"), pperf = event_name_index("msr/pperf/");
+    struct got all = take_with(b, h, w, NULL), one = take_with(b, h, w, "msr/pperf/"), none = take_with(b, h, w, "");
+    assert_refused(
+        ask(h, "{\"id\":7,\"verb\":\"sample\",\"tag\":\"%s\",\"interval_ms\":100,\"events\":\"cycles\"}", b->tag),
+        "'events' must be names of events");
+    stop(h);
+    end_worker(w);
+    fake_sysfs_remove(root);
+    assert_int_equal(count_looked_at(&all), EVENT_NAMES);
+    assert_int_equal(count_looked_at(&one), 1); /* though it is opened as what comes first of the two */
+    assert_int_equal(count_looked_at(&none), 0);
+    assert_int_equal(one.v[pperf].state, all.v[tsc].state);
+    assert_true(none.v[FEATURE_CONTEXT_SWITCHES].state != READING_ABSENT);
+    assert_int_equal(none.v[FEATURE_PROC_CPU_TIME].state, READING_OK);
+    if (all.v[tsc].state == READING_DENIED || all.v[tsc].state == READING_UNSUPPORTED) {
+        print_message("SKIP counting: %s here\n", reading_state_name((enum reading_state)all.v[tsc].state));
+        skip();
+    }
+    if (!(one.v[pperf].value > 0))
+        fail_msg("%s %g", reading_state_name((enum reading_state)one.v[pperf].state), one.v[pperf].value);
+}
+
 /* --- who does not read, and what is no request -------------------------------------------------------------------- */
 
 static void a_driver_that_does_not_read_misses_samples_and_no_more(void **state)
@@ -707,6 +770,7 @@ int main(int argc, char **argv)
         SAMPLE_TEST(nothing_is_told_of_processes_that_are_only_sampled),
         SAMPLE_TEST(two_launches_are_measured_by_their_own_processes),
         SAMPLE_TEST(software_events_are_counted_in_either_scope),
+        SAMPLE_TEST(chosen_events_alone_are_counted),
         SAMPLE_TEST(a_driver_that_does_not_read_misses_samples_and_no_more),
         SAMPLE_TEST(what_cannot_be_sampled_is_refused),
         SAMPLE_TEST(sampling_takes_little_memory),

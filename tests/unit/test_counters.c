@@ -298,6 +298,75 @@ static void equal_encodings_are_opened_once(void **state)
     counters_free(c);
 }
 
+static void events_that_are_not_chosen_are_never_opened(void **state)
+{
+    (void)state;
+    static const enum counters_scope scopes[] = { COUNTERS_SYSTEM, COUNTERS_PROCESS };
+    bool only[EVENT_NAMES] = { [2] = true, [7] = true };
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++) {
+        struct procs_id self = { .pid = getpid() };
+        struct counters_want want = want_of(scopes[i]);
+        want.only = only;
+        want.proc = "/proc";
+        assert_int_equal(proc_start_ticks(self.pid, &self.start_ticks), 0);
+        struct counters *c = counters_new(&want);
+        assert_non_null(c);
+        counters_follow(c, &self, scopes[i] == COUNTERS_PROCESS);
+        for (uint64_t config = 0; config < 6; config++)
+            assert_int_equal(count_open(config) > 0, config == 2);
+        assert_true(advance(2, ANY, ANY, 10, 5, 5) > 0);
+        counters_read(c, v);
+        assert_int_equal(v[2].state, READING_OK);
+        assert_is("not chosen", 0, READING_ABSENT, 0, 0);
+        assert_is("nobody knows it, and not chosen", 6, READING_ABSENT, 0, 0);
+        assert_is("nobody knows it", 7, READING_UNSUPPORTED, 0, 0);
+        assert_true(v[FEATURE_CONTEXT_SWITCHES].state != READING_ABSENT);
+        counters_free(c);
+        kernel.opened = 0;
+    }
+}
+
+static void without_an_event_the_software_events_are_counted(void **state)
+{
+    (void)state;
+    static const bool none[EVENT_NAMES] = { false };
+    struct counters_want want = want_of(COUNTERS_SYSTEM);
+    int left = 8; /* four on two CPUs */
+    want.only = none;
+    want.fds_left = &left;
+    struct counters *c = counters_new(&want);
+    assert_int_equal(counters_fds(c), 8);
+    counters_read(c, v);
+    for (int i = 0; i < EVENT_NAMES; i++)
+        assert_is("none is chosen", i, READING_ABSENT, 0, 0);
+    for (int i = FEATURE_SOFTWARE; i < COUNTERS_READINGS; i++)
+        assert_int_equal(v[i].state, READING_NOT_COUNTED); /* open, and no time has passed there */
+    counters_free(c);
+    assert_int_equal(left, 8);
+}
+
+/* Events 1 and 5 are event 0 by other names. */
+static void a_chosen_name_of_an_event_that_is_not_chosen_is_counted(void **state)
+{
+    (void)state;
+    bool only[EVENT_NAMES] = { [5] = true };
+    struct counters_want want = want_of(COUNTERS_SYSTEM);
+    want.only = only;
+    events.v[1].same_as = events.v[5].same_as = 0;
+    events.v[5].scale = 4;
+    for (int both = 0; both < 2; both++) {
+        only[0] = both;
+        struct counters *c = counters_new(&want);
+        assert_int_equal(counters_fds(c), 2 * (1 + 4));
+        assert_int_equal(advance(0, ANY, ANY, 10, 7, 7), 2);
+        counters_read(c, v);
+        assert_is("chosen", 5, READING_OK, 80, 1);
+        assert_is("what it is counted by", 0, both ? READING_OK : READING_ABSENT, 20, 1);
+        assert_is("another name", 1, READING_ABSENT, 0, 0);
+        counters_free(c);
+    }
+}
+
 static void an_event_is_opened_on_its_own_cpus_alone(void **state)
 {
     (void)state;
@@ -815,6 +884,9 @@ int main(void)
         COUNTERS_TEST(a_reading_is_what_was_counted_since_the_last),
         COUNTERS_TEST(cpus_are_summed_and_scaled_each),
         COUNTERS_TEST(equal_encodings_are_opened_once),
+        COUNTERS_TEST(events_that_are_not_chosen_are_never_opened),
+        COUNTERS_TEST(without_an_event_the_software_events_are_counted),
+        COUNTERS_TEST(a_chosen_name_of_an_event_that_is_not_chosen_is_counted),
         COUNTERS_TEST(an_event_is_opened_on_its_own_cpus_alone),
         COUNTERS_TEST(a_cgroup_is_counted_on_every_cpu),
         COUNTERS_TEST(software_events_that_are_read_at_once_are_told_apart),

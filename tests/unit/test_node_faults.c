@@ -27,10 +27,12 @@ static const char script[] =
     "echo '{\"event\":\"changed\",\"tag\":\"T\",\"processes\":2,\"threads\":1,\"slots\":1,\"cpus\":[0]}'\n"
     "read l; echo '{\"id\":3,\"ok\":true}'\n"
     "echo '{\"event\":\"sample\",\"tag\":\"T\",\"scope\":\"system\",\"t_ms\":1,\"dt_ms\":1,\"cells\":\"1\"}'\n"
+    "read l; echo '{\"id\":4,\"ok\":true,\"opened\":\"cpu\",\"refused\":\"rapl: none\"}'\n"
+    "echo '{\"event\":\"meter\",\"meter\":\"cpu\",\"state\":\"ok\",\"from_ms\":1,\"to_ms\":2,\"value\":3}'\n"
     "while read l; do :; done\n";
 
 struct seen {
-    size_t applied, changed, sampled, notes;
+    size_t applied, changed, sampled, metered, notes;
     bool whole;
 };
 
@@ -59,6 +61,14 @@ static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
     seen->sampled++;
 }
 
+static void on_metered(void *ctx, const struct nodes_reading *r)
+{
+    struct seen *s = ctx;
+    assert_string_equal(r->meter, "cpu");
+    assert_true(r->node == 0 && r->r.value == 3);
+    s->metered++;
+}
+
 static void on_note(void *ctx, const char *text)
 {
     struct seen *s = ctx;
@@ -66,16 +76,16 @@ static void on_note(void *ctx, const char *text)
     s->notes++;
 }
 
-/* Whoever has no memory to ask for samples gets none. */
+/* Whoever has no memory to ask for samples or readings gets none. */
 static bool is_all(const struct seen *s, bool struck)
 {
-    return s->applied >= 1 && (!s->whole || (s->changed >= 1 && (struck || s->sampled >= 1)));
+    return s->applied >= 1 && (!s->whole || (s->changed >= 1 && (struck || (s->sampled >= 1 && s->metered >= 1))));
 }
 
 /* True when all of it went well. */
 static bool go(const char *helper, unsigned nth)
 {
-    static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, on_note };
+    static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, on_metered, on_note };
     uv_loop_t loop;
     assert_int_equal(uv_loop_init(&loop), 0);
     struct seen seen = { 0 };
@@ -89,6 +99,8 @@ static bool go(const char *helper, unsigned nth)
         rc = nodes_apply(n, &want, 5, &e);
     if (rc == 0)
         rc = nodes_sample(n, "T", &(struct nodes_sampling){ .interval_ms = 1000, .scope = "auto" }, &e);
+    if (rc == 0)
+        rc = nodes_meter(n, &(struct nodes_metering){ .meters = "cpu,rapl", .interval_ms = 1000 }, &e);
     assert_true(rc == 0 || rc == -ENOMEM);
     bool struck = false;
     for (int64_t until = clock_ms() + 10000; rc == 0 && !is_all(&seen, struck);) {

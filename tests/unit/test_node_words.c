@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,6 +46,81 @@ static void test_requests_are_one_line_each(void **state)
     expect("apply with limits", &b,
            "{\"id\":7,\"verb\":\"apply\",\"tag\":\"T-1_x\",\"cores\":3,\"slots\":4,\"local\":true,"
            "\"frequency_khz\":2400000,\"power_cap_w\":65.5}\n");
+}
+
+static void test_samples_are_asked_for_in_one_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct nodes_sampling how;
+        const char *want; /* behind the tag */
+    } cases[] = {
+        { "all events", { 1000, "auto", NULL, false }, "\"interval_ms\":1000,\"scope\":\"auto\"}" },
+        { "some events",
+          { 1000, "system", "msr/tsc/,instructions", true },
+          "\"interval_ms\":1000,\"scope\":\"system\",\"events\":\"msr/tsc/,instructions\"}" },
+        { "no event", { 100, "auto", "", false }, "\"interval_ms\":100,\"scope\":\"auto\",\"events\":\"\"}" },
+        { "no more", { 0, "auto", "instructions", false }, "\"interval_ms\":0,\"scope\":\"auto\"}" },
+    };
+    AUTO_BUF struct buf b = BUF_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char want[256];
+        (void)snprintf(want, sizeof want, "{\"id\":8,\"verb\":\"sample\",\"tag\":\"T\",%s\n", cases[i].want);
+        node_words_sample(&b, 8, "T", &cases[i].how);
+        expect(cases[i].name, &b, want);
+    }
+}
+
+static void test_metering_is_asked_for_in_one_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct nodes_metering how;
+        const char *want; /* behind the verb */
+    } cases[] = {
+        { "all of it",
+          { "cpu,rapl", 1000, 40, 6.5 },
+          ",\"meters\":\"cpu,rapl\",\"interval_ms\":1000,\"idle_w\":40,\"cpu_w\":6.5}" },
+        { "no watts", { "cpu", 100, 0, 0 }, ",\"meters\":\"cpu\",\"interval_ms\":100}" },
+        { "watts that are not known", { "cpu", 100, NAN, NAN }, ",\"meters\":\"cpu\",\"interval_ms\":100}" },
+        { "no more", { NULL, 0, 0, 0 }, ",\"interval_ms\":0}" },
+        { "no more, whatever the rest says", { "cpu", 0, 40, 6 }, ",\"interval_ms\":0}" },
+    };
+    AUTO_BUF struct buf b = BUF_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char want[256];
+        (void)snprintf(want, sizeof want, "{\"id\":8,\"verb\":\"meter\"%s\n", cases[i].want);
+        node_words_meter(&b, 8, &cases[i].how);
+        expect(cases[i].name, &b, want);
+    }
+}
+
+static void test_lists_of_meters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names, *one;
+        bool good, has;
+    } cases[] = {
+        { "cpu", "cpu", true, true },           { "cpu,rapl", "rapl", true, true }, { "cpu,rapl", "rap", true, false },
+        { "perf-power", "power", true, false }, { "cpu,", "cpu", false, true },     { "", "cpu", false, false },
+        { ",cpu", "rapl", false, false },       { "cpu,,a", "rapl", false, false }, { "Cpu", "cpu", false, false },
+        { "a b", "c", false, false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        bool good = node_words_are_meters(cases[i].names);
+        bool has = node_words_has_meter(cases[i].names, cases[i].one, strlen(cases[i].one));
+        if (good != cases[i].good || has != cases[i].has)
+            fail_msg("'%s': %d, has '%s': %d", cases[i].names, good, cases[i].one, has);
+    }
+    char names[NODES_METERS_MAX + 2];
+    memset(names, 'x', sizeof names);
+    names[NODES_METERS_MAX + 1] = '\0';
+    assert_false(node_words_are_meters(names));
+    names[NODES_METERS_MAX] = '\0';
+    assert_true(node_words_are_meters(names));
 }
 
 static void test_the_longest_request_fits_a_line(void **state)
@@ -105,6 +181,7 @@ static const struct {
       "no reason was given" },
     { "a change", "{\"event\":\"changed\",\"tag\":\"T\"}", 0, NODE_CHANGED, 0, false, "T" },
     { "a sample", "{\"event\":\"sample\",\"tag\":\"T\"}", 0, NODE_SAMPLED, 0, false, "T" },
+    { "a reading", "{\"event\":\"meter\",\"meter\":\"cpu\"}", 0, NODE_METERED, 0, false, "" },
     { "an event of a newer helper", "{\"event\":\"news\",\"id\":3,\"ok\":true}", 0, NODE_UNKNOWN, 0, false, "" },
     { "a change without a tag", "{\"event\":\"changed\"}", -EPROTO, 0, 0, false, NULL },
     { "a change of no tag", "{\"event\":\"changed\",\"tag\":\"a b\"}", -EPROTO, 0, 0, false, NULL },
@@ -269,6 +346,126 @@ static void test_a_sample_has_a_time_a_length_a_scope_and_cells(void **state)
     }
 }
 
+#define TIMES "\"from_ms\":1000.25,\"to_ms\":2000.5"
+
+static const struct {
+    const char *name, *line;
+    const char *error; /* NULL: read */
+    struct meter_reading want;
+} readings[] = {
+    { "all of it",
+      "\"meter\":\"rapl\",\"state\":\"ok\"," TIMES ",\"value\":12.5,\"error\":0.0001,\"x\":[]",
+      NULL,
+      { .state = METER_OK, .from_ms = 1000.25, .to_ms = 2000.5, .value = 12.5, .error = 0.0001 } },
+    { "nothing, which is something",
+      "\"meter\":\"rapl\",\"state\":\"ok\"," TIMES ",\"value\":0",
+      NULL,
+      { .state = METER_OK, .from_ms = 1000.25, .to_ms = 2000.5, .value = 0, .error = NAN } },
+    { "the first",
+      "\"meter\":\"rapl\",\"state\":\"first\"," TIMES,
+      NULL,
+      { .state = METER_FIRST, .from_ms = 1000.25, .to_ms = 2000.5, .value = NAN, .error = NAN } },
+    { "one that was discarded",
+      "\"meter\":\"rapl\",\"state\":\"discarded\"," TIMES ",\"why\":\"9 kW\\n\"",
+      NULL,
+      { .state = METER_DISCARDED, .from_ms = 1000.25, .to_ms = 2000.5, .value = NAN, .error = NAN, .why = "9 kW?" } },
+    { "one that failed, after the clock was set back",
+      "\"meter\":\"rapl\",\"state\":\"failed\",\"from_ms\":9,\"to_ms\":5,\"why\":\"gone\"",
+      NULL,
+      { .state = METER_FAILED, .from_ms = 9, .to_ms = 5, .value = NAN, .error = NAN, .why = "gone" } },
+    { "no meter", "\"state\":\"first\"," TIMES, "no 'meter' or no 'state'", { .why = "" } },
+    { "two meters", "\"meter\":\"cpu,rapl\",\"state\":\"first\"," TIMES, "no 'meter'", { .why = "" } },
+    { "a meter that is a number", "\"meter\":5,\"state\":\"first\"," TIMES, "no 'meter'", { .why = "" } },
+    { "a meter that is a path", "\"meter\":\"/dev\",\"state\":\"first\"," TIMES, "no 'meter'", { .why = "" } },
+    { "no state", "\"meter\":\"rapl\"," TIMES, "no 'state'", { .why = "" } },
+    { "another state", "\"meter\":\"rapl\",\"state\":\"tired\"," TIMES, "no 'state'", { .why = "" } },
+    { "no beginning", "\"meter\":\"rapl\",\"state\":\"first\",\"to_ms\":5", "no 'from_ms'", { .why = "" } },
+    { "no end", "\"meter\":\"rapl\",\"state\":\"first\",\"from_ms\":5", "no 'to_ms'", { .why = "" } },
+    { "a time before 1970",
+      "\"meter\":\"rapl\",\"state\":\"first\",\"from_ms\":-1,\"to_ms\":5",
+      "'from_ms'",
+      { .why = "" } },
+    { "a time in words",
+      "\"meter\":\"rapl\",\"state\":\"first\",\"from_ms\":\"1\",\"to_ms\":5",
+      "'from_ms'",
+      { .why = "" } },
+    { "no value, and all is well", "\"meter\":\"rapl\",\"state\":\"ok\"," TIMES, "'value'", { .why = "" } },
+    { "a value of what failed",
+      "\"meter\":\"rapl\",\"state\":\"failed\"," TIMES ",\"value\":1",
+      "'value'",
+      { .why = "" } },
+    { "a value below nothing", "\"meter\":\"rapl\",\"state\":\"ok\"," TIMES ",\"value\":-1", "'value'", { .why = "" } },
+    { "a value that is null",
+      "\"meter\":\"rapl\",\"state\":\"ok\"," TIMES ",\"value\":null",
+      "'value'",
+      { .why = "" } },
+    { "an error below nothing",
+      "\"meter\":\"rapl\",\"state\":\"ok\"," TIMES ",\"value\":1,\"error\":-1",
+      "'value'",
+      { .why = "" } },
+};
+
+static bool is_same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static void test_a_reading_has_a_meter_a_state_times_and_a_value_if_it_is_well(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(readings); i++) {
+        char line[512];
+        (void)snprintf(line, sizeof line, "{\"event\":\"meter\",%s}", readings[i].line);
+        struct node_words w;
+        struct err e = { 0 };
+        struct nodes_reading got = { 0 };
+        const struct meter_reading *r = &got.r, *want = &readings[i].want;
+        assert_int_equal(node_words_read(&w, line, strlen(line), &e), 0);
+        int rc = node_reading_read(&got, &w, &e);
+        if (readings[i].error ? rc != -EPROTO || !strstr(e.text, readings[i].error) : rc != 0)
+            fail_msg("%s: got %d (%s)", readings[i].name, rc, e.text);
+        if (rc == 0 && (strcmp(got.meter, "rapl") != 0 || r->state != want->state || r->from_ms != want->from_ms ||
+                        r->to_ms != want->to_ms || !is_same(r->value, want->value) || !is_same(r->error, want->error) ||
+                        strcmp(r->why, want->why) != 0 || r->node[0]))
+            fail_msg("%s: read wrongly: %s, state %d, %g to %g, %g J, %g off, '%s'", readings[i].name, got.meter,
+                     r->state, r->from_ms, r->to_ms, r->value, r->error, r->why);
+        node_words_done(&w);
+    }
+}
+
+static void test_refused_meters_are_told_one_by_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *refused;
+        const char *want; /* "METER=why|" of each */
+    } cases[] = {
+        { "none", "\"\"", "" },
+        { "one", "\"rapl: no zone: none\"", "rapl=no zone: none|" },
+        { "two", "\"rapl: no zone; perf-power: no PMU, sorry\"", "rapl=no zone|perf-power=no PMU, sorry|" },
+        { "a reason in colour", "\"rapl: \\u001b[31m\"", "rapl=?[31m|" },
+        { "no reason", "\"rapl: ; cpu: x\"", "rapl=|cpu=x|" },
+        { "no name", "\": x; cpu: y\"", "" },
+        { "no colon", "\"rapl\"", "" },
+        { "half of it has a form", "\"rapl: x;cpu\"", "rapl=x|" },
+        { "it ends early", "\"rapl: x; \"", "rapl=x|" },
+        { "a list", "[\"rapl: x\"]", "" },
+        { "null", "null", "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[512];
+        struct node_words w;
+        struct node_refused r;
+        AUTO_BUF struct buf got = BUF_INIT;
+        (void)snprintf(line, sizeof line, "{\"id\":8,\"ok\":true,\"refused\":%s}", cases[i].refused);
+        assert_int_equal(node_words_read(&w, line, strlen(line), NULL), 0);
+        for (size_t at = 0; node_refused_next(&r, &w, &at);)
+            buf_printf(&got, "%s=%s|", r.meter, r.why);
+        expect(cases[i].name, &got, cases[i].want);
+        node_words_done(&w);
+    }
+}
+
 static void test_foreign_text_becomes_one_plain_line(void **state)
 {
     (void)state;
@@ -320,12 +517,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests_are_one_line_each),
+        cmocka_unit_test(test_samples_are_asked_for_in_one_line),
+        cmocka_unit_test(test_metering_is_asked_for_in_one_line),
+        cmocka_unit_test(test_lists_of_meters),
         cmocka_unit_test(test_the_longest_request_fits_a_line),
         cmocka_unit_test(test_tags),
         cmocka_unit_test(test_lines_are_answers_or_events_or_nothing),
         cmocka_unit_test(test_hellos),
         cmocka_unit_test(test_what_was_found),
         cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_cells),
+        cmocka_unit_test(test_a_reading_has_a_meter_a_state_times_and_a_value_if_it_is_well),
+        cmocka_unit_test(test_refused_meters_are_told_one_by_one),
         cmocka_unit_test(test_foreign_text_becomes_one_plain_line),
         cmocka_unit_test(test_memory_that_runs_out_is_said),
     };

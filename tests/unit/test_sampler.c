@@ -121,6 +121,12 @@ static struct samplers *open_samplers(void)
     return s;
 }
 
+static int set(struct samplers *s, int tag, int interval_ms, enum sampler_scope scope, const struct members *m,
+               struct err *e)
+{
+    return samplers_set(s, tag, &(struct samplers_how){ .interval_ms = interval_ms, .scope = scope }, m, e);
+}
+
 /* The sample that is due after so many ms. */
 static struct sample take_after(struct samplers *s, int64_t ms)
 {
@@ -176,7 +182,7 @@ static void samples_come_at_each_tick_but_the_first(void **state)
 {
     (void)state;
     struct samplers *s = open_samplers();
-    assert_int_equal(samplers_set(s, 0, 500, SAMPLER_AUTO, &members, NULL), 0);
+    assert_int_equal(set(s, 0, 500, SAMPLER_AUTO, &members, NULL), 0);
     assert_true(samplers_due(s) == now_ns + 500 * MS);
     assert_none_after(s, 0);
     assert_none_after(s, 499);
@@ -204,7 +210,7 @@ static void a_late_sample_covers_what_was_missed(void **state)
     (void)state;
     struct sample out;
     struct samplers *s = open_samplers();
-    assert_int_equal(samplers_set(s, 0, 100, SAMPLER_SYSTEM, &members, NULL), 0);
+    assert_int_equal(set(s, 0, 100, SAMPLER_SYSTEM, &members, NULL), 0);
     struct sample late = take_after(s, 350); /* ticks at 100, 200 and 300 */
     assert_int_equal(late.missed, 2);
     assert_true(late.dt_ms == 350);
@@ -227,10 +233,10 @@ static void two_launches_are_measured_by_their_own_threads(void **state)
 {
     (void)state;
     struct samplers *s = open_samplers();
-    assert_int_equal(samplers_set(s, 0, 100, SAMPLER_AUTO, &members, NULL), 0);
+    assert_int_equal(set(s, 0, 100, SAMPLER_AUTO, &members, NULL), 0);
     assert_int_equal(take_after(s, 100).scope, SAMPLER_SYSTEM);
     now_ns += 30 * MS;
-    assert_int_equal(samplers_set(s, 1, 100, SAMPLER_AUTO, &members, NULL), 0);
+    assert_int_equal(set(s, 1, 100, SAMPLER_AUTO, &members, NULL), 0);
     assert_none_after(s, 99); /* both begin anew */
     struct sample first = take_after(s, 1), second = take_after(s, 0);
     assert_true(first.tag == 0 && second.tag == 1);
@@ -241,7 +247,7 @@ static void two_launches_are_measured_by_their_own_threads(void **state)
     samplers_drop(s, 0, &members);
     assert_none_after(s, 99);
     assert_int_equal(take_after(s, 1).scope, SAMPLER_SYSTEM);
-    assert_int_equal(samplers_set(s, 0, 100, SAMPLER_SYSTEM, &members, NULL), 0);
+    assert_int_equal(set(s, 0, 100, SAMPLER_SYSTEM, &members, NULL), 0);
     first = take_after(s, 100), second = take_after(s, 0);
     assert_int_equal(first.scope, SAMPLER_SYSTEM); /* as it was asked */
     assert_int_equal(second.scope, SAMPLER_PROCESS);
@@ -259,7 +265,7 @@ static void a_cgroup_is_counted_once_all_are_in_it(void **state)
     fake_sysfs_write(root, "20/cgroup", "0::/two\n");
     many.v = launch;
     many.n = 2;
-    assert_int_equal(samplers_set(s, 0, 100, SAMPLER_CGROUP, &many, NULL), 0);
+    assert_int_equal(set(s, 0, 100, SAMPLER_CGROUP, &many, NULL), 0);
     struct sample out;
     now_ns += 100 * MS;
     assert_true(samplers_take(s, &many, true, &out));
@@ -278,8 +284,34 @@ static void a_cgroup_is_counted_once_all_are_in_it(void **state)
     fake_sysfs_write(root, "10/cgroup", "9:perf_event:/named\n0::/one\n");
     fake_sysfs_write(root, "20/cgroup", "9:perf_event:/named\n0::/two\n");
     kernel.flags = 0;
-    assert_int_equal(samplers_set(s, 0, 100, SAMPLER_CGROUP, &many, NULL), 0);
+    assert_int_equal(set(s, 0, 100, SAMPLER_CGROUP, &many, NULL), 0);
     assert_int_equal(kernel.flags, PERF_OPS_CGROUP);
+    samplers_close(s);
+}
+
+static void events_that_nobody_chose_are_absent_in_every_scope(void **state)
+{
+    (void)state;
+    struct samplers *s = open_samplers();
+    struct samplers_how how = { .interval_ms = 100, .scope = SAMPLER_CGROUP, .events.given = true };
+    int chosen = event_name_index("msr/tsc/"), other = event_name_index("instructions");
+    how.events.wanted[chosen] = true;
+    assert_int_equal(samplers_set(s, 0, &how, &members, NULL), 0);
+    struct sample got = take_after(s, 100); /* of no cgroup: nothing is counted yet */
+    assert_int_equal(got.v[chosen].state, READING_NOT_COUNTED);
+    assert_int_equal(got.v[other].state, READING_ABSENT);
+    assert_int_equal(got.v[FEATURE_CONTEXT_SWITCHES].state, READING_NOT_COUNTED);
+    how.scope = SAMPLER_AUTO;
+    assert_int_equal(samplers_set(s, 0, &how, &members, NULL), 0);
+    assert_int_equal(kernel.n_open, 2 * (1 + 4)); /* on two CPUs: the chosen one, and software */
+    assert_int_equal(set(s, 1, 100, SAMPLER_AUTO, &members, NULL), 0);
+    struct sample first = take_after(s, 100), second = take_after(s, 0); /* the scope is another: it began anew */
+    assert_int_equal(first.scope, SAMPLER_PROCESS);
+    assert_int_equal(first.v[chosen].state, READING_OK);
+    assert_int_equal(first.v[other].state, READING_ABSENT);
+    assert_int_equal(first.v[FEATURE_CONTEXT_SWITCHES].state, READING_OK);
+    assert_int_equal(first.v[FEATURE_PROC_READ_CALLS].state, READING_OK);
+    assert_true(second.v[other].state != READING_ABSENT); /* each launch as it was asked */
     samplers_close(s);
 }
 
@@ -296,7 +328,7 @@ static void whatever_memory_fails_it_samples_or_says_so(void **state)
         rc = samplers_open(&s, &on, &e);
         bool opened = rc == 0;
         if (opened)
-            rc = samplers_set(s, 0, 100, SAMPLER_PROCESS, &members, &e);
+            rc = set(s, 0, 100, SAMPLER_PROCESS, &members, &e);
         bool struck = fault_disarm();
         if (rc < 0 && (!struck || rc != -ENOMEM || !e.text[0]))
             fail_msg("fault %u: %d %s", nth, rc, e.text);
@@ -354,6 +386,35 @@ static void requests_are_checked(void **state)
     }
 }
 
+static void requests_name_the_events_to_count(void **state)
+{
+    (void)state;
+    static const char error[] = "'events' must be names of events with commas between, none twice";
+    static const struct {
+        const char *text, *error, *events; /* what was chosen; NULL: all */
+    } cases[] = {
+        { "\"interval_ms\":100", NULL, NULL },
+        { "\"interval_ms\":100,\"events\":null", NULL, NULL },
+        { "\"interval_ms\":100,\"events\":\"\"", NULL, "" },
+        { "\"interval_ms\":100,\"events\":\"instructions,msr/tsc/\"", NULL, "msr/tsc/,instructions" },
+        { "\"interval_ms\":100,\"events\":\"instruction\"", error, NULL },
+        { "\"interval_ms\":100,\"events\":\"branches,branches\"", error, NULL },
+        { "\"interval_ms\":100,\"events\":1", error, NULL },
+        { "\"interval_ms\":100,\"events\":true", error, NULL },
+        { "\"interval_ms\":100,\"events\":[1]", error, NULL },
+    };
+    static struct request r;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e = { 0 };
+        char out[EVENT_CHOICE_TEXT_SIZE];
+        int rc = ask(&r, cases[i].text, &e);
+        const char *got = event_choice_text(&r.events, out);
+        bool same = got && cases[i].events ? strcmp(got, cases[i].events) == 0 : got == cases[i].events;
+        if (cases[i].error ? rc != -EINVAL || strcmp(e.text, cases[i].error) != 0 : rc != 0 || !same)
+            fail_msg("%s: %d '%s' %s", cases[i].text, rc, e.text, got ? got : "all");
+    }
+}
+
 #define SAMPLER_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -365,8 +426,10 @@ int main(void)
         SAMPLER_TEST(a_late_sample_covers_what_was_missed),
         SAMPLER_TEST(two_launches_are_measured_by_their_own_threads),
         SAMPLER_TEST(a_cgroup_is_counted_once_all_are_in_it),
+        SAMPLER_TEST(events_that_nobody_chose_are_absent_in_every_scope),
         SAMPLER_TEST(whatever_memory_fails_it_samples_or_says_so),
         cmocka_unit_test(requests_are_checked),
+        cmocka_unit_test(requests_name_the_events_to_count),
     };
     return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
 }
