@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "monitoring/influx_parts.h"
 
 enum { CONNECT_MS = 5000, TIMEOUT_MS = 30000, SLOW_S = 20 };
 
@@ -37,7 +38,14 @@ static void global_init(void)
     global_rc = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static int copy_credential(struct credential *to, const struct credential *from)
+int influx_global(struct err *e)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, global_init);
+    return global_rc == CURLE_OK ? 0 : err_set(e, -EIO, "cannot set up libcurl: %s", curl_easy_strerror(global_rc));
+}
+
+int influx_credential(struct credential *to, const struct credential *from)
 {
     to->user = from->user ? strdup(from->user) : NULL;
     to->password = from->password ? strdup(from->password) : NULL;
@@ -46,8 +54,7 @@ static int copy_credential(struct credential *to, const struct credential *from)
     return whole ? 0 : -ENOMEM;
 }
 
-/* "&name=value", the value percent-encoded. */
-static void put_query(struct buf *to, const char *name, const char *value)
+void influx_put_query(struct buf *to, const char *name, const char *value)
 {
     if (!value)
         return;
@@ -62,7 +69,7 @@ static void put_query(struct buf *to, const char *name, const char *value)
     }
 }
 
-static int check_url(const char *url, struct err *e)
+int influx_check_url(const char *url, struct err *e)
 {
     CURLU *u = curl_url();
     if (!u)
@@ -97,8 +104,8 @@ static int make_urls(struct influx *x, const struct influx_cfg *cfg)
     buf_put(&write, cfg->url, len);
     if (cfg->database) {
         buf_printf(&write, "/write?precision=%s", v1[cfg->precision]);
-        put_query(&write, "db", cfg->database);
-        put_query(&write, "rp", cfg->retention);
+        influx_put_query(&write, "db", cfg->database);
+        influx_put_query(&write, "rp", cfg->retention);
         buf_put(&query, cfg->url, len);
         buf_puts(&query, "/query");
         buf_puts(&create, "CREATE DATABASE \"");
@@ -110,8 +117,8 @@ static int make_urls(struct influx *x, const struct influx_cfg *cfg)
         buf_putc(&create, '"');
     } else {
         buf_printf(&write, "/api/v2/write?precision=%s", v2[cfg->precision]);
-        put_query(&write, "org", cfg->org);
-        put_query(&write, "bucket", cfg->bucket);
+        influx_put_query(&write, "org", cfg->org);
+        influx_put_query(&write, "bucket", cfg->bucket);
         buf_puts(&create, "influx bucket create -n ");
         buf_put_shell(&create, cfg->bucket);
     }
@@ -121,7 +128,7 @@ static int make_urls(struct influx *x, const struct influx_cfg *cfg)
     return x->write_url && x->create && (x->query_url || !cfg->database) ? 0 : -ENOMEM;
 }
 
-static int add_header(struct curl_slist **list, const char *line)
+int influx_add_header(struct curl_slist **list, const char *line)
 {
     struct curl_slist *more = curl_slist_append(*list, line);
     if (!more)
@@ -130,26 +137,31 @@ static int add_header(struct curl_slist **list, const char *line)
     return 0;
 }
 
+int influx_add_token(struct curl_slist **list, const struct credential *c)
+{
+    char *token = NULL;
+    if (!c->token)
+        return 0;
+    if (asprintf(&token, "Authorization: Token %s", c->token) < 0)
+        return -ENOMEM;
+    int rc = influx_add_header(list, token);
+    explicit_bzero(token, strlen(token));
+    free(token);
+    return rc;
+}
+
 static int make_headers(struct influx *x)
 {
     static const char *const writing[] = { "Content-Type: text/plain; charset=utf-8",
                                            "Expect:", "Content-Encoding: gzip" };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(writing) - x->plain; i++)
-        rc = add_header(&x->write_headers, writing[i]);
+        rc = influx_add_header(&x->write_headers, writing[i]);
     if (rc == 0)
-        rc = add_header(&x->query_headers, "Expect:");
-    if (rc < 0 || !x->credential.token)
-        return rc;
-    char *token = NULL;
-    if (asprintf(&token, "Authorization: Token %s", x->credential.token) < 0)
-        return -ENOMEM;
-    rc = add_header(&x->write_headers, token);
+        rc = influx_add_header(&x->query_headers, "Expect:");
     if (rc == 0)
-        rc = add_header(&x->query_headers, token);
-    explicit_bzero(token, strlen(token));
-    free(token);
-    return rc;
+        rc = influx_add_token(&x->write_headers, &x->credential);
+    return rc == 0 ? influx_add_token(&x->query_headers, &x->credential) : rc;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
@@ -160,9 +172,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
     return len <= room ? len : 0; /* enough was seen: ends the transfer */
 }
 
-static int set_options(struct influx *x, const struct influx_cfg *cfg)
+int influx_options(CURL *c, const struct credential *credential, const char *ca_file, long connect_ms, long timeout_ms)
 {
-    CURL *c = x->curl;
     bool set = curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
                curl_easy_setopt(c, CURLOPT_NOPROXY, "*") == CURLE_OK &&
                curl_easy_setopt(c, CURLOPT_USERAGENT, "pipetune/" PIPETUNE_VERSION) == CURLE_OK;
@@ -174,20 +185,25 @@ static int set_options(struct influx *x, const struct influx_cfg *cfg)
     (void)curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
     (void)curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
-    (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, cfg->connect_ms ? cfg->connect_ms : CONNECT_MS);
-    (void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, cfg->timeout_ms ? cfg->timeout_ms : TIMEOUT_MS);
-    (void)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-    (void)curl_easy_setopt(c, CURLOPT_WRITEDATA, &x->body);
-    (void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, x->why);
-    if (cfg->ca_file)
-        set = set && curl_easy_setopt(c, CURLOPT_CAINFO, cfg->ca_file) == CURLE_OK &&
+    (void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, connect_ms ? connect_ms : CONNECT_MS);
+    (void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, timeout_ms ? timeout_ms : TIMEOUT_MS);
+    if (ca_file)
+        set = set && curl_easy_setopt(c, CURLOPT_CAINFO, ca_file) == CURLE_OK &&
               curl_easy_setopt(c, CURLOPT_CAPATH, NULL) == CURLE_OK;
-    if (x->credential.user) {
+    if (credential->user) {
         (void)curl_easy_setopt(c, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        set = set && curl_easy_setopt(c, CURLOPT_USERNAME, x->credential.user) == CURLE_OK &&
-              curl_easy_setopt(c, CURLOPT_PASSWORD, x->credential.password) == CURLE_OK;
+        set = set && curl_easy_setopt(c, CURLOPT_USERNAME, credential->user) == CURLE_OK &&
+              curl_easy_setopt(c, CURLOPT_PASSWORD, credential->password) == CURLE_OK;
     }
     return set ? 0 : -ENOMEM;
+}
+
+static int set_options(struct influx *x, const struct influx_cfg *cfg)
+{
+    (void)curl_easy_setopt(x->curl, CURLOPT_WRITEFUNCTION, on_body);
+    (void)curl_easy_setopt(x->curl, CURLOPT_WRITEDATA, &x->body);
+    (void)curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, x->why);
+    return influx_options(x->curl, &x->credential, cfg->ca_file, cfg->connect_ms, cfg->timeout_ms);
 }
 
 static int set_up(struct influx *x, const struct influx_cfg *cfg)
@@ -198,7 +214,7 @@ static int set_up(struct influx *x, const struct influx_cfg *cfg)
     x->z_there = x->curl && deflateInit2(&x->z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
     int rc = x->z_there ? 0 : -ENOMEM;
     if (rc == 0 && cfg->credential)
-        rc = copy_credential(&x->credential, cfg->credential);
+        rc = influx_credential(&x->credential, cfg->credential);
     if (rc == 0)
         rc = make_urls(x, cfg);
     if (rc == 0)
@@ -208,13 +224,11 @@ static int set_up(struct influx *x, const struct influx_cfg *cfg)
 
 int influx_new(struct influx **out, const struct influx_cfg *cfg, struct err *e)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, global_init);
-    if (global_rc != CURLE_OK)
-        return err_set(e, -EIO, "cannot set up libcurl: %s", curl_easy_strerror(global_rc));
-    if (!cfg->database == !cfg->bucket)
-        return err_set(e, -EINVAL, "influxdb needs a database (1.x) or a bucket (2.x), and not both");
-    int rc = check_url(cfg->url, e);
+    int rc = influx_global(e);
+    if (rc == 0 && !cfg->database == !cfg->bucket)
+        rc = err_set(e, -EINVAL, "influxdb needs a database (1.x) or a bucket (2.x), and not both");
+    if (rc == 0)
+        rc = influx_check_url(cfg->url, e);
     if (rc < 0)
         return rc;
     struct influx *x = calloc(1, sizeof *x);
@@ -227,7 +241,7 @@ int influx_new(struct influx **out, const struct influx_cfg *cfg, struct err *e)
     return 0;
 }
 
-static void free_headers(struct curl_slist *list)
+void influx_free_headers(struct curl_slist *list)
 {
     for (struct curl_slist *p = list; p; p = p->next)
         explicit_bzero(p->data, strlen(p->data));
@@ -242,8 +256,8 @@ void influx_free(struct influx *x)
         curl_easy_cleanup(x->curl);
     if (x->z_there)
         (void)deflateEnd(&x->z);
-    free_headers(x->write_headers);
-    free_headers(x->query_headers);
+    influx_free_headers(x->write_headers);
+    influx_free_headers(x->query_headers);
     credential_done(&x->credential);
     buf_done(&x->packed);
     buf_done(&x->body);
@@ -347,7 +361,7 @@ static void create_and_write(struct influx *x, const struct body *b, struct infl
 {
     char why[128] = "";
     AUTO_BUF struct buf q = BUF_INIT;
-    put_query(&q, "q", x->create);
+    influx_put_query(&q, "q", x->create);
     buf_shift(&q, q.len ? 1 : 0); /* the '&' */
     if (q.failed)
         return;

@@ -1,11 +1,14 @@
 /* Studies side by side. As JSON: [{"study","state","policy","trials","done","failed","best":{"trial","accuracy"} | null,"seconds",
- * "energy_j","startup_s","epochs"}], in the order they were named; startup_s and epochs are sums over what was launched and trained. */
+ * "energy_j","energy_source","startup_s","epochs"}], in the order they were named; startup_s and epochs are sums over what was launched and
+ * trained, energy_j over the trials by one meter. Joules of different sources, or of which some have idle power in them, stand side by side, and
+ * are not compared. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "cmd/cmd.h"
+#include "cmd/energy_figure.h"
 #include "cmd/look.h"
 #include "cmd/table.h"
 #include "live/study.h"
@@ -42,6 +45,7 @@ struct side {
     json_t *config;
     double startup_s; /* over all attempts that know it; NAN: none does */
     int epochs;       /* trained */
+    struct ledger_figure energy;
     struct err *e;
 };
 
@@ -74,9 +78,19 @@ static int add_trial(void *ctx, const struct store_trial *t)
     return rc < 0 ? rc : store_epochs(s->store, t->id, add_epoch, s, s->e);
 }
 
+static int load_energy(struct side *s)
+{
+    struct energy_load l = { 0 };
+    int rc = energy_load(&l, s->store, &s->study, s->e);
+    if (rc == 0 && l.n_meters > 0 && energy_figure_study(&l, NULL, &s->energy) < 0)
+        rc = err_sys(s->e, -ENOMEM, "study '%s'", s->study.name);
+    energy_load_done(&l);
+    return rc;
+}
+
 static int side_load(struct side *s, struct store *store, const char *path, const char *name, struct err *e)
 {
-    *s = (struct side){ .store = store, .startup_s = NAN, .e = e };
+    *s = (struct side){ .store = store, .startup_s = NAN, .energy = energy_figure_absent, .e = e };
     int rc = look_find(store, name, &s->study, e);
     if (rc < 0)
         return rc;
@@ -85,17 +99,20 @@ static int side_load(struct side *s, struct store *store, const char *path, cons
     s->config = s->study.config ? json_loads(s->study.config, 0, NULL) : NULL;
     s->policy = json_string_value(json_object_get(json_object_get(s->config, "tuning"), "policy"));
     rc = look_totals(store, name, &s->totals, e);
-    return rc < 0 ? rc : store_trials(store, s->study.id, 0, add_trial, s, e);
+    if (rc == 0)
+        rc = store_trials(store, s->study.id, 0, add_trial, s, e);
+    return rc < 0 ? rc : load_energy(s);
 }
 
 static json_t *side_json(const struct side *s)
 {
     const struct store_summary *t = &s->totals;
-    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:o, s:o, s:n, s:o, s:i}", "study", s->study.name, "state",
+    char source[64];
+    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i}", "study", s->study.name, "state",
                      s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed, "best",
-                     look_best(t->best_trial, t->best_accuracy), "seconds", look_number(t->seconds),
-                     "energy_j", /* nothing measures joules yet */
-                     "startup_s", look_number(s->startup_s), "epochs", s->epochs);
+                     look_best(t->best_trial, t->best_accuracy), "seconds", look_number(t->seconds), "energy_j",
+                     look_number(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
+                     look_number(s->startup_s), "epochs", s->epochs);
 }
 
 /* Seconds, and how they stand to those of the first study. */
@@ -106,6 +123,17 @@ static void seconds_cell(struct table *t, double seconds, double first)
         table_cellf(t, "%s (%+.1f %%)", table_duration(seconds, text), 100 * (seconds / first - 1));
     else
         table_seconds(t, seconds);
+}
+
+/* Joules, and how they stand to the first study's where these are alike. */
+static void energy_cell(struct table *t, const struct ledger_figure *f, const struct ledger_figure *first)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    energy_figure_put(&b, f);
+    if (energy_figure_alike(f, first) && first->j > 0 && f->j != first->j)
+        buf_printf(&b, " (%+.1f %%)", 100 * (f->j / first->j - 1));
+    table_cell(t, buf_text(&b));
+    t->failed |= b.failed;
 }
 
 static void add_row(struct table *t, const struct side *s, const struct side *first)
@@ -126,7 +154,7 @@ static void add_row(struct table *t, const struct side *s, const struct side *fi
     seconds_cell(t, sum->seconds, first->totals.seconds);
     table_seconds(t, s->startup_s);
     table_cellf(t, "%d", s->epochs);
-    table_cell(t, "absent"); /* joules */
+    energy_cell(t, &s->energy, &first->energy);
 }
 
 static int print_json(const struct side *sides, size_t n)
@@ -141,6 +169,26 @@ static int print_json(const struct side *sides, size_t n)
     return cmd_print_json(list);
 }
 
+/* Why some joules stand without a ratio. */
+static void put_unlike(struct buf *b, const struct side *sides, size_t n)
+{
+    const struct ledger_figure *known = NULL;
+    bool sources = false, idle = false;
+    for (size_t i = 0; i < n; i++) {
+        const struct ledger_figure *f = &sides[i].energy;
+        if (!isfinite(f->j))
+            continue;
+        sources |= known && !energy_figure_same_source(known, f);
+        idle |= known && energy_figure_with_idle(known) != energy_figure_with_idle(f);
+        known = f;
+    }
+    if (sources)
+        buf_puts(b, "\njoules of different sources are not compared\n");
+    if (idle)
+        buf_puts(b, "\njoules with idle power in them are not compared with those without: 'idle_w' of a meter in "
+                    "'monitoring.meters' tells what a node takes when idle\n");
+}
+
 static int print_table(const struct side *sides, size_t n)
 {
     static const char *const heads[] = { "study", "state", "policy",    ">trials", ">done",  ">failed",
@@ -151,6 +199,7 @@ static int print_table(const struct side *sides, size_t n)
     for (size_t i = 0; i < n; i++)
         add_row(&table, &sides[i], &sides[0]);
     table_put(&table, &b, 0);
+    put_unlike(&b, sides, n);
     b.failed |= table.failed != 0;
     table_done(&table);
     return cmd_print(&b);

@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "cmd/cmd.h"
+#include "cmd/energy_figure.h"
 #include "cmd/look.h"
 #include "cmd/table.h"
 #include "live/study.h"
@@ -31,7 +32,9 @@ void cmd_ls_options(struct buf *b)
 
 struct listing {
     const char *store; /* its path */
-    json_t *json;      /* NULL: for people */
+    struct store *open;
+    struct err *e;
+    json_t *json; /* NULL: for people */
     struct table table;
 };
 
@@ -44,12 +47,33 @@ static const char *state_now(const struct listing *l, const struct store_summary
     return look_state(r->state, dir ? study_driver(dir) : 0);
 }
 
+/* The trials' joules together, by one meter; NAN: absent. */
+static int joules(struct listing *l, const char *name, double *out)
+{
+    struct store_study study = { 0 };
+    struct energy_load energy = { 0 };
+    struct ledger_figure f = energy_figure_absent;
+    int rc = store_study_find(l->open, name, &study, l->e);
+    if (rc == 1)
+        rc = energy_load(&energy, l->open, &study, l->e);
+    if (rc == 0 && energy.n_meters > 0 && energy_figure_study(&energy, NULL, &f) < 0)
+        rc = err_sys(l->e, -ENOMEM, "study '%s'", name);
+    energy_load_done(&energy);
+    store_study_done(&study);
+    *out = f.j;
+    return rc;
+}
+
 static int add_json(struct listing *l, const struct store_summary *r)
 {
+    double energy_j = NAN;
+    int rc = joules(l, r->name, &energy_j);
+    if (rc < 0)
+        return rc;
     json_t *best = look_best(r->best_trial, r->best_accuracy);
-    json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:n}", "study", r->name, "state", state_now(l, r),
+    json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o}", "study", r->name, "state", state_now(l, r),
                             "trials", r->trials, "done", r->done, "failed", r->failed, "best", best, "seconds",
-                            look_number(r->seconds), "energy_j"); /* nothing measures joules yet: absent is not 0 */
+                            look_number(r->seconds), "energy_j", look_number(energy_j)); /* absent is not 0 */
     return json_array_append_new(l->json, one) < 0 ? -ENOMEM : 0;
 }
 
@@ -97,6 +121,8 @@ static int list(struct listing *l)
     struct err e = { 0 };
     struct store *s = NULL;
     int rc = store_open(&s, l->store, STORE_READ, &e);
+    l->open = s;
+    l->e = &e;
     if (rc == 0)
         rc = store_list(s, add_study, l, &e);
     else if (rc == -ENOENT) /* nothing was run yet: that is an answer too */

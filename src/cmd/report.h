@@ -2,7 +2,8 @@
  *
  * As JSON, keys that stay (absent numbers are null):
  *
- *     {"study","state","metric","direction","seed","created_ms","ended_ms","seconds","provenance",
+ *     {"study","state","metric","direction","seed","created_ms","ended_ms","seconds",
+ *      "energy":{"j","source","coverage"},"provenance",
  *      "best": {"trial","accuracy"} | null,
  *      "trials": [{"trial","state","hyper","system":{"requested","effective"},"epochs","budget","accuracy","loss","metric",
  *                  "seconds","energy":{"j","source","coverage"},"attempts","copy_of","reason",
@@ -26,6 +27,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "cmd/energy_figure.h"
 #include "cmd/heat.h"
 #include "store/store.h"
 #include "store/trace_windows.h"
@@ -57,6 +59,7 @@ struct report_trial {
     const char *state;      /* as it is now */
     double seconds;         /* the attempt under way included */
     int done;               /* epochs */
+    struct ledger_figure energy;
     struct store_epoch *epochs;
     size_t n_epochs, cap_epochs, cap_steps, cap_tried;
     struct report_story story;
@@ -80,6 +83,7 @@ struct report {
     struct strv classes; /* keys, in the order they came up */
     struct trace_windows windows;
     struct report_heat best, by_class;
+    struct ledger_figure energy; /* of all trials, by one meter */
     struct err *e;
 };
 
@@ -93,6 +97,9 @@ const char *report_metric(const struct report *r);
 
 /* report_story.c: decisions, and what the tuner's log tells of settings. */
 int report_load_stories(struct report *r);
+
+/* A line of the tuner's log that tells a trial's start: its number, and the key of its class (free it). 1; 0: another line; -ENOMEM. */
+int report_class_line(const char *line, int *out_trial, char **out_key);
 
 /* report_heat.c: what was sampled. After the stories, which know the classes. */
 int report_load_heat(struct report *r);

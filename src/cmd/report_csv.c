@@ -79,6 +79,7 @@ static void put_values(struct buf *b, json_t *keys, const char *object_text)
 
 static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, json_t *system)
 {
+    char source[64];
     buf_printf(b, "%d,", t->row.number);
     put_text(b, t->state);
     put_values(b, hyper, t->row.hyper);
@@ -88,7 +89,8 @@ static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, 
     put_number(b, t->row.loss);
     put_number(b, t->row.metric);
     put_number(b, t->seconds);
-    buf_printf(b, ",,absent,%d,", t->row.attempts); /* nothing measures joules yet */
+    put_number(b, t->energy.j);
+    buf_printf(b, ",%s,%d,", energy_figure_source(&t->energy, source), t->row.attempts);
     if (t->row.copy_of)
         buf_printf(b, "%d", t->row.copy_of);
     buf_putc(b, ',');

@@ -72,6 +72,17 @@ static void put_duration(struct buf *b, double seconds)
     buf_puts(b, isfinite(seconds) ? table_duration(seconds, text) : absent);
 }
 
+static void put_energy(struct buf *b, const struct ledger_figure *f)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    if (isfinite(f->j))
+        energy_figure_put(&text, f);
+    if (text.len > 0 || text.failed)
+        put_made(b, &text);
+    else
+        buf_puts(b, absent);
+}
+
 static void put_fact(struct buf *b, const char *name, const struct buf *value)
 {
     if (value->len == 0 && !value->failed)
@@ -131,7 +142,7 @@ static void put_study(struct buf *b, const struct report *r)
     buf_printf(b, ": %d trial%s, %d done, %d failed; ", t->trials, t->trials == 1 ? "" : "s", t->done, t->failed);
     put_duration(b, t->seconds);
     buf_puts(b, " of trials; energy ");
-    buf_puts(b, absent);
+    put_energy(b, &r->energy);
     buf_puts(b, ".</p>\n<table>\n");
     put_when(b, "begun", r->study.created_ms);
     put_when(b, "ended", r->study.ended_ms);
@@ -187,7 +198,9 @@ static void put_row(struct buf *b, const struct report *r, const struct report_t
     put_number_cell(b, row->loss);
     buf_puts(b, "<td class=\"n\">");
     put_duration(b, t->seconds);
-    buf_printf(b, "</td><td class=\"n\">%s</td><td>", absent); /* nothing measures joules yet */
+    buf_puts(b, "</td><td class=\"n\">");
+    put_energy(b, &t->energy);
+    buf_puts(b, "</td><td>");
     svg_escape(b, row->reason);
     buf_puts(b, "</td></tr>\n");
 }

@@ -87,14 +87,14 @@ static json_t *curve_json(const struct report_trial *t)
 static json_t *trial_json(const struct report *r, const struct report_trial *t)
 {
     const struct store_trial *row = &t->row;
-    return json_pack(
-        "{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:{s:n, s:s, s:n}, s:i, s:o, s:s?, s:o, s:o}",
-        "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
-        look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget", row->epochs,
-        "accuracy", look_number(row->accuracy), "loss", look_number(row->loss), "metric", look_number(row->metric),
-        "seconds", look_number(t->seconds), "energy", "j", "source", "absent", "coverage", "attempts", row->attempts,
-        "copy_of", row->copy_of ? json_integer(row->copy_of) : json_null(), "reason", row->reason, "curve",
-        curve_json(t), "story", story_json(r, &t->story));
+    return json_pack("{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:s?, s:o, s:o}",
+                     "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
+                     look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget",
+                     row->epochs, "accuracy", look_number(row->accuracy), "loss", look_number(row->loss), "metric",
+                     look_number(row->metric), "seconds", look_number(t->seconds), "energy",
+                     energy_figure_json(&t->energy), "attempts", row->attempts, "copy_of",
+                     row->copy_of ? json_integer(row->copy_of) : json_null(), "reason", row->reason, "curve",
+                     curve_json(t), "story", story_json(r, &t->story));
 }
 
 /* --- heat maps --- */
@@ -148,11 +148,12 @@ json_t *report_json(const struct report *r)
     for (size_t i = 0; i < r->n; i++)
         if (json_array_append_new(trials, trial_json(r, &r->trials[i])) < 0)
             return NULL;
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:O?, s:o, s:O, s:{s:o, s:o}}", "study", r->study.name, "state",
-        report_state(r), "metric", report_metric(r), "direction", r->study.maximise ? "max" : "min", "seed",
-        (json_int_t)r->study.seed, "created_ms", (json_int_t)r->study.created_ms, "ended_ms",
-        r->study.ended_ms ? json_integer(r->study.ended_ms) : json_null(), "seconds", look_number(r->totals.seconds),
-        "provenance", r->provenance, "best", look_best(r->totals.best_trial, r->totals.best_accuracy), "trials", trials,
-        "heat", "trial", heat_json(&r->best), "classes", heat_json(&r->by_class));
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:O?, s:o, s:O, s:{s:o, s:o}}", "study",
+                     r->study.name, "state", report_state(r), "metric", report_metric(r), "direction",
+                     r->study.maximise ? "max" : "min", "seed", (json_int_t)r->study.seed, "created_ms",
+                     (json_int_t)r->study.created_ms, "ended_ms",
+                     r->study.ended_ms ? json_integer(r->study.ended_ms) : json_null(), "seconds",
+                     look_number(r->totals.seconds), "energy", energy_figure_json(&r->energy), "provenance",
+                     r->provenance, "best", look_best(r->totals.best_trial, r->totals.best_accuracy), "trials", trials,
+                     "heat", "trial", heat_json(&r->best), "classes", heat_json(&r->by_class));
 }

@@ -81,7 +81,7 @@ static int add_trial(void *ctx, const struct store_trial *row)
         return -ENOMEM;
     r->trials = grown;
     struct report_trial *t = &r->trials[r->n];
-    *t = (struct report_trial){ .story = { .class = -1, .settled = -1 } };
+    *t = (struct report_trial){ .story = { .class = -1, .settled = -1 }, .energy = energy_figure_absent };
     if (store_trial_copy(&t->row, row) < 0)
         return -ENOMEM;
     r->n++;
@@ -93,9 +93,27 @@ static int add_trial(void *ctx, const struct store_trial *row)
     return rc;
 }
 
+static int add_figures(struct report *r, const struct energy_load *l)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < r->n; i++)
+        rc = energy_figure_number(l, r->trials[i].row.number, &r->trials[i].energy);
+    return rc < 0 ? rc : energy_figure_study(l, NULL, &r->energy);
+}
+
+static int load_energy(struct report *r)
+{
+    struct energy_load l = { 0 };
+    int rc = energy_load(&l, r->store, &r->study, r->e);
+    if (rc == 0 && l.n_meters > 0 && add_figures(r, &l) < 0)
+        rc = err_sys(r->e, -ENOMEM, "study '%s'", r->study.name);
+    energy_load_done(&l);
+    return rc;
+}
+
 int report_load(struct report *r, struct store *s, const char *name, pid_t driver, struct err *e)
 {
-    *r = (struct report){ .store = s, .driver = driver, .e = e };
+    *r = (struct report){ .store = s, .driver = driver, .energy = energy_figure_absent, .e = e };
     int rc = look_find(s, name, &r->study, e);
     if (rc < 0)
         return rc;
@@ -104,6 +122,8 @@ int report_load(struct report *r, struct store *s, const char *name, pid_t drive
     rc = look_totals(s, name, &r->totals, e);
     if (rc == 0)
         rc = store_trials(s, r->study.id, 0, add_trial, r, e);
+    if (rc == 0)
+        rc = load_energy(r);
     if (rc == 0)
         rc = report_load_stories(r);
     if (rc == 0)

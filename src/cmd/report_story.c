@@ -66,17 +66,30 @@ static int class_index(struct report *r, const char *key)
     return r->classes.failed ? -ENOMEM : (int)r->classes.n - 1;
 }
 
-/* "s TRIAL t_s hot cold "KEY" …": a trial has started, and belongs to this class. */
-static int take_class(struct report *r, const char *line)
+/* "s TRIAL t_s hot cold "KEY" …" */
+int report_class_line(const char *line, int *out_trial, char **out_key)
 {
     const char *key = line[0] == 's' ? strchr(line, '"') : NULL;
-    struct report_trial *t = key ? trial_of(r, (int)strtol(line + 1, NULL, 10)) : NULL;
-    if (!t)
-        return 0;
-    AUTO_JSON json_t *text = json_loads(key, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
+    AUTO_JSON json_t *text = key ? json_loads(key, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     if (!json_is_string(text))
         return 0;
-    int class = class_index(r, json_string_value(text));
+    char *copy = strdup(json_string_value(text));
+    if (!copy)
+        return -ENOMEM;
+    *out_trial = (int)strtol(line + 1, NULL, 10);
+    *out_key = copy;
+    return 1;
+}
+
+static int take_class(struct report *r, const char *line)
+{
+    int trial = 0;
+    AUTO_FREE char *key = NULL;
+    int rc = report_class_line(line, &trial, &key);
+    struct report_trial *t = rc == 1 ? trial_of(r, trial) : NULL;
+    if (!t)
+        return rc < 0 ? rc : 0;
+    int class = class_index(r, key);
     if (class < 0)
         return class;
     t->story.class = class;

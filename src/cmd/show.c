@@ -115,7 +115,7 @@ static int find_study(struct show *l, struct store *store, const char *name, con
     l->best_trial = sum.best_trial;
     l->best_accuracy = sum.best_accuracy;
     l->seconds = sum.seconds;
-    return rc;
+    return rc < 0 ? rc : energy_load(&l->energy, store, &l->study, l->e);
 }
 
 static void show_done(struct show *l)
@@ -125,6 +125,7 @@ static void show_done(struct show *l)
     json_decref(l->provenance);
     json_decref(l->hyper);
     json_decref(l->system);
+    energy_load_done(&l->energy);
     table_done(&l->table);
     buf_done(&l->out);
 }

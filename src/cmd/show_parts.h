@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "cmd/energy_figure.h"
 #include "cmd/table.h"
 #include "store/store.h"
 
@@ -17,8 +18,9 @@ struct show {
     double best_accuracy, seconds;
     int trial; /* the one that was asked for, 0: all */
     struct buf out;
-    size_t printed; /* rows so far */
-    int reuses;     /* trials whose job was recognised */
+    size_t printed;            /* rows so far */
+    int reuses;                /* trials whose job was recognised */
+    struct energy_load energy; /* without meters: nothing was read */
     struct table table;
     json_t *hyper, *system; /* keys that have a column each; NULL: one column for all */
     struct err *e;

@@ -60,8 +60,8 @@ static int last_epoch(void *ctx, const struct store_epoch *r)
 /* The heads: hyperparameters and knobs get a column each as long as there is room for them. */
 static int begin_table(struct show *l, const json_t *hyper, const json_t *system)
 {
-    static const char *const after[] = { ">epochs", ">accuracy", ">loss", ">time", ">attempts", "reason" };
-    enum { OTHERS = 2 + ARRAY_LEN(after) };
+    static const char *const after[] = { ">epochs", ">accuracy", ">loss", ">time", "energy", ">attempts", "reason" };
+    enum { OTHERS = 2 + ARRAY_LEN(after), ENERGY = 4 };
     bool fits = json_object_size(hyper) + json_object_size(system) <= TABLE_MAX_COLUMNS - OTHERS;
     AUTO_STRV struct strv heads = STRV_INIT;
     const char *key;
@@ -78,7 +78,8 @@ static int begin_table(struct show *l, const json_t *hyper, const json_t *system
         strv_add(&heads, "system");
     }
     for (size_t i = 0; i < ARRAY_LEN(after); i++)
-        strv_add(&heads, after[i]);
+        if (i != ENERGY || l->energy.n_meters > 0)
+            strv_add(&heads, after[i]);
     if (heads.failed)
         return err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
     table_init(&l->table, (const char *const *)heads.v);
@@ -120,6 +121,21 @@ static void add_settings(struct show *l, const json_t *hyper, const json_t *effe
     }
 }
 
+/* A column that is there where a meter was read. */
+static int add_energy(struct show *l, const struct store_trial *t)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct ledger_figure f;
+    if (l->energy.n_meters == 0)
+        return 0;
+    int rc = energy_figure_number(&l->energy, t->number, &f);
+    if (rc < 0)
+        return err_sys(l->e, rc, "trial %d", t->number);
+    energy_figure_put(&b, &f);
+    cell_of(&l->table, &b);
+    return 0;
+}
+
 static int add_trial_row(void *ctx, const struct store_trial *t)
 {
     struct show *l = ctx;
@@ -140,12 +156,13 @@ static int add_trial_row(void *ctx, const struct store_trial *t)
     table_number(to, t->accuracy, 4);
     table_number(to, t->loss, 4);
     table_seconds(to, show_seconds(l, t));
+    rc = add_energy(l, t);
     table_cellf(to, "%d", t->attempts);
     if (t->copy_of)
         table_cellf(to, "same as trial %d", t->copy_of);
     else
         table_cell(to, t->reason);
-    return 0;
+    return rc;
 }
 
 static int put_best(void *ctx, const struct store_trial *t)

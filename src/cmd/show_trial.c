@@ -136,12 +136,29 @@ static void put_trial_head(struct show *l, const struct store_trial *t)
                t->attempts, t->attempts == 1 ? "" : "s");
 }
 
+/* Told where a meter was read. */
+static int put_energy(struct show *l, const struct store_trial *t)
+{
+    struct ledger_figure f;
+    if (l->energy.n_meters == 0)
+        return 0;
+    int rc = energy_figure_number(&l->energy, t->number, &f);
+    if (rc < 0)
+        return err_sys(l->e, rc, "trial %d", t->number);
+    buf_puts(&l->out, "energy ");
+    energy_figure_put(&l->out, &f);
+    buf_printf(&l->out, "; by epoch: pipetune energy %s\n", l->study.name);
+    return 0;
+}
+
 static int put_trial(void *ctx, const struct store_trial *t)
 {
     struct show *l = ctx;
     l->printed++;
     put_trial_head(l, t);
-    int rc = put_epochs(l, t);
+    int rc = put_energy(l, t);
+    if (rc == 0)
+        rc = put_epochs(l, t);
     if (rc == 0)
         rc = put_attempts(l, t);
     AUTO_FREE char *log = show_log_path(l, t->number);

@@ -14,6 +14,7 @@
 
 #include "base/own.h"
 #include "cmd/report.h"
+#include "store/energy.h"
 #include "store/samples.h"
 #include "tests/fault.h"
 
@@ -214,8 +215,23 @@ static void test_what_was_saved_needs_a_ratio(void **state)
     assert_int_equal(set_up(state), 0);
 }
 
+static void add_reading(struct fix *f, const char *meter, double to_s, double value)
+{
+    struct store_reading r = { .meter = meter,
+                               .state = "ok",
+                               .from_ms = 1000 * (T0_S + to_s - 1),
+                               .to_ms = 1000 * (T0_S + to_s),
+                               .value = value,
+                               .error = 0.5 };
+    check(store_reading_add(f->s, f->study, &r, &f->e), &f->e);
+}
+
 static void fill(struct fix *f)
 {
+    for (int s = 1; s <= 3; s++) {
+        add_reading(f, "rapl", s, 30);
+        add_reading(f, "cpu", s, 1);
+    }
     int64_t id = add_trial(f, 1, 0.9);
     add_attempt(f, id, 1, 0, 1, 2);
     add_sample(f, id, 5, 1, "20 n");
