@@ -1,0 +1,304 @@
+#include "live/deliver.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "monitoring/sender_io.h"
+
+enum { CONNECT_MS = 5000, TIMEOUT_MS = 10000 };
+
+static const struct spool_cfg spool_cfg = { .cap = 256 << 20, .segment = 4 << 20 };
+
+struct deliver {
+    const struct deliver_ops *ops;
+    void *ctx;
+    uv_loop_t *loop;
+    uv_timer_t wake;
+    uv_work_t work;
+    bool working, closed, freed;
+    struct sender *sender;
+    struct sender_job *job;
+    /* Of the worker while it works. */
+    struct sender_io io;
+    struct udp_out udp;
+    char *udp_url; /* NULL: over HTTP */
+    uint64_t spool_bytes_there;
+
+    char *quarantine;
+    uint64_t spool_bytes;
+    void (*ended)(void *ctx); /* NULL: nobody asked for the end, or it was told */
+};
+
+/* --- opening ---------------------------------------------------------------------------------------------------------- */
+
+/* Packing saves nothing on the way to this machine itself. */
+static bool is_here(const char *url)
+{
+    static const char *const heres[] = { "http://localhost", "http://127.0.0.1", "http://[::1]" };
+    for (size_t i = 0; i < ARRAY_LEN(heres); i++) {
+        size_t len = strlen(heres[i]);
+        if (strncmp(url, heres[i], len) == 0 && strchr(":/", url[len])) /* or its end */
+            return true;
+    }
+    return false;
+}
+
+/* A host that DNS does not know now is asked for again with each batch. */
+static int open_udp(struct deliver *d, const char *url, struct err *e)
+{
+    d->io.udp = &d->udp;
+    d->udp_url = strdup(url);
+    if (!d->udp_url)
+        return err_sys(e, -ENOMEM, "'%s'", url);
+    int rc = udp_out_open(&d->udp, url, 0, e);
+    return rc == -EINVAL ? rc : 0;
+}
+
+static int open_influx(struct deliver *d, const struct deliver_cfg *cfg, struct err *e)
+{
+    struct credential secret = { 0 };
+    int rc = cfg->credential_file ? credential_read(&secret, cfg->credential_file, e) : 0;
+    if (rc < 0)
+        return rc;
+    const struct influx_cfg to = {
+        .url = cfg->url,
+        .database = cfg->database || cfg->bucket ? cfg->database : "energy",
+        .bucket = cfg->bucket,
+        .retention = cfg->retention,
+        .org = cfg->org,
+        .credential = cfg->credential_file ? &secret : NULL,
+        .ca_file = cfg->ca_file,
+        .plain = is_here(cfg->url),
+        .precision = LINE_NS,
+        .connect_ms = CONNECT_MS,
+        .timeout_ms = TIMEOUT_MS,
+    };
+    rc = influx_new(&d->io.influx, &to, e);
+    credential_done(&secret);
+    return rc;
+}
+
+static int open_folder(struct deliver *d, const char *dir, struct err *e)
+{
+    AUTO_FREE char *spool = io_join(dir, "spool");
+    d->quarantine = io_join(dir, "quarantine");
+    d->io.quarantine = d->quarantine;
+    if (!spool || !d->quarantine)
+        return err_sys(e, -ENOMEM, "'%s'", dir);
+    int rc = io_mkdirs(dir, e);
+    if (rc == 0)
+        rc = spool_open(&d->io.spool, spool, &spool_cfg, e);
+    return rc;
+}
+
+static int open_sender(struct deliver *d, struct err *e)
+{
+    struct spool_counts found = spool_counts(d->io.spool);
+    const struct sender_cfg cfg = {
+        .spool = true,
+        .spooled = found.lines,
+        .spool_dropped = found.dropped,
+        .seed = uv_hrtime() ^ (uint64_t)getpid(),
+    };
+    d->spool_bytes = found.bytes;
+    d->sender = sender_new(&cfg);
+    return d->sender ? 0 : err_sys(e, -ENOMEM, "cannot deliver");
+}
+
+static void drop(struct deliver *d)
+{
+    sender_free(d->sender);
+    spool_close(d->io.spool);
+    influx_free(d->io.influx);
+    udp_out_done(&d->udp);
+    free(d->udp_url);
+    free(d->quarantine);
+    free(d);
+}
+
+static void wake_at(struct deliver *d, int64_t at_ms);
+
+int deliver_open(struct deliver **out, uv_loop_t *loop, const struct deliver_cfg *cfg, const struct deliver_ops *ops,
+                 void *ctx, struct err *e)
+{
+    struct deliver *d = calloc(1, sizeof *d);
+    if (!d)
+        return err_sys(e, -ENOMEM, "cannot deliver");
+    d->udp.fd = -1;
+    int rc = strncmp(cfg->url, "udp://", 6) == 0 ? open_udp(d, cfg->url, e) : open_influx(d, cfg, e);
+    if (rc == 0)
+        rc = open_folder(d, cfg->dir, e);
+    if (rc == 0)
+        rc = open_sender(d, e);
+    if (rc < 0) {
+        drop(d);
+        return rc;
+    }
+    d->ops = ops;
+    d->ctx = ctx;
+    d->loop = loop;
+    d->work.data = d->wake.data = d;
+    (void)uv_timer_init(loop, &d->wake); /* it cannot fail */
+    *out = d;
+    wake_at(d, 0); /* for what an earlier process left in the spool */
+    return 0;
+}
+
+/* --- on the worker ---------------------------------------------------------------------------------------------------- */
+
+/* False: the job is done, by a verdict that says why nothing can be sent. */
+static bool have_udp(struct deliver *d)
+{
+    struct err e = { 0 };
+    if (!d->udp_url || d->udp.fd >= 0 || d->job->act != SENDER_SEND || udp_out_open(&d->udp, d->udp_url, 0, &e) == 0)
+        return true;
+    d->job->answer = (struct influx_answer){ .kind = INFLUX_RETRY, .wait_ms = -1 };
+    (void)snprintf(d->job->answer.text, sizeof d->job->answer.text, "%.250s", e.text);
+    return false;
+}
+
+static void on_work(uv_work_t *work)
+{
+    struct deliver *d = work->data;
+    if (have_udp(d))
+        sender_io_run(&d->io, d->job);
+    d->spool_bytes_there = spool_counts(d->io.spool).bytes;
+}
+
+/* --- on the loop ------------------------------------------------------------------------------------------------------ */
+
+static void on_closed(uv_handle_t *h)
+{
+    struct deliver *d = h->data;
+    d->closed = true;
+    if (!d->working)
+        drop(d);
+}
+
+static void tell(struct deliver *d)
+{
+    char text[512];
+    while (!d->freed && sender_note(d->sender, text, sizeof text))
+        d->ops->note(d->ctx, text);
+    if (d->freed || !d->ended || !sender_ended(d->sender))
+        return;
+    void (*ended)(void *) = d->ended;
+    d->ended = NULL;
+    ended(d->ctx);
+}
+
+static void step(struct deliver *d);
+
+static void on_worked(uv_work_t *work, int status)
+{
+    struct deliver *d = work->data;
+    d->working = false;
+    if (d->closed) {
+        drop(d);
+        return;
+    }
+    if (status == 0 && !d->freed) { /* else it was cancelled, for nobody wants it any more */
+        d->spool_bytes = d->spool_bytes_there;
+        sender_done(d->sender, (int64_t)uv_now(d->loop), d->job);
+        step(d);
+    }
+}
+
+/* Starts what is next, or sleeps until there is something; then tells what there is to be told, which may do anything to `d`. */
+static void step(struct deliver *d)
+{
+    int64_t wake = INT64_MAX;
+    if (!d->working && sender_next(d->sender, (int64_t)uv_now(d->loop), &d->job, &wake)) {
+        d->working = true;
+        (void)uv_queue_work(d->loop, &d->work, on_work, on_worked); /* fails only without a callback */
+    } else if (!d->working && wake != INT64_MAX) {
+        wake_at(d, wake);
+    }
+    tell(d);
+}
+
+static void on_wake(uv_timer_t *t)
+{
+    step(t->data);
+}
+
+static void wake_at(struct deliver *d, int64_t at_ms)
+{
+    int64_t wait = at_ms - (int64_t)uv_now(d->loop);
+    (void)uv_timer_start(&d->wake, on_wake, wait > 0 ? (uint64_t)wait : 0, 0); /* fails only without a callback */
+}
+
+/* --- what others call ------------------------------------------------------------------------------------------------- */
+
+/* Where the first `lines` lines end. */
+static size_t cut(const char *bytes, size_t len, uint32_t lines)
+{
+    const char *at = bytes;
+    while (lines-- > 0)
+        at = (const char *)memchr(at, '\n', (size_t)(bytes + len - at)) + 1;
+    return (size_t)(at - bytes);
+}
+
+void deliver_push(struct deliver *d, const char *bytes, size_t len, uint32_t lines)
+{
+    while (lines > 0) {
+        uint32_t some = lines < INFLUX_LINES_MAX ? lines : INFLUX_LINES_MAX;
+        size_t part = some == lines ? len : cut(bytes, len, some);
+        sender_push(d->sender, (int64_t)uv_now(d->loop), bytes, part, some);
+        bytes += part;
+        len -= part;
+        lines -= some;
+    }
+    wake_at(d, 0);
+}
+
+struct sender_counts deliver_counts(const struct deliver *d)
+{
+    return sender_counts(d->sender);
+}
+
+uint64_t deliver_spool_bytes(const struct deliver *d)
+{
+    return d->spool_bytes;
+}
+
+void deliver_end(struct deliver *d, int64_t within_ms, void (*ended)(void *ctx))
+{
+    int64_t now = (int64_t)uv_now(d->loop);
+    d->ended = ended;
+    sender_close(d->sender, now, now + within_ms);
+    wake_at(d, 0);
+}
+
+void deliver_free(struct deliver *d)
+{
+    if (!d || d->freed)
+        return;
+    d->freed = true;
+    if (d->working)
+        (void)uv_cancel((uv_req_t *)&d->work); /* one that has begun ends by itself */
+    uv_close((uv_handle_t *)&d->wake, on_closed);
+}
+
+bool deliver_complete(const struct sender_counts *c)
+{
+    return c->produced == c->stored;
+}
+
+void deliver_account(const struct sender_counts *c, char *text, size_t room)
+{
+    int n = snprintf(text, room,
+                     "produced %" PRIu64 " = stored %" PRIu64 " + spooled %" PRIu64 " + quarantined %" PRIu64
+                     " + dropped %" PRIu64,
+                     c->produced, c->stored, c->spooled, c->quarantined, c->dropped);
+    if (c->waiting && n >= 0 && (size_t)n < room)
+        n += snprintf(text + n, room - (size_t)n, " + waiting %" PRIu64, c->waiting);
+    if (c->found && n >= 0 && (size_t)n < room)
+        (void)snprintf(text + n, room - (size_t)n, "; %" PRIu64 " of them are of an earlier run", c->found);
+}

@@ -1,0 +1,328 @@
+/* Delivery on a loop: to an HTTP server of our own on loopback, to a socket, to a spool on the disk, and from there the next time. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "live/deliver.h"
+#include "tests/integration/harness.h"
+#include "tests/integration/sink.h"
+
+struct fix {
+    uv_loop_t loop;
+    struct sink *sink;
+    char *dir;
+    char url[64];
+    struct deliver_cfg cfg;
+    struct deliver *d;
+    struct sender_counts counts; /* at the end */
+    int ended;
+    char notes[2048];
+    struct err e;
+    int next; /* line */
+};
+
+static void on_note(void *ctx, const char *text)
+{
+    struct fix *f = ctx;
+    size_t len = strlen(f->notes);
+    (void)snprintf(f->notes + len, sizeof f->notes - len, "%s\n", text);
+}
+
+static const struct deliver_ops ops = { .note = on_note };
+
+static int set_up(void **state)
+{
+    struct fix *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->sink = sink_new();
+    f->dir = harness_dir();
+    (void)snprintf(f->url, sizeof f->url, "http://127.0.0.1:%u", sink_port(f->sink));
+    f->cfg = (struct deliver_cfg){ .url = f->url, .dir = f->dir };
+    assert_int_equal(uv_loop_init(&f->loop), 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fix *f = *state;
+    sink_answer(f->sink, "");
+    deliver_free(f->d);
+    assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    sink_free(f->sink);
+    harness_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+static void begin(struct fix *f)
+{
+    f->ended = 0;
+    f->notes[0] = '\0';
+    if (deliver_open(&f->d, &f->loop, &f->cfg, &ops, f, &f->e) < 0)
+        fail_msg("%s", f->e.text);
+}
+
+static void push(struct fix *f, int n)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    for (int i = 0; i < n; i++, f->next++)
+        buf_printf(&b, "m v=%d %d\n", f->next, f->next);
+    deliver_push(f->d, b.data, b.len, (uint32_t)n);
+}
+
+static void on_ended(void *ctx)
+{
+    struct fix *f = ctx;
+    f->ended++;
+    f->counts = deliver_counts(f->d);
+    deliver_free(MOVE_PTR(f->d));
+}
+
+/* Until nothing is left of it. */
+static void end(struct fix *f, int64_t within_ms)
+{
+    deliver_end(f->d, within_ms, on_ended);
+    assert_int_equal(f->ended, 0); /* never from within */
+    assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
+    assert_int_equal(f->ended, 1);
+    assert_true(sender_balanced(&f->counts));
+    assert_int_equal(f->counts.waiting, 0);
+}
+
+static void expect_account(const struct fix *f, const char *want)
+{
+    char text[256];
+    deliver_account(&f->counts, text, sizeof text);
+    assert_string_equal(text, want);
+}
+
+static void run_until_stored(struct fix *f, uint64_t n)
+{
+    uint64_t until = uv_hrtime() + HARNESS_MS * UINT64_C(1000000);
+    while (deliver_counts(f->d).stored < n) {
+        assert_true(uv_hrtime() < until);
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+}
+
+/* --- */
+
+static void lines_arrive_and_are_accounted(void **state)
+{
+    struct fix *f = *state;
+    begin(f);
+    push(f, 2);
+    push(f, 1);
+    end(f, 5000);
+    AUTO_FREE char *lines = sink_lines(f->sink), *head = sink_head(f->sink);
+    assert_string_equal(lines, "m v=0 0\nm v=1 1\nm v=2 2\n");
+    assert_non_null(strstr(head, "POST /write?precision=ns&db=energy HTTP/1.1\r\n"));
+    assert_null(strstr(head, "gzip")); /* on the way to this machine itself nothing is saved by it */
+    expect_account(f, "produced 3 = stored 3 + spooled 0 + quarantined 0 + dropped 0");
+    assert_string_equal(f->notes, "");
+}
+
+static void lines_arrive_though_nobody_ends_it(void **state)
+{
+    struct fix *f = *state;
+    begin(f);
+    push(f, 5);
+    run_until_stored(f, 5);
+    push(f, 2);
+    run_until_stored(f, 7);
+    assert_int_equal(sink_requests(f->sink), 2);
+}
+
+static void an_outage_is_told_and_loses_nothing(void **state)
+{
+    struct fix *f = *state;
+    sink_answer(f->sink, SINK_BUSY);
+    begin(f);
+    push(f, 100);
+    while (deliver_counts(f->d).retries < 2)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    assert_int_equal(deliver_counts(f->d).waiting, 100);
+    sink_answer(f->sink, NULL);
+    push(f, 20);
+    run_until_stored(f, 120);
+    end(f, 5000);
+    AUTO_FREE char *lines = sink_lines(f->sink);
+    for (int i = 0; i < f->next; i++) {
+        char line[64];
+        (void)snprintf(line, sizeof line, "m v=%d %d\n", i, i);
+        assert_int_equal(harness_count(lines, line), 1);
+    }
+    expect_account(f, "produced 120 = stored 120 + spooled 0 + quarantined 0 + dropped 0");
+    assert_int_equal(harness_count(f->notes, "\n"), 2);
+    assert_non_null(strstr(f->notes, "influxdb takes no data, trying again: status 503"));
+    assert_non_null(strstr(f->notes, "\ninfluxdb takes data again\n"));
+}
+
+static void what_the_server_never_took_is_delivered_the_next_time(void **state)
+{
+    struct fix *f = *state;
+    sink_answer(f->sink, SINK_BUSY);
+    begin(f);
+    push(f, 10);
+    while (deliver_counts(f->d).retries < 1)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    end(f, 0);
+    expect_account(f, "produced 10 = stored 0 + spooled 10 + quarantined 0 + dropped 0");
+    sink_answer(f->sink, NULL);
+    begin(f);
+    assert_true(deliver_spool_bytes(f->d) > 0);
+    run_until_stored(f, 10); /* without a push */
+    end(f, 5000);
+    expect_account(f,
+                   "produced 10 = stored 10 + spooled 0 + quarantined 0 + dropped 0; 10 of them are of an earlier run");
+    AUTO_FREE char *lines = sink_lines(f->sink);
+    assert_int_equal(harness_count(lines, "\n"), 10);
+}
+
+static void a_line_that_is_rejected_is_set_aside(void **state)
+{
+    struct fix *f = *state;
+    sink_answer(f->sink, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nX-Influxdb-Version: 1.6.7\r\n"
+                         "Content-Length: 45\r\n\r\n{\"error\":\"unable to parse 'm': missing field\"}");
+    begin(f);
+    push(f, 1);
+    end(f, 5000);
+    expect_account(f, "produced 1 = stored 0 + spooled 0 + quarantined 1 + dropped 0");
+    AUTO_FREE char *text = harness_read(f->dir, "quarantine"), *path = harness_path(f->dir, "quarantine");
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_non_null(strstr(text, "\nm v=0 0\n"));
+    assert_non_null(strstr(f->notes, "it is in quarantine"));
+}
+
+static void many_lines_at_once_are_several_batches(void **state)
+{
+    struct fix *f = *state;
+    begin(f);
+    push(f, 12001);
+    end(f, 10000);
+    AUTO_FREE char *lines = sink_lines(f->sink);
+    assert_int_equal(harness_count(lines, "\n"), 12001);
+    assert_int_equal(sink_requests(f->sink), 3);
+    expect_account(f, "produced 12001 = stored 12001 + spooled 0 + quarantined 0 + dropped 0");
+}
+
+static void what_was_not_waited_for_ends_with_its_request(void **state)
+{
+    struct fix *f = *state;
+    sink_hold(f->sink);
+    begin(f);
+    push(f, 1);
+    while (sink_requests(f->sink) < 1)
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+    deliver_free(MOVE_PTR(f->d));
+    assert_true(uv_run(&f->loop, UV_RUN_NOWAIT)); /* it still goes on */
+    sink_answer(f->sink, SINK_BUSY);
+    assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
+    assert_string_equal(f->notes, "");
+}
+
+static void a_spool_has_one_owner(void **state)
+{
+    struct fix *f = *state;
+    struct deliver *other = NULL;
+    begin(f);
+    assert_int_equal(deliver_open(&other, &f->loop, &f->cfg, &ops, f, &f->e), -EBUSY);
+    assert_null(other);
+}
+
+static void bad_places_are_refused(void **state)
+{
+    struct fix *f = *state;
+    static const struct {
+        const char *name;
+        struct deliver_cfg cfg;
+    } rows[] = {
+        { "a url that is none", { .url = "nonsense" } },
+        { "a url with a secret", { .url = "http://me:hunter2@127.0.0.1" } },
+        { "a datagram's without a port", { .url = "udp://127.0.0.1" } },
+        { "1.x and 2.x at once", { .url = "http://127.0.0.1", .database = "a", .bucket = "b" } },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct deliver_cfg cfg = rows[i].cfg;
+        cfg.dir = f->dir;
+        int rc = deliver_open(&f->d, &f->loop, &cfg, &ops, f, &f->e);
+        if (rc != -EINVAL || strstr(f->e.text, "hunter2"))
+            fail_msg("%s: %d, %s", rows[i].name, rc, f->e.text);
+    }
+}
+
+static void a_secret_that_others_may_read_is_refused_and_not_told(void **state)
+{
+    struct fix *f = *state;
+    harness_write(f->dir, "secret", "me:hunter2\n");
+    AUTO_FREE char *path = harness_path(f->dir, "secret");
+    assert_int_equal(chmod(path, 0644), 0);
+    f->cfg.credential_file = path;
+    assert_int_equal(deliver_open(&f->d, &f->loop, &f->cfg, &ops, f, &f->e), -EACCES);
+    assert_null(strstr(f->e.text, "hunter2"));
+    assert_int_equal(chmod(path, 0600), 0);
+    begin(f);
+    push(f, 1);
+    end(f, 5000);
+    AUTO_FREE char *head = sink_head(f->sink);
+    assert_non_null(strstr(head, "Authorization: Basic bWU6aHVudGVyMg==\r\n"));
+    f->cfg.credential_file = NULL;
+}
+
+static void lines_go_to_a_telegraf_in_datagrams(void **state)
+{
+    struct fix *f = *state;
+    AUTO_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof a;
+    struct timeval limit = { .tv_sec = HARNESS_MS / 1000 };
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+    (void)snprintf(f->url, sizeof f->url, "udp://127.0.0.1:%u", ntohs(a.sin_port));
+    begin(f);
+    push(f, 2);
+    end(f, 5000);
+    char got[256] = "";
+    assert_true(recv(fd, got, sizeof got - 1, 0) > 0);
+    assert_string_equal(got, "m v=0 0\nm v=1 1\n");
+    expect_account(f, "produced 2 = stored 2 + spooled 0 + quarantined 0 + dropped 0");
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(lines_arrive_and_are_accounted),
+        T(lines_arrive_though_nobody_ends_it),
+        T(an_outage_is_told_and_loses_nothing),
+        T(what_the_server_never_took_is_delivered_the_next_time),
+        T(a_line_that_is_rejected_is_set_aside),
+        T(many_lines_at_once_are_several_batches),
+        T(what_was_not_waited_for_ends_with_its_request),
+        T(a_spool_has_one_owner),
+        T(bad_places_are_refused),
+        T(a_secret_that_others_may_read_is_refused_and_not_told),
+        T(lines_go_to_a_telegraf_in_datagrams),
+    };
+    return cmocka_run_group_tests_name("deliver", tests, NULL, NULL);
+}
