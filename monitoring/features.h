@@ -33,6 +33,7 @@ enum {
     FEATURE_LOG, /* the driver fills these */
     FEATURE_LOG_ITERATIONS = FEATURE_LOG,
     FEATURE_LOG_GC_TIME, /* s */
+    FEATURE_LOG_RECORDS, /* trained */
     FEATURES,
 };
 

@@ -17,17 +17,21 @@ enum {
     KEPT_MAX = 4096,       /* samples of a trial in memory; the oldest go first */
     STORE_EVERY_MS = 5000, /* one transaction for many samples */
     STEPS_MAX = 65536,     /* that no sample has taken up; then none comes, and the older ones go */
-    LOG_LAG_MS = 1000,     /* after which the log is taken to have told all of an interval */
-    ANSWER_LAG_MS = 3000,  /* after which a window's last sample does not come any more */
+    LOG_LAG_MS = 3000,     /* after which the log is taken to have told all of an interval */
+    ANSWER_LAG_MS = 4000,  /* after which a window's last sample does not come any more */
 };
 
 static const double QUARTER_MS = 15 * 60 * 1000.0;
+
+/* Of an interval; in the rest there is validation, a checkpoint, or a pause. */
+static const double TRAINS = 0.5;
 
 struct entry {
     double t_ms, dt_ms, due_ms; /* due: our clock when it had ended and come */
     int node, epoch;
     char scope[8];
     bool alone, whole; /* whole: one setting was in force all the time */
+    bool trains;       /* by the log: in most of it; of the driver's own node */
     struct tuner_setting setting;
     struct reading cells[FEATURES];
 };
@@ -38,8 +42,9 @@ struct measured {
     int64_t id; /* in the store */
     struct entry *list;
     size_t n, cap, stored, completed; /* stored <= completed <= n */
-    double *steps;                    /* ends of training steps that no sample has taken up yet */
+    struct profiles_step *steps;      /* that end after the last interval which was completed */
     size_t n_steps, cap_steps;
+    double step_ms; /* when the newest one ended */
     int epoch;
     struct tuner_setting setting;
     bool has_setting;
@@ -151,23 +156,26 @@ void profiles_setting(struct profiles *p, int trial, struct tuner_setting to)
 
 /* --- what comes --- */
 
-int profiles_step(struct profiles *p, int trial, int epoch, double end_ms, struct err *e)
+int profiles_step(struct profiles *p, int trial, const struct profiles_step *step, struct err *e)
 {
     struct measured *m = p ? get(p, trial) : NULL;
     if (m && m->n_steps == STEPS_MAX) {
         m->n_steps /= 2;
         memmove(m->steps, m->steps + m->n_steps, m->n_steps * sizeof *m->steps);
     }
-    double *grown = m ? array_more(m->steps, m->n_steps, &m->cap_steps, sizeof *grown) : NULL;
+    struct profiles_step *grown = m ? array_more(m->steps, m->n_steps, &m->cap_steps, sizeof *grown) : NULL;
     if (!p)
         return 0;
     if (!grown)
         return err_sys(e, -ENOMEM, "trial %d", trial);
     m->steps = grown;
+    struct profiles_step *s = &m->steps[m->n_steps++];
+    *s = *step;
     /* The log prints its own zone's time: what lies whole quarters of an hour off is that. */
     double now = (double)study_now_ms();
-    m->steps[m->n_steps++] = end_ms + QUARTER_MS * round((now - end_ms) / QUARTER_MS);
-    m->epoch = epoch;
+    s->end_ms += QUARTER_MS * round((now - s->end_ms) / QUARTER_MS);
+    m->step_ms = s->end_ms;
+    m->epoch = step->epoch;
     return 0;
 }
 
@@ -213,28 +221,50 @@ int profiles_sampled(struct profiles *p, const struct study_trial *t, const stru
 
 /* --- the log's part of a sample --- */
 
-/* Steps that ended within the interval; they are taken up by it, and what lies before it too. */
-static size_t take_steps(struct measured *m, double from_ms, double to_ms)
+/* Which share of a step lies within an interval. */
+static double share(const struct profiles_step *s, double from_ms, double to_ms)
 {
-    size_t taken = 0, kept = 0;
+    double ms = s->seconds > 0 ? 1000 * s->seconds : 0, begin = s->end_ms - ms;
+    if (ms == 0)
+        return s->end_ms > from_ms && s->end_ms <= to_ms;
+    double within = fmin(s->end_ms, to_ms) - fmax(begin, from_ms);
+    return within > 0 ? within / ms : 0;
+}
+
+struct taken {
+    double steps, records, ms;
+};
+
+/* The steps of an interval; those that end in it or before are forgotten. */
+static struct taken take_steps(struct measured *m, double from_ms, double to_ms)
+{
+    struct taken t = { 0 };
+    size_t kept = 0;
     for (size_t i = 0; i < m->n_steps; i++) {
-        taken += m->steps[i] > from_ms && m->steps[i] <= to_ms;
-        if (m->steps[i] > to_ms)
+        double part = share(&m->steps[i], from_ms, to_ms);
+        t.steps += part;
+        t.records += part * m->steps[i].records;
+        t.ms += part * 1000 * m->steps[i].seconds;
+        if (m->steps[i].end_ms > to_ms)
             m->steps[kept++] = m->steps[i];
     }
     m->n_steps = kept;
-    return taken;
+    return t;
 }
 
 /* Of the driver's own node alone: a step is counted once. */
 static void complete(struct measured *m, double until_ms)
 {
-    for (; m->completed < m->n && m->list[m->completed].due_ms <= until_ms; m->completed++) {
+    for (; m->completed < m->n; m->completed++) {
         struct entry *x = &m->list[m->completed];
+        if (x->due_ms > until_ms && m->step_ms < x->t_ms) /* the step under way has not been told yet */
+            return;
         if (x->node != 0 || m->epoch == 0)
             continue;
-        size_t n = take_steps(m, x->t_ms - x->dt_ms, x->t_ms);
-        x->cells[FEATURE_LOG_ITERATIONS] = (struct reading){ .value = (double)n, .ratio = 1, .state = READING_OK };
+        struct taken t = take_steps(m, x->t_ms - x->dt_ms, x->t_ms);
+        x->cells[FEATURE_LOG_ITERATIONS] = (struct reading){ .value = t.steps, .ratio = 1, .state = READING_OK };
+        x->cells[FEATURE_LOG_RECORDS] = (struct reading){ .value = t.records, .ratio = 1, .state = READING_OK };
+        x->trains = t.steps > 0 && !(t.ms > 0 && t.ms < TRAINS * x->dt_ms);
     }
 }
 
@@ -391,8 +421,7 @@ static bool continues(const struct entry *x, const struct entry *first)
 
 static bool can_teach(const struct entry *x)
 {
-    const struct reading *steps = &x->cells[FEATURE_LOG_ITERATIONS];
-    return x->alone && x->whole && x->epoch > 0 && (x->node != 0 || (steps->state == READING_OK && steps->value > 0));
+    return x->alone && x->whole && x->epoch > 0 && (x->node != 0 || x->trains);
 }
 
 /* Windows as long as the tuner's, or a little less; longer where the samples are. */

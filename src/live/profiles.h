@@ -29,8 +29,12 @@ const struct profile_space *profiles_space(const struct profiles *p);
 int profiles_sampled(struct profiles *p, const struct study_trial *t, const struct nodes_sample *s, bool alone,
                      struct err *e);
 
-/* A training step of `epoch` has ended. */
-int profiles_step(struct profiles *p, int trial, int epoch, double end_ms, struct err *e);
+/* A training step has ended. One that lies in two intervals counts in each by its share. */
+struct profiles_step {
+    int epoch;
+    double end_ms, seconds, records; /* end: as the log's clock has it, in whatever zone */
+};
+int profiles_step(struct profiles *p, int trial, const struct profiles_step *step, struct err *e);
 
 /* Under which setting the trial runs from now on. Samples of an interval in which it changed belong to no window. */
 void profiles_setting(struct profiles *p, int trial, struct tuner_setting to);

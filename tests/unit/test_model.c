@@ -537,7 +537,7 @@ static void test_runs_of_a_job_are_recognised_and_others_are_not(void **state)
     (void)state;
     for (int counters = 0; counters < 2; counters++) {
         size_t right = 0, looked = 0, known = 0, strangers = 0;
-        for (uint64_t seed = 1; seed <= 3; seed++) {
+        for (uint64_t seed = 1; seed <= 12; seed++) {
             struct trace t;
             struct model_profiles p;
             size_t r, n;

@@ -144,11 +144,16 @@ static void sample(struct bench *b, double t_ms, double cpu_s)
     sample_on(b, 0, t_ms, cpu_s, true);
 }
 
-static void steps(struct bench *b, int epoch, double from_ms, double to_ms, int n)
+static void step(struct bench *b, int epoch, double end_ms, double seconds, double records)
 {
     struct err e = { 0 };
+    check(profiles_step(b->p, 1, &(struct profiles_step){ epoch, end_ms, seconds, records }, &e), &e);
+}
+
+static void steps(struct bench *b, int epoch, double from_ms, double to_ms, int n)
+{
     for (int i = 1; i <= n; i++)
-        check(profiles_step(b->p, 1, epoch, from_ms + (to_ms - from_ms) * i / n, &e), &e);
+        step(b, epoch, from_ms + (to_ms - from_ms) * i / n, 0, 0);
 }
 
 static void tick(struct bench *b, double now_ms)
@@ -166,8 +171,8 @@ static void end(struct bench *b, bool finished)
 }
 
 struct stored {
-    size_t n, steps;
-    double last_ms;
+    size_t n;
+    double steps, records, first_records, last_ms;
 };
 
 static int count(void *ctx, const struct store_sample *row)
@@ -177,8 +182,12 @@ static int count(void *ctx, const struct store_sample *row)
     assert_int_equal(sample_read(cells, FEATURES, row->cells, NULL), 0);
     assert_string_equal(row->scope, "process");
     assert_int_equal(cells[0].state, READING_UNSUPPORTED);
-    if (cells[FEATURE_LOG_ITERATIONS].state == READING_OK)
-        s->steps += (size_t)cells[FEATURE_LOG_ITERATIONS].value;
+    if (cells[FEATURE_LOG_ITERATIONS].state == READING_OK) {
+        s->steps += cells[FEATURE_LOG_ITERATIONS].value;
+        s->records += cells[FEATURE_LOG_RECORDS].value;
+    }
+    if (s->n == 0)
+        s->first_records = s->records;
     s->n++;
     s->last_ms = row->t_ms;
     return 0;
@@ -214,8 +223,26 @@ static void test_each_step_is_counted_in_the_interval_in_which_it_ended(void **s
     tick(b, t + 70000);
     struct stored s = stored(b);
     assert_int_equal(s.n, 4);
-    assert_int_equal(s.steps, 22);
+    assert_true(s.steps == 22);
     assert_int_equal(b->n, 0);
+}
+
+static void test_a_step_counts_in_each_interval_by_its_share(void **state)
+{
+    struct bench *b = *state;
+    double t = begin_ms();
+    profiles_setting(b->p, 1, (struct tuner_setting){ 0, 0 });
+    step(b, 1, t + 750, 0.75, 64);
+    step(b, 1, t + 1750, 1, 64); /* a quarter of it lies in the first second */
+    step(b, 1, t + 3000, 1.25, 64);
+    for (int i = 1; i <= 3; i++)
+        sample(b, t + 1000 * i, 1.5);
+    tick(b, t + 70000);
+    struct stored s = stored(b);
+    assert_int_equal(s.n, 3);
+    assert_true(fabs(s.steps - 3) < 1e-9);
+    assert_true(fabs(s.first_records - 80) < 1e-6);
+    assert_true(fabs(s.records - 192) < 1e-6);
 }
 
 static void test_a_window_is_answered_when_its_last_sample_has_come(void **state)
@@ -599,6 +626,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_each_step_is_counted_in_the_interval_in_which_it_ended),
+        CASE(test_a_step_counts_in_each_interval_by_its_share),
         CASE(test_a_window_is_answered_when_its_last_sample_has_come),
         CASE(test_a_window_that_nobody_measured_is_answered_with_nothing),
         CASE(test_a_finished_trial_leaves_windows_of_one_epoch_and_one_setting),
