@@ -308,7 +308,7 @@ static void test_submit_collects_for_throughput_in_sessions(void **state)
     struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
     struct submit s = job(&local);
     s.session = "/s.sock";
-    assert_has(&s, "s-1-1 -XX:+UseParallelGC --conf");
+    assert_has(&s, "s-1-1 -XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=15000 ");
     assert_int_equal(collectors(&s), 1);
     s.properties = &own;
     s.n_properties = 1;
@@ -317,7 +317,7 @@ static void test_submit_collects_for_throughput_in_sessions(void **state)
     s = job(&local);
     s.session = "/s.sock";
     s.one_cpu = true;
-    assert_has(&s, "s-1-1 -XX:+UseSerialGC --conf");
+    assert_has(&s, "s-1-1 -XX:+UseSerialGC ");
     assert_int_equal(collectors(&s), 1);
     s = job(&cluster);
     s.session = "/s.sock";
