@@ -74,8 +74,11 @@ const struct help_key help_wide_keys[] = {
                          "{\"range\":[START, END, STEP]} (END excluded), or {\"values\":[…], \"affects\":\"speed\"}" },
     { "systemParameters", "the knobs, one member each: [VALUE, …], of which the first is the default setting" },
     { "nodes", "[HOST, …], or objects with host, user, port, key" },
-    { "monitoring.events", "events to count: a name or a list of names" },
-    { "monitoring.meters", "sources of energy or power: a name or a list of names" },
+    { "monitoring.events",
+      "hardware events to count, of the 58 that `pipetune events` lists (default: all; [] is none): a name "
+      "or a list of names" },
+    { "monitoring.meters", "sources of energy or power (rapl, perf-power, pdu, snmp, pcm, estimate): a name, "
+                           "{\"name\":…, …}, or a list of these" },
     { "powerMeter", "short for monitoring.meters" },
     { NULL, NULL },
 };

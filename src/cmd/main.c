@@ -56,8 +56,16 @@ static void keep_standard_numbers(void)
         (void)close(fd);
 }
 
+/* Each meter of the network may hold a thread of libuv's for seconds; four of them, which is what there would be, must not keep lines from
+ * the disk. It is read once, before the first is started. */
+static void have_threads(void)
+{
+    (void)setenv("UV_THREADPOOL_SIZE", "16", 0); /* the user's own wins; without memory for it there are four */
+}
+
 int main(int argc, char **argv)
 {
+    have_threads();
     json_must_have_memory(CMD_ENVIRONMENT);
     /* A closed stdout is an error of that write and not the end of the program: a driver has trials to look after. */
     (void)signal(SIGPIPE, SIG_IGN);

@@ -13,6 +13,7 @@
 #include "cmd/progress.h"
 #include "cmd/show.h"
 #include "cmd/table.h"
+#include "live/deliver.h"
 #include "live/driver.h"
 #include "store/export.h"
 #include "store/trace.h"
@@ -227,6 +228,19 @@ static int check_trace(const struct plan *p, const char *path, struct err *e)
                    is_store ? "study's store" : "study's config");
 }
 
+/* Every line that was made for InfluxDB is accounted. False: some were left behind. */
+static bool tell_delivery(const struct sender_counts *c)
+{
+    char text[256];
+    if (c->produced == 0)
+        return true;
+    deliver_account(c, text, sizeof text);
+    fprintf(stderr, "pipetune: InfluxDB: %s\n", text);
+    if (c->spooled > 0)
+        fputs("pipetune: what is spooled is sent when the same command is given again\n", stderr);
+    return deliver_complete(c);
+}
+
 static int run_study(struct study *s, const struct run_options *o, struct err *e)
 {
     struct progress progress;
@@ -253,27 +267,9 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     const char *end = end_line(&r, s, done, text, sizeof text);
     if (end)
         fprintf(stderr, "pipetune: %s\n", end);
+    bool delivered = tell_delivery(&r.delivery);
     int code = exit_code(&r, &d, done);
-    return code == CMD_OK && !recorded ? CMD_NONE : code;
-}
-
-/* What the config may say already, but this version does nothing with: told, so that nobody waits for it. */
-static void note_unused(const struct plan *p)
-{
-    static const struct {
-        const char *section, *key; /* section NULL: of the top level */
-        const char *path;
-    } unused[] = { { NULL, "powerMeter", "powerMeter" },
-                   { "monitoring", "events", "monitoring/events" },
-                   { "monitoring", "meters", "monitoring/meters" },
-                   { NULL, "influxdb", "influxdb" } };
-    for (size_t i = 0; i < ARRAY_LEN(unused); i++) {
-        const json_t *in = unused[i].section ? json_object_get(p->doc.root, unused[i].section) : p->doc.root;
-        if (json_object_get(in, unused[i].key))
-            fprintf(stderr,
-                    "pipetune: '%s' line %d: '%s' is kept with the study, but this version does nothing with it\n",
-                    p->doc.name, json_doc_line(&p->doc, unused[i].path), unused[i].path);
-    }
+    return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
 
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
@@ -283,7 +279,6 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         rc = env_apply(&p->env, app_is_one_machine(&p->app), e);
     if (rc == 0)
         rc = env_require(&p->env, e);
-    note_unused(p);
     struct err why;
     if (rc == 0 && plan_ask_master(p, &why) == 1)
         fprintf(stderr, "pipetune: the master was not asked what it offers, the setting is used as it is: %s\n",

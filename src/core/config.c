@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/policy.h"
@@ -9,7 +10,7 @@
 #define FIELD(member) offsetof(struct config, member)
 
 static const char *const directions[] = { "auto", "max", "min", NULL };
-static const char *const objectives[] = { "time", NULL };
+static const char *const objectives[] = { "time", "energy", "edp", NULL };
 static const char *const auto_word[] = { "auto", NULL };
 static const char *const scopes[] = { "auto", "system", "cgroup", "process", "none", NULL };
 
@@ -17,7 +18,7 @@ static const char *const scopes[] = { "auto", "system", "cgroup", "process", "no
 const struct opt_row config_rows[] = {
     { "", "bigdlConf", OPT_TEXT, FIELD(bigdl_conf), NULL, 0, 0, NULL, "FILE", "the BigDL file: what is submitted" },
     { "", "store", OPT_TEXT, FIELD(store), NULL, 0, 0, NULL, "FILE", "the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
-    { "", "objective", OPT_CHOICE, FIELD(objective), "time", 0, 0, objectives, "NAME", "what is minimised" },
+    { "", "objective", OPT_CHOICE, FIELD(objective), "time", 0, 0, objectives, "NAME", "what is minimised: time, energy, or edp (joules x seconds)" },
     { "study", "name", OPT_TEXT, FIELD(name), NULL, 0, 0, NULL, "NAME", "the study (default: the config's name and a hash of its space)" },
     { "study", "epochs", OPT_INT, FIELD(epochs), "5", 1, 100000, NULL, "N", "epochs of a trial" },
     { "study", "seed", OPT_INT, FIELD(seed), "1", 0, 9007199254740991.0, NULL, "N", "of the search, and of applications that take one" },
@@ -33,9 +34,12 @@ const struct opt_row config_rows[] = {
     { "tuning", "tie_margin", OPT_REAL, FIELD(tie_margin), "0.01", 0, 1, NULL, "FRACTION", "below which two settings are equal" },
     { "monitoring", "scope", OPT_CHOICE, FIELD(scope), "auto", 0, 0, scopes, "NAME", "whose counters are read" },
     { "monitoring", "interval", OPT_REAL, FIELD(interval_s), "1", 0.01, 3600, NULL, "SECONDS", "between two samples" },
-    { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server" },
+    { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server, or udp://HOST:PORT of a Telegraf" },
     { "influxdb", "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "InfluxDB 1.x" },
     { "influxdb", "bucket", OPT_TEXT, FIELD(bucket), NULL, 0, 0, NULL, "NAME", "InfluxDB 2.x" },
+    { "influxdb", "org", OPT_TEXT, FIELD(org), NULL, 0, 0, NULL, "NAME", "of the bucket (default: the token's)" },
+    { "influxdb", "retention_policy", OPT_TEXT, FIELD(retention_policy), NULL, 0, 0, NULL, "NAME", "of the database (default: its own)" },
+    { "influxdb", "ca_file", OPT_TEXT, FIELD(ca_file), NULL, 0, 0, NULL, "FILE", "trusted instead of the system's certificates" },
     { "influxdb", "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "mode 0600" },
     { "spark", "home", OPT_TEXT, FIELD(spark_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
     { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
@@ -63,6 +67,22 @@ static int want_strings(const struct json_doc *doc, const char *path, const json
         if (!json_is_string(json_array_get(j, i)))
             return json_doc_err(doc, path, e, -EINVAL, "must hold strings only");
     return 0;
+}
+
+static bool is_meter(const json_t *j)
+{
+    return json_is_string(j) || json_is_string(json_object_get(j, "name"));
+}
+
+/* Which names there are is known where meters are. */
+static int want_meters(const struct json_doc *doc, const char *path, const json_t *j, struct err *e)
+{
+    bool good = !j || is_meter(j) || json_is_array(j);
+    for (size_t i = 0; i < json_array_size(j); i++)
+        good = good && is_meter(json_array_get(j, i));
+    return good ? 0
+                : json_doc_err(doc, path, e, -EINVAL,
+                               "must be the name of a meter, an object with 'name', or an array of these");
 }
 
 static int check_node(const struct json_doc *doc, const char *path, const json_t *node, struct err *e)
@@ -119,9 +139,9 @@ int config_read(struct config *c, const struct json_doc *doc, struct err *e)
     const json_t *monitoring = json_object_get(doc->root, "monitoring");
     rc = want_strings(doc, "monitoring/events", json_object_get(monitoring, "events"), e);
     if (rc == 0)
-        rc = want_strings(doc, "monitoring/meters", json_object_get(monitoring, "meters"), e);
+        rc = want_meters(doc, "monitoring/meters", json_object_get(monitoring, "meters"), e);
     if (rc == 0)
-        rc = want_strings(doc, "powerMeter", json_object_get(doc->root, "powerMeter"), e);
+        rc = want_meters(doc, "powerMeter", json_object_get(doc->root, "powerMeter"), e);
     return rc < 0 ? rc : check_nodes(doc, e);
 }
 
@@ -149,6 +169,12 @@ bool config_maximise(const struct config *c)
     return !contains_word(c->metric, "loss") && !contains_word(c->metric, "error") && strcasecmp(c->metric, "mae") != 0;
 }
 
+int config_interval_ms(const struct config *c)
+{
+    double ms = c->interval_s * 1000;
+    return ms < 100 ? 100 : ms > 60000 ? 60000 : (int)lround(ms);
+}
+
 json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl)
 {
     static const char *const copied[] = { "hyperParameters", "systemParameters", "nodes", "powerMeter" };
@@ -159,6 +185,12 @@ json_t *config_effective(struct config *c, const struct json_doc *doc, const jso
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
         json_t *part = json_object_get(doc->root, copied[i]);
         if (part && json_object_set(root, copied[i], part) < 0)
+            goto fail;
+    }
+    const json_t *monitoring = json_object_get(doc->root, "monitoring");
+    for (size_t i = 0; monitoring_others[i]; i++) {
+        json_t *part = json_object_get(monitoring, monitoring_others[i]);
+        if (part && json_object_set(json_object_get(root, "monitoring"), monitoring_others[i], part) < 0)
             goto fail;
     }
     if (json_object_set(root, "bigdl", (json_t *)bigdl) < 0)

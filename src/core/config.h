@@ -24,7 +24,7 @@ struct config {
     char *scope;
     double interval_s;
 
-    char *url, *database, *bucket, *credential_file;
+    char *url, *database, *bucket, *org, *retention_policy, *ca_file, *credential_file;
 
     char *spark_home, *java, *master_ui;
     int64_t grant_seconds, stall_seconds;
@@ -45,6 +45,9 @@ void config_done(struct config *c);
 
 /* Is the metric to be made large? By `direction`, or for "auto" by the metric's name: a loss or an error is made small. */
 bool config_maximise(const struct config *c);
+
+/* Milliseconds between two samples: 100 to 60000, which is what the nodes' helpers do. */
+int config_interval_ms(const struct config *c);
 
 /* Everything that makes the study what it is, as JSON: scalars, space, the BigDL file; new reference, NULL: memory. */
 json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl);

@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "bigdl/submit.h"
 #include "live/profiles.h"
+#include "live/publish.h"
 #include "live/reuse.h"
 #include "live/tuning.h"
 
@@ -422,6 +423,7 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
         return rc;
     a->gained = true;
     a->epochs_done = row.epoch;
+    publish_epoch(a->study->publish, a->trial->row.number, &row, study_now_ms());
     if (a->on_epoch)
         a->on_epoch(a, &row);
     return 0;
@@ -451,10 +453,13 @@ static int tell_watchers(const struct reading *r, const struct log_event *ev, ui
     if (end <= a->live_from)
         return 0;
     if (ev->kind == LOG_ITERATION && ev->stamp_ms >= 0) {
-        int rc = profiles_step(a->study->profiles, t->row.number, ev->epoch, (double)ev->stamp_ms, r->e);
+        struct profiles_step step = { ev->epoch, (double)ev->stamp_ms, ev->seconds, ev->records };
+        int rc = profiles_step(a->study->profiles, t->row.number, &step, r->e);
         if (rc < 0)
             return rc;
     }
+    if (ev->kind == LOG_ITERATION)
+        publish_step(a->study->publish, t->row.number, ev, r->now_ms);
     if (!a->study->tuning)
         return 0;
     if (ev->kind == LOG_RECOVERY || ev->kind == LOG_LOST)

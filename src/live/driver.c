@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "live/actuate.h"
 #include "live/driver_state.h"
+#include "live/publish.h"
 #include "live/tuning.h"
 
 enum {
@@ -278,7 +279,7 @@ static bool starting(const struct driver *d)
 void driver_schedule(struct driver *d)
 {
     int number;
-    if (d->adopting)
+    if (d->adopting || d->over)
         return;
     while (d->rc == 0) {
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
@@ -409,6 +410,10 @@ static void on_interrupt(uv_signal_t *handle, int signum)
     struct driver *d = handle->data;
     (void)signum;
     d->interrupts++;
+    if (d->over) {
+        publish_hurry(d->study->publish);
+        return;
+    }
     d->study->sched.stopping = true;
     d->result->end = DRIVER_INTERRUPTED;
     driver_tell(d,
@@ -429,6 +434,10 @@ static void on_hangup(uv_signal_t *handle, int signum)
     struct driver *d = handle->data;
     (void)signum;
     d->leaving = true;
+    if (d->over) {
+        publish_hurry(d->study->publish);
+        return;
+    }
     d->result->end = DRIVER_LEFT;
     uv_stop(&d->loop);
 }
@@ -530,6 +539,7 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
         rc = d.rc;
     }
     conclude(&d);
+    driver_end_samples(&d, rc);
     tear_down(&d);
     return rc;
 }

@@ -3,19 +3,36 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "clustering/model_json.h"
 #include "live/actuate.h"
+#include "live/energy.h"
 #include "live/profiles.h"
+#include "live/publish.h"
 #include "live/reuse.h"
 #include "live/tuning.h"
+
+enum {
+    LATE_MS = 500,      /* that a reading may come later than it is due */
+    DELIVER_MS = 10000, /* for what has not been delivered at the end */
+};
+
+static void on_note(void *ctx, const char *text)
+{
+    driver_note(ctx, NULL, text);
+}
 
 int driver_set_up_samples(struct driver *d)
 {
     struct study *s = d->study;
     char why[512] = "", text[640];
     d->measures = strcmp(s->plan->cfg.scope, "none") != 0;
-    int rc = d->measures ? profiles_open(&s->profiles, s, d->e) : 0;
+    int rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
+    if (rc == 0)
+        rc = energy_open(&s->energy, s, &d->loop, on_note, d, d->e);
+    if (rc == 0 && d->measures)
+        rc = profiles_open(&s->profiles, s, d->e);
     if (rc == 0 && d->measures && s->tuning && s->plan->policy->knowledge)
         rc = reuse_open(&s->reuse, s, profiles_space(s->profiles), why, d->e);
     if (rc == 0 && *why) {
@@ -26,16 +43,34 @@ int driver_set_up_samples(struct driver *d)
     return rc;
 }
 
-void driver_close_samples(struct driver *d)
+/* A meter tells of an interval when that is over: what was trained in the last one is accounted, too. */
+static void wait_for_meters(struct driver *d)
 {
-    reuse_close(MOVE_PTR(d->study->reuse));
-    profiles_close(MOVE_PTR(d->study->profiles));
+    double end = (double)study_now_ms();
+    int64_t patience = clock_ms() + 2 * config_interval_ms(&d->study->plan->cfg) + LATE_MS;
+    const struct energy *en = d->study->energy;
+    while (d->interrupts == 0 && !d->leaving && energy_until_ms(en) > 0 && energy_until_ms(en) < end &&
+           clock_ms() < patience)
+        (void)uv_run(&d->loop, UV_RUN_ONCE);
 }
 
-static int interval_ms(const struct config *c)
+void driver_end_samples(struct driver *d, int rc)
 {
-    double ms = c->interval_s * 1000;
-    return ms < 100 ? 100 : ms > 60000 ? 60000 : (int)lround(ms);
+    d->over = true;
+    (void)uv_timer_stop(&d->tick);
+    if (rc == 0 && d->result->end == DRIVER_DONE && d->first_launch_ms)
+        wait_for_meters(d);
+    bool hurried = rc < 0 || d->interrupts > 1 || d->leaving;
+    publish_end(d->study->publish, &d->loop, hurried ? 0 : DELIVER_MS);
+    d->result->delivery = publish_counts(d->study->publish);
+}
+
+void driver_close_samples(struct driver *d)
+{
+    energy_close(MOVE_PTR(d->study->energy));
+    publish_close(MOVE_PTR(d->study->publish));
+    reuse_close(MOVE_PTR(d->study->reuse));
+    profiles_close(MOVE_PTR(d->study->profiles));
 }
 
 /* From its start on; a session goes on being measured between its trials. */
@@ -45,8 +80,9 @@ void driver_measure(struct driver *d, struct slot *s)
     const char *tag = driver_tag(d, s);
     if (!tag)
         return;
-    struct nodes_sampling how = { .interval_ms = interval_ms(c),
+    struct nodes_sampling how = { .interval_ms = config_interval_ms(c),
                                   .scope = c->scope,
+                                  .events = d->study->plan->events,
                                   .local = app_is_local(&d->study->plan->app) };
     int rc = actuate_sample(d->actuate, tag, &how, d->e);
     profiles_setting(d->study->profiles, s->a.trial->row.number, s->a.trial->setting);
@@ -80,6 +116,7 @@ void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sa
         if (!its || strcmp(its, tag) != 0)
             continue;
         int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, sample), d->e);
+        publish_sample(d->study->publish, s->a.trial->row.number, sample);
         if (rc < 0)
             driver_fail(d, rc);
         return;
@@ -106,7 +143,18 @@ static int on_profile(void *ctx, const struct profiles_window *w, const struct p
     return rc < 0 ? rc : tuning_verdict(d->study->tuning, w->trial, v.decision, class_key, e);
 }
 
+void driver_on_metered(void *ctx, const struct nodes_reading *r)
+{
+    struct driver *d = ctx;
+    int rc = energy_metered(d->study->energy, r, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
 int driver_tick_samples(struct driver *d)
 {
-    return profiles_tick(d->study->profiles, study_now_ms(), on_profile, d, d->e);
+    int64_t now = study_now_ms();
+    publish_tick(d->study->publish);
+    int rc = energy_tick(d->study->energy, now, d->e);
+    return rc < 0 ? rc : profiles_tick(d->study->profiles, now, on_profile, d, d->e);
 }

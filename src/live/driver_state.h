@@ -10,6 +10,7 @@
 #include "live/pool.h"
 
 struct actuate;
+struct nodes_reading;
 struct nodes_sample;
 
 struct slot {
@@ -35,6 +36,7 @@ struct driver {
     size_t n, cap;
     uint64_t next_id;
     int interrupts;
+    bool over;    /* the loop has ended: nothing is started any more, and signals shorten what is still waited for */
     bool leaving; /* end the loop, let the trials run */
     int64_t first_launch_ms;
     int rc; /* the error that ends the loop */
@@ -92,10 +94,12 @@ void driver_narrow(struct driver *d, struct slot *s);
 const char *driver_tag(const struct driver *d, const struct slot *s); /* of its processes; NULL: there are none yet */
 
 int driver_set_up_samples(struct driver *d);
+void driver_end_samples(struct driver *d, int rc); /* what is still to come, after the loop */
 void driver_close_samples(struct driver *d);
 int driver_tick_samples(struct driver *d);
 void driver_measure(struct driver *d, struct slot *s);
 void driver_measure_no_more(struct driver *d, struct slot *s);
 void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample);
+void driver_on_metered(void *ctx, const struct nodes_reading *r);
 
 #endif

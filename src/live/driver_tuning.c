@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "live/actuate.h"
+#include "live/energy.h"
 #include "live/profiles.h"
 #include "live/tuning.h"
 
@@ -261,7 +262,8 @@ static void on_settled(void *ctx, int trial, struct tuner_setting at, const char
 int driver_set_up_tuning(struct driver *d)
 {
     static const struct tuning_ops tuning = { on_apply, on_relaunch, on_settled };
-    static const struct actuate_ops actuate = { on_applied, on_changed, driver_on_sampled, on_actuate_note };
+    static const struct actuate_ops actuate = { on_applied, on_changed, driver_on_sampled, driver_on_metered,
+                                                on_actuate_note };
     static const struct pool_ops pool = { driver_on_hello, driver_on_done, driver_on_warm_gone };
     struct study *s = d->study;
     const struct plan *p = s->plan;
@@ -270,8 +272,10 @@ int driver_set_up_tuning(struct driver *d)
     d->narrows = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
     if (rc == 0)
         rc = driver_set_up_samples(d);
-    if (rc == 0 && (d->narrows || d->measures))
+    if (rc == 0 && (d->narrows || d->measures || s->energy))
         rc = actuate_open(&d->actuate, s, &d->loop, &actuate, d, d->e);
+    if (rc == 0 && s->energy)
+        rc = actuate_meter(d->actuate, energy_wanted(s->energy), d->e);
     if (rc == 0 && p->policy->shares && p->app.session)
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
     return rc;

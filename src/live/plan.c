@@ -11,7 +11,9 @@
 #include "base/own.h"
 #include "bigdl/master.h"
 #include "bigdl/submit.h"
+#include "live/energy.h"
 #include "live/nodes_cfg.h"
+#include "monitoring/event_choice_cfg.h"
 #include "search/search.h"
 
 enum { FILE_MAX = 16 << 20 };
@@ -188,6 +190,111 @@ static int check_nodes(const struct plan *p, struct err *e)
     return rc;
 }
 
+/* A relative path becomes the file that the config means by it; whether that is there is asked before a run. */
+static int find_file(struct plan *p, const char **path, struct err *e)
+{
+    AUTO_FREE char *found = *path ? look_up(*path, p->doc.name) : NULL;
+    if (!*path)
+        return 0;
+    if (found)
+        strv_add(&p->paths, found);
+    if (!found || p->paths.failed)
+        return err_sys(e, -ENOMEM, "'%s'", *path);
+    *path = p->paths.v[p->paths.n - 1];
+    return 0;
+}
+
+/* The same for a text of the config's own. */
+static int find_own(struct plan *p, char **path, struct err *e)
+{
+    char *found = *path ? look_up(*path, p->doc.name) : NULL;
+    if (*path && !found)
+        return err_sys(e, -ENOMEM, "'%s'", *path);
+    free(*path);
+    *path = found;
+    return 0;
+}
+
+static int find_files(struct plan *p, struct err *e)
+{
+    int rc = find_own(p, &p->cfg.credential_file, e);
+    if (rc == 0)
+        rc = find_own(p, &p->cfg.ca_file, e);
+    for (size_t i = 0; rc == 0 && i < p->meters.n; i++) {
+        rc = find_file(p, &p->meters.v[i].cfg.credential_file, e);
+        if (rc == 0)
+            rc = find_file(p, &p->meters.v[i].cfg.file, e);
+    }
+    return rc;
+}
+
+/* Of which node each outlet is; two of one node and meter would be one series of two powers. */
+static int check_outlet(const struct plan *p, const struct meters_entry *m, int node, const char *name, int *before,
+                        struct err *e)
+{
+    if (node < 0)
+        return err_set(e, -EINVAL,
+                       "'%s': the meter %s has an outlet of '%s', which is neither 'localhost' nor one of 'nodes'",
+                       p->doc.name, m->meter->name, name);
+    if (before[node]++)
+        return err_set(e, -EINVAL, "'%s': the meter %s has more than one outlet of '%s': one of them can be read",
+                       p->doc.name, m->meter->name, name);
+    return 0;
+}
+
+static int check_outlets(const struct plan *p, const struct meter_ops *meter, struct err *e)
+{
+    struct node_cfg *nodes = NULL;
+    size_t n = 0;
+    int rc = nodes_cfg_read(&nodes, &n, &p->doc, e);
+    AUTO_FREE int *before = rc == 0 ? calloc(n + 1, sizeof *before) : NULL;
+    if (rc == 0 && !before)
+        rc = err_sys(e, -ENOMEM, "meters");
+    for (size_t i = 0; i < p->meters.n; i++) {
+        const struct meters_entry *m = &p->meters.v[i];
+        for (size_t k = 0; rc == 0 && m->meter == meter && k < m->cfg.n_outlets; k++) {
+            const char *name = m->cfg.outlets[k].node;
+            rc = check_outlet(p, m, energy_node_of(nodes, n, name), name, before, e);
+        }
+    }
+    nodes_cfg_free(nodes, n);
+    return rc;
+}
+
+/* What the objective counts must be measured, and often enough. */
+static int read_meters(struct plan *p, struct err *e)
+{
+    int rc = meters_cfg_read(&p->meters, &p->doc, e);
+    if (rc == 0)
+        rc = find_files(p, e);
+    for (size_t i = 0; rc == 0 && i < p->meters.n; i++)
+        rc = check_outlets(p, p->meters.v[i].meter, e);
+    if (rc < 0 || !objective_needs_power(objective_find(p->cfg.objective)))
+        return rc;
+    if (p->meters.n > 0 && p->cfg.interval_s <= p->cfg.window_seconds)
+        return 0;
+    if (p->meters.n > 0)
+        return err_set(e, -EINVAL,
+                       "'%s': for the objective '%s' meters must be read at least once in each measuring window: "
+                       "'monitoring.interval' is %g s, 'tuning.window_seconds' %g s",
+                       p->doc.name, p->cfg.objective, p->cfg.interval_s, p->cfg.window_seconds);
+    return err_set(e, -EINVAL,
+                   "'%s': the objective '%s' needs a meter: name one in 'monitoring.meters' (`pipetune doctor` tells "
+                   "which can be read here)",
+                   p->doc.name, p->cfg.objective);
+}
+
+static int read_events(struct plan *p, struct err *e)
+{
+    char text[EVENT_CHOICE_TEXT_SIZE];
+    struct event_choice choice;
+    int rc = event_choice_cfg_read(&choice, &p->doc, e);
+    if (rc < 0 || !event_choice_text(&choice, text))
+        return rc;
+    p->events = strdup(text);
+    return p->events ? 0 : err_sys(e, -ENOMEM, "'%s'", p->doc.name);
+}
+
 /* A search that is none, or that cannot take this space, is found before anything is stored. */
 static int check_search(const struct plan *p, struct err *e)
 {
@@ -240,6 +347,10 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = check_nodes(p, e);
     if (rc == 0)
+        rc = read_meters(p, e);
+    if (rc == 0)
+        rc = read_events(p, e);
+    if (rc == 0)
         rc = name_study(p, config_file, e);
     if (rc == 0 && p->policy->joins_search)
         rc = space_join_knobs(&p->space, e);
@@ -254,6 +365,10 @@ void plan_done(struct plan *p)
 {
     if (!p)
         return;
+    meters_cfg_done(&p->meters);
+    strv_done(&p->paths);
+    free(p->events);
+    p->events = NULL;
     app_done(&p->app);
     env_done(&p->env);
     space_done(&p->space);
@@ -292,8 +407,22 @@ static int require_path(void *ctx, const char *key, char **path, struct err *e)
                         "names '%s', which is not there: run ./run-pipetune.sh setup, or correct the path", *path);
 }
 
+static int require_own(const struct plan *p, const char *path, const char *key, struct err *e)
+{
+    if (!path || io_exists(path))
+        return 0;
+    return err_set(e, -ENOENT, "'%s': '%s' names '%s', which is not there", p->doc.name, key, path);
+}
+
 int plan_require_files(const struct plan *p, struct err *e)
 {
+    int rc = require_own(p, p->cfg.credential_file, "influxdb.credential_file", e);
+    if (rc == 0)
+        rc = require_own(p, p->cfg.ca_file, "influxdb.ca_file", e);
+    for (size_t i = 0; rc == 0 && i < p->meters.n; i++)
+        rc = require_own(p, p->meters.v[i].cfg.credential_file, "credential_file", e);
+    if (rc < 0)
+        return rc;
     return app_paths((struct app *)&p->app, require_path, (void *)p, e); /* require_path replaces nothing */
 }
 
@@ -394,6 +523,8 @@ static bool extra_is_tuned(const struct plan *p, size_t extra)
 void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out)
 {
     const struct app *a = &p->app;
+    if (objective_needs_power(objective_find(p->cfg.objective))) /* ratios of joules are none of time */
+        buf_printf(out, "%s: ", p->cfg.objective);
     buf_puts(out, a->conf);
     if (a->class_name)
         buf_printf(out, " %s", a->class_name);

@@ -6,8 +6,10 @@
 #include "bigdl/app.h"
 #include "core/choices.h"
 #include "core/config.h"
+#include "core/objective.h"
 #include "core/policy.h"
 #include "live/env.h"
+#include "monitoring/meters_cfg.h"
 
 /* A study as its files describe it; what `run` and `run --dry-run` share. */
 struct plan {
@@ -19,6 +21,9 @@ struct plan {
     const struct policy *policy;
     struct setting requested;  /* the default setting, or the one entered by the user */
     struct choices choices;    /* what the policy chooses from; not of those that choose nothing */
+    struct meters_cfg meters;  /* what is read of energy; none: nothing */
+    struct strv paths;         /* that the meters' texts point at */
+    char *events;              /* the hardware events that are counted (monitoring/event_choice.h); NULL: all */
     struct json_doc doc;       /* the config */
     struct json_doc bigdl_doc; /* the BigDL file, as written */
     char name[128];            /* of the study */

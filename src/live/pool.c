@@ -13,6 +13,7 @@
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "live/publish.h"
 
 enum {
     STOP_MS = 15000, /* from being told to end to KILL */
@@ -113,9 +114,12 @@ static void on_hello(void *ctx, uint64_t id, const struct session_message *m)
     p->ops.hello(p->ctx, w);
 }
 
+/* Epochs come by the log; what the application told of them comes here. */
 static void on_epoch(void *ctx, uint64_t id, const struct session_message *m)
 {
-    (void)ctx, (void)id, (void)m; /* epochs come by the log */
+    struct pool *p = ctx;
+    const struct warm *w = by_id(p, id);
+    publish_metrics(p->study->publish, w->trial, m->epoch, m->metrics, study_now_ms());
 }
 
 static void on_done(void *ctx, uint64_t id, const struct session_message *m)

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/own.h"
@@ -55,17 +58,28 @@ static json_t *hashes(const struct plan *p)
     return NULL;
 }
 
+void provenance_user(char out[PROVENANCE_USER_MAX])
+{
+    char room[4096];
+    struct passwd pw, *found = NULL;
+    bool known = getpwuid_r(geteuid(), &pw, room, sizeof room, &found) == 0 && found;
+    (void)snprintf(out, PROVENANCE_USER_MAX, "%s", known ? pw.pw_name : "");
+}
+
 json_t *provenance_json(const struct plan *p)
 {
     struct utsname host = { 0 };
+    char user[PROVENANCE_USER_MAX];
+    provenance_user(user);
     (void)uname(&host); /* fails for bad pointers only */
     char spark[32] = "";
     (void)provenance_spark_version(&p->env, spark); /* absent stays null */
     int java = 0;
     (void)env_java_major(&p->env, &java, NULL);
-    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:i, s:f, s:o, s:o, s:s, s:s, s:O, s:o}", "pipetune", PIPETUNE_VERSION,
-                     "commit", text_or_null(PIPETUNE_COMMIT), "host", host.nodename, "kernel", host.release, "machine",
-                     host.machine, "cores", p->offer.cores, "memory_gb", p->offer.memory_gb, "java",
-                     java ? json_integer(java) : json_null(), "spark", text_or_null(spark), "config_file", p->doc.name,
-                     "config", p->doc.text, "bigdl", p->bigdl_doc.root, "sha256", hashes(p));
+    return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:i, s:f, s:o, s:o, s:s, s:s, s:O, s:o}", "pipetune",
+                     PIPETUNE_VERSION, "commit", text_or_null(PIPETUNE_COMMIT), "host", host.nodename, "user",
+                     text_or_null(user), "kernel", host.release, "machine", host.machine, "cores", p->offer.cores,
+                     "memory_gb", p->offer.memory_gb, "java", java ? json_integer(java) : json_null(), "spark",
+                     text_or_null(spark), "config_file", p->doc.name, "config", p->doc.text, "bigdl", p->bigdl_doc.root,
+                     "sha256", hashes(p));
 }

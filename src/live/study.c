@@ -239,6 +239,15 @@ static int create_row(struct study *s, const json_t *config, struct err *e)
     return store_study_add(s->store, &row, &s->id, e);
 }
 
+/* How a study is measured may change while it runs: what reads the store goes by the newest. */
+static int keep_config(struct study *s, const struct store_study *row, const json_t *config, struct err *e)
+{
+    AUTO_FREE char *text = json_text(config);
+    if (!text)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    return strcmp(text, row->config) == 0 ? 0 : store_study_set_config(s->store, row->id, text, e);
+}
+
 static int find_or_create(struct study *s, struct err *e)
 {
     struct store_study row = { 0 };
@@ -251,6 +260,8 @@ static int find_or_create(struct study *s, struct err *e)
     if (rc < 0)
         return rc;
     rc = compare_config(&row, config, e);
+    if (rc == 0)
+        rc = keep_config(s, &row, config, e);
     s->id = row.id;
     s->created_ms = row.created_ms;
     s->resumed = true;
@@ -282,10 +293,12 @@ int study_max_trials(const struct config *c, const struct search *search)
     return c->max_trials ? (int)c->max_trials : ends ? 0 : RANDOM_TRIALS;
 }
 
-/* "auto": as many as can be packed (the driver sees to that) where the policy packs, else one. */
+/* "auto": as many as can be packed (the driver sees to that) where the policy packs, else one. Joules are told of nodes: what a trial's
+ * setting costs is known where it runs alone. */
 static int study_parallel(const struct plan *p)
 {
-    bool packs = p->policy->shares && app_is_local(&p->app);
+    bool alone = objective_needs_power(objective_find(p->cfg.objective));
+    bool packs = p->policy->shares && app_is_local(&p->app) && !alone;
     return p->cfg.parallel != CONFIG_PARALLEL_AUTO ? (int)p->cfg.parallel : packs ? PARALLEL_MAX : 1;
 }
 

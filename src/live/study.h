@@ -23,6 +23,8 @@ struct study_trial {
 struct tuning;
 struct profiles;
 struct reuse;
+struct energy;
+struct publish;
 
 struct study {
     const struct plan *plan;
@@ -41,6 +43,8 @@ struct study {
     struct tuning *tuning;     /* NULL: settings never change */
     struct profiles *profiles; /* NULL: nothing is measured */
     struct reuse *reuse;       /* NULL: nothing is known from earlier studies */
+    struct energy *energy;     /* NULL: no meter is read */
+    struct publish *publish;   /* NULL: nothing goes to an InfluxDB */
 };
 
 /* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "core/tuner_log.h"
+#include "live/costing.h"
 #include "live/reuse.h"
 
 /* Steps shorter than this share of a window are handed on several at a time: while probing, and once settled. */
@@ -25,10 +26,12 @@ struct tuned {
     double last_ms; /* the stamp of the newest step */
     double last_wall_s;
     int last_epoch;
-    double t_s;               /* of the newest event */
-    double wake_s;            /* INFINITY: none */
-    bool probed;              /* something was compared in it */
-    struct tuner_event steps; /* gathered, not handed on yet; records 0: none */
+    double t_s;                  /* of the newest event */
+    double wake_s;               /* INFINITY: none */
+    bool probed;                 /* something was compared in it */
+    struct tuner_event steps;    /* gathered, not handed on yet; records 0: none */
+    double steps_from_ms;        /* the stamp at which they began */
+    struct costing_steps costed; /* gathered, and their cost is not known yet */
 };
 
 struct decision {
@@ -55,6 +58,7 @@ struct tuning {
     struct strv families; /* of trials that have settled in this run */
     struct strv likes;    /* pairs: a class of which nothing was known, and the one that its profile is of */
     struct strv recalled; /* classes that the machine was told all about that is known of them */
+    struct costing costing;
     int waiting;
 };
 
@@ -85,6 +89,7 @@ static void drop(struct tuning *t, const struct tuned *u)
     for (size_t i = 0; i < t->n; i++) {
         if (t->trials[i] != u)
             continue;
+        costing_drop(&t->trials[i]->costed);
         free(t->trials[i]);
         memmove(&t->trials[i], &t->trials[i + 1], (t->n - i - 1) * sizeof(struct tuned *));
         t->n--;
@@ -222,16 +227,20 @@ static int put_all(struct tuning *t, struct err *e)
     return 0;
 }
 
-/* The trial's time is the log's; that of samples is our clock's. */
+/* What the log's clock says, on ours: that of samples and meters. */
+static double our_ms(const struct tuned *u, double log_ms)
+{
+    return log_ms + (isfinite(u->behind_ms) ? u->behind_ms : 0);
+}
+
 static void ask_for_profile(struct tuning *t, const struct tuner_action *a)
 {
     const struct tuned *u = find(t, a->trial);
     if (!u)
         return;
-    double zone = isfinite(u->behind_ms) ? u->behind_ms : 0;
     struct profiles_window w = { .trial = a->trial,
-                                 .from_ms = u->base_ms + zone + 1000 * a->t_s,
-                                 .to_ms = u->base_ms + zone + 1000 * a->until_s,
+                                 .from_ms = our_ms(u, u->base_ms + 1000 * a->t_s),
+                                 .to_ms = our_ms(u, u->base_ms + 1000 * a->until_s),
                                  .setting = a->setting };
     (void)profiles_ask(t->study->profiles, &w, NULL); /* without memory for it there is no verdict */
 }
@@ -358,6 +367,8 @@ int tuning_open(struct tuning **out, struct study *s, const struct tuning_ops *o
     *t =
         (struct tuning){ .study = s, .policy = s->plan->policy, .choices = &s->plan->choices, .ops = *ops, .ctx = ctx };
     int rc = build(t, e);
+    if (rc == 0)
+        rc = costing_open(&t->costing, s, e);
     if (rc < 0) {
         tuning_close(t);
         return rc;
@@ -370,8 +381,8 @@ void tuning_close(struct tuning *t)
 {
     if (!t)
         return;
-    for (size_t i = 0; i < t->n; i++)
-        free(t->trials[i]);
+    while (t->n > 0)
+        drop(t, t->trials[t->n - 1]);
     free(t->trials);
     free(t->decisions);
     free(t->todo);
@@ -554,18 +565,33 @@ static double log_now_ms(const struct tuned *u, int64_t now_ms)
     return (double)now_ms - u->behind_ms;
 }
 
-static int hand_on(struct tuning *t, struct tuned *u, struct err *e)
+/* Steps whose cost is known; `all`: the others, too, as well as that can be told. */
+static int feed_costed(struct tuning *t, struct tuned *u, bool all, struct err *e)
 {
-    if (!(u->steps.records > 0))
-        return 0;
-    struct tuner_event ev = u->steps;
-    u->steps = (struct tuner_event){ 0 };
-    return feed(t, &ev, e);
+    struct tuner_event ev;
+    int rc;
+    while ((rc = costing_take(&t->costing, &u->costed, all, (double)study_now_ms(), &ev, e)) > 0)
+        if ((rc = feed(t, &ev, e)) < 0)
+            break;
+    return rc;
+}
+
+static int hand_on(struct tuning *t, struct tuned *u, bool all, struct err *e)
+{
+    if (u->steps.records > 0) {
+        struct tuner_event ev = u->steps;
+        u->steps = (struct tuner_event){ 0 };
+        if (costing_add(&u->costed, &ev, our_ms(u, u->steps_from_ms), our_ms(u, u->last_ms)) < 0)
+            return err_sys(e, -ENOMEM, "trial %d", u->trial);
+    }
+    return feed_costed(t, u, all, e);
 }
 
 static void gather(struct tuned *u, const struct log_event *ev, double seconds, double t_s)
 {
     struct tuner_event *s = &u->steps;
+    if (!(s->records > 0))
+        u->steps_from_ms = u->base_ms + 1000 * (t_s - seconds);
     s->kind = EV_ITERATION;
     s->trial = u->trial;
     s->t_s = t_s;
@@ -592,14 +618,14 @@ int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct l
     u->behind_ms = fmin(u->behind_ms, (double)now_ms - end_ms);
     double seconds = step_seconds(u, ev, end_ms);
     if (u->last_epoch != ev->epoch && u->steps.records > 0)
-        rc = hand_on(t, u, e);
+        rc = hand_on(t, u, false, e);
     gather(u, ev, seconds, time_of(u, end_ms));
     u->last_ms = end_ms;
     u->last_wall_s = ev->wall_s;
     u->last_epoch = ev->epoch;
     double share = tuning_settled(t, u->trial) ? SHARE_SETTLED : SHARE_PROBING;
     if (rc == 0 && u->steps.seconds >= share * t->study->plan->cfg.window_seconds)
-        rc = hand_on(t, u, e);
+        rc = hand_on(t, u, false, e);
     return rc < 0 ? rc : settle_up(t, e);
 }
 
@@ -609,6 +635,7 @@ int tuning_break(struct tuning *t, int trial, struct err *e)
     if (!u)
         return 0;
     u->steps = (struct tuner_event){ 0 };
+    u->costed.n = 0;
     u->last_ms = 0;
     return tell(t, &(struct tuner_event){ .kind = EV_BREAK, .trial = trial, .t_s = u->t_s }, e);
 }
@@ -632,15 +659,16 @@ int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double 
     struct tuned *u = t ? find(t, trial->row.number) : NULL;
     if (!u)
         return 0;
-    int rc = hand_on(t, u, e);
+    int rc = hand_on(t, u, true, e);
     if (rc == 0)
         rc = feed(t,
-                  &(struct tuner_event){ .kind = EV_EPOCH,
-                                         .trial = u->trial,
-                                         .t_s = u->t_s,
-                                         .epoch = epoch,
-                                         .seconds = seconds,
-                                         .records = records },
+                  &(struct tuner_event){
+                      .kind = EV_EPOCH,
+                      .trial = u->trial,
+                      .t_s = u->t_s,
+                      .epoch = epoch,
+                      .seconds = costing_epoch(&t->costing, &u->costed, seconds, records, (double)study_now_ms()),
+                      .records = records },
                   e);
     if (rc == 0)
         rc = keep_effective(t, trial, e);
@@ -695,7 +723,7 @@ static int finish(struct tuning *t, struct study_trial *trial, const struct tune
         rc = tell_reuse(t, u, c, e);
     if (rc == 0)
         rc = feed(t, &(struct tuner_event){ .kind = EV_TRIAL_ENDED, .trial = u->trial, .t_s = u->t_s }, e);
-    if (rc < 0 || !t->study->reuse)
+    if (rc < 0 || !t->study->reuse || !costing_counts(&t->costing))
         return rc;
     c = reused || !u->probed ? NULL : class_of(t, buf_text(&k.class));
     return reuse_learn(t->study->reuse, trial, buf_text(&k.class), buf_text(&k.family), c, e);
@@ -736,7 +764,7 @@ int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const c
     struct tuned *u = t ? find(t, trial) : NULL;
     if (!u)
         return 0;
-    int rc = hand_on(t, u, e);
+    int rc = hand_on(t, u, true, e);
     struct tuner_event ev = { .kind = why ? EV_FAILED : EV_APPLIED,
                               .trial = trial,
                               .t_s = time_of(u, log_now_ms(u, study_now_ms())),
@@ -746,6 +774,8 @@ int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const c
 
 int tuning_load(struct tuning *t, int waiting, struct err *e)
 {
+    if (t && t->costing.objective != OBJECTIVE_TIME)
+        waiting = 0; /* what others could do meanwhile is in the joules already */
     if (!t || waiting == t->waiting)
         return 0;
     t->waiting = waiting;
@@ -796,7 +826,7 @@ int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, co
     if (rc == 0 && like)
         rc = recall(t, like, e);
     if (rc == 0)
-        rc = hand_on(t, u, e);
+        rc = hand_on(t, u, true, e);
     struct tuner_event ev = { .kind = EV_VERDICT,
                               .trial = trial,
                               .t_s = time_of(u, log_now_ms(u, study_now_ms())),
@@ -808,10 +838,13 @@ int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, co
 static int wake(struct tuning *t, struct tuned *u, int64_t now_ms, struct err *e)
 {
     double t_s = (log_now_ms(u, now_ms) - u->base_ms) / 1000.0;
-    if (!(t_s >= u->wake_s))
-        return 0;
+    int rc = feed_costed(t, u, false, e);
+    if (rc == 0)
+        rc = settle_up(t, e);
+    if (rc < 0 || !(t_s >= u->wake_s))
+        return rc;
     u->wake_s = INFINITY;
-    int rc = hand_on(t, u, e);
+    rc = hand_on(t, u, true, e);
     struct tuner_event ev = { .kind = EV_TICK, .trial = u->trial, .t_s = time_of(u, log_now_ms(u, now_ms)) };
     return rc < 0 ? rc : tell(t, &ev, e);
 }

@@ -169,7 +169,12 @@ static const struct bad bad[] = {
     { "an empty study name", CONFIG(""), NULL, { "--name", "" }, 2, { "name" } },
     { "nodes that are no list", CONFIG("\"nodes\": \"a\",\n"), NULL, { 0 }, 2, { "line 3", "nodes", "array" } },
     { "a node without a host", CONFIG("\"nodes\": [\n{ \"user\": \"u\" } ],\n"), NULL, { 0 }, 2, { "line 4", "nodes.0", "host" } },
-    { "meters that are no names", CONFIG("\"monitoring\": { \"meters\": [1] },\n"), NULL, { 0 }, 2, { "monitoring.meters", "strings" } },
+    { "meters that are no names", CONFIG("\"monitoring\": { \"meters\": [1] },\n"), NULL, { 0 }, 2, { "monitoring.meters", "must be the name of a meter" } },
+    { "events that are no names", CONFIG("\"monitoring\": { \"events\": [1] },\n"), NULL, { 0 }, 2, { "line 3", "monitoring.events", "strings" } },
+    { "an unknown event", CONFIG("\"monitoring\": {\n\"events\": \"instruction\" },\n"), NULL, { 0 }, 2,
+      { "c.conf", "line 4", "monitoring.events", "did you mean 'instructions'?" } },
+    { "an unknown event of a list", CONFIG("\"monitoring\": { \"events\": [\"branches\",\n\"page-faults\"] },\n"), NULL, { 0 }, 2,
+      { "c.conf", "line 4", "monitoring.events.1", "'page-faults'" } },
     { "a credential file of no use yet names no password", CONFIG("\"influxdb\": { \"password\": \"x\" },\n"), NULL, { 0 }, 2, { "influxdb.password", "not known" } },
 };
 /* clang-format on */

@@ -51,18 +51,23 @@ static int choose_policy(void *ctx, struct config *cfg, struct err *e)
 }
 
 /* On a machine with four CPUs. */
-static void load(struct bench *b, const char *policy, const char *bigdl)
+static void load_config(struct bench *b, const char *policy, const char *bigdl, const char *text)
 {
     struct err e = { 0 };
     char dir[] = "/tmp/pipetune-plan-XXXXXX";
     assert_non_null(mkdtemp(dir));
     b->dir = strdup(dir);
     write_file(b, "bigdl.json", bigdl);
-    write_file(b, "c.conf", config);
+    write_file(b, "c.conf", text);
     AUTO_FREE char *path = io_join(b->dir, "c.conf");
     if (plan_load(&b->plan, path, NULL, choose_policy, (void *)(uintptr_t)policy, &e) < 0)
         fail_msg("%s", e.text);
     b->plan.offer = (struct offer){ .cores = 4, .memory_gb = 8 };
+}
+
+static void load(struct bench *b, const char *policy, const char *bigdl)
+{
+    load_config(b, policy, bigdl, config);
 }
 
 static void unload(struct bench *b)
@@ -153,6 +158,29 @@ static void test_a_joined_space_has_settings_of_its_points(void **state)
     unload(&b);
 }
 
+/* --- events ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_the_config_says_which_events_are_counted(void **state)
+{
+    static const struct {
+        const char *events, *want; /* NULL: all */
+    } cases[] = { { "{ }", NULL },
+                  { "{ \"events\": [] }", "" },
+                  { "{ \"events\": \"branches\" }", "branches" },
+                  { "{ \"events\": [\"branches\", \"msr/tsc/\"] }", "msr/tsc/,branches" } };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bench b;
+        char text[sizeof config + 128];
+        (void)snprintf(text, sizeof text, "{ \"monitoring\": %s, %s", cases[i].events, config + 1);
+        load_config(&b, "pipetune", with_arguments, text);
+        const char *got = b.plan.events;
+        if (got && cases[i].want ? strcmp(got, cases[i].want) != 0 : got != cases[i].want)
+            fail_msg("%s: %s", cases[i].events, got ? got : "all");
+        unload(&b);
+    }
+}
+
 /* --- slots ----------------------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -215,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_jobs_of_the_same_speed_share_knowledge),
         cmocka_unit_test(test_a_class_is_of_one_application_and_its_fixed_arguments),
         cmocka_unit_test(test_a_joined_space_has_settings_of_its_points),
+        cmocka_unit_test(test_the_config_says_which_events_are_counted),
         cmocka_unit_test(test_slots_are_what_a_launch_can_ever_use),
         cmocka_unit_test(test_a_session_is_started_without_hyperparameters),
     };

@@ -1,0 +1,337 @@
+#include "live/energy.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/own.h"
+#include "live/metering.h"
+#include "live/nodes_cfg.h"
+#include "live/publish.h"
+#include "monitoring/ledger.h"
+#include "store/energy.h"
+
+enum {
+    STORE_EVERY_MS = 5000, /* one transaction for many readings */
+    TELL_EVERY_MS = 60000,
+    SILENT_MS = 10000, /* of a node, against the others */
+};
+
+/* A reading that is not stored yet. */
+struct entry {
+    int node;
+    const struct meter_ops *meter;
+    struct meter_reading r;
+};
+
+/* A meter of a node's helper, and whether it could be read last. */
+struct failing {
+    int node;
+    const struct meter_ops *meter;
+    bool fails;
+    int64_t told_ms;
+};
+
+struct energy {
+    struct study *study;
+    const struct meters_cfg *cfg; /* the plan's */
+    struct ledger *ledger;        /* NULL: nobody asks for power */
+    struct metering *metering;    /* NULL: no meter of the network */
+    struct metering_ops ops;
+    struct nodes_metering wanted;
+    struct buf names; /* of those that the helpers read */
+    struct node_cfg *nodes;
+    size_t n_nodes;
+    double *until_ms; /* by node: the newest moment with a value of any meter */
+    struct failing *failing;
+    size_t n_failing, cap_failing;
+    int64_t opened_ms;
+    struct entry *list;
+    size_t n, cap;
+    int64_t stored_ms;
+    void (*note)(void *ctx, const char *text);
+    void *ctx;
+    bool failed; /* without memory */
+};
+
+/* --- opening --- */
+
+int energy_node_of(const struct node_cfg *nodes, size_t n, const char *name)
+{
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); /* a machine without a name is still "localhost" */
+    if (strcmp(name, "localhost") == 0 || strcmp(name, host) == 0)
+        return 0; /* whatever the config calls it: of two helpers of this machine its own is the one that stays */
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i].host && strcmp(nodes[i].host, name) == 0)
+            return (int)i + 1;
+    return -1;
+}
+
+static void tell(struct energy *en, const char *meter, const char *why)
+{
+    char text[400];
+    (void)snprintf(text, sizeof text, "%s is not read: %s", meter, why);
+    en->note(en->ctx, text);
+}
+
+static void want_of_helpers(struct energy *en, const struct meters_entry *m)
+{
+    buf_printf(&en->names, ",%s", m->meter->name);
+    en->wanted.max_w = fmax(en->wanted.max_w, m->cfg.max_w);
+    if (m->meter->estimated) {
+        en->wanted.idle_w = m->cfg.idle_w;
+        en->wanted.cpu_w = m->cfg.cpu_w;
+    }
+}
+
+/* What a helper takes no path for is read here: a file on this machine. */
+static bool is_read_here(const struct meters_entry *m)
+{
+    return !m->meter->local || m->cfg.file;
+}
+
+static int add_meter(struct energy *en, const struct meters_entry *m, struct err *e)
+{
+    struct err why = { 0 };
+    if (!is_read_here(m)) {
+        want_of_helpers(en, m);
+        return 0;
+    }
+    int rc = metering_add(en->metering, m->meter, &m->cfg, &why);
+    if (rc < 0 && rc != -ENOMEM)
+        tell(en, m->meter->name, why.text);
+    return rc == -ENOMEM ? err_sys(e, rc, "meters") : 0;
+}
+
+static void on_read(void *ctx, const struct meter_ops *meter, const struct meter_reading *r);
+
+static void on_note(void *ctx, const char *text)
+{
+    struct energy *en = ctx;
+    en->note(en->ctx, text);
+}
+
+static int open_all(struct energy *en, uv_loop_t *loop, struct err *e)
+{
+    const struct plan *p = en->study->plan;
+    int rc = nodes_cfg_read(&en->nodes, &en->n_nodes, &p->doc, e);
+    if (rc < 0)
+        return rc;
+    en->ops = (struct metering_ops){ .read = on_read, .note = on_note };
+    en->wanted = (struct nodes_metering){ .interval_ms = config_interval_ms(&p->cfg) };
+    en->until_ms = calloc(en->n_nodes + 1, sizeof *en->until_ms);
+    en->opened_ms = study_now_ms();
+    bool counts = objective_needs_power(objective_find(p->cfg.objective));
+    en->ledger = counts ? ledger_new() : NULL;
+    en->metering = metering_new(loop, en->wanted.interval_ms, &en->ops, en);
+    buf_puts(&en->names, "cpu");
+    if (!en->until_ms || (counts && !en->ledger) || !en->metering)
+        return err_sys(e, -ENOMEM, "meters");
+    for (size_t i = 0; rc == 0 && i < en->cfg->n; i++)
+        rc = add_meter(en, &en->cfg->v[i], e);
+    en->wanted.meters = buf_text(&en->names);
+    return rc == 0 && en->names.failed ? err_sys(e, -ENOMEM, "meters") : rc;
+}
+
+int energy_open(struct energy **out, struct study *s, uv_loop_t *loop, void (*note)(void *ctx, const char *text),
+                void *ctx, struct err *e)
+{
+    *out = NULL;
+    if (s->plan->meters.n == 0)
+        return 0;
+    struct energy *en = calloc(1, sizeof *en);
+    if (!en)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    *en = (struct energy){ .study = s, .cfg = &s->plan->meters, .note = note, .ctx = ctx, .names = BUF_INIT };
+    int rc = open_all(en, loop, e);
+    if (rc < 0) {
+        energy_close(en);
+        return rc;
+    }
+    *out = en;
+    return 0;
+}
+
+static int store_all(struct energy *en, struct err *e);
+
+void energy_close(struct energy *en)
+{
+    struct err why;
+    if (!en)
+        return;
+    if (store_all(en, &why) < 0)
+        tell(en, "what the meters told last", why.text);
+    metering_free(en->metering);
+    ledger_free(en->ledger);
+    nodes_cfg_free(en->nodes, en->n_nodes);
+    buf_done(&en->names);
+    free(en->until_ms);
+    free(en->failing);
+    free(en->list);
+    free(en);
+}
+
+const struct nodes_metering *energy_wanted(const struct energy *en)
+{
+    return en ? &en->wanted : NULL;
+}
+
+/* --- what comes --- */
+
+static int take(struct energy *en, int node, const struct meter_ops *meter, const struct meter_reading *r)
+{
+    publish_reading(en->study->publish, node, meter, r);
+    struct entry *grown = array_more(en->list, en->n, &en->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    en->list = grown;
+    en->list[en->n++] = (struct entry){ .node = node, .meter = meter, .r = *r };
+    if (r->state == METER_OK && meter->kind != METER_CPU && r->to_ms > en->until_ms[node])
+        en->until_ms[node] = r->to_ms;
+    return en->ledger ? ledger_read(en->ledger, node, meter, r) : 0;
+}
+
+/* From the loop, which cannot be told of a failure at once: the next tick is. */
+static void on_read(void *ctx, const struct meter_ops *meter, const struct meter_reading *r)
+{
+    struct energy *en = ctx;
+    int node = *r->node ? energy_node_of(en->nodes, en->n_nodes, r->node) : 0;
+    if (node >= 0 && take(en, node, meter, r) < 0)
+        en->failed = true;
+}
+
+static struct failing *failing_of(struct energy *en, int node, const struct meter_ops *meter)
+{
+    for (size_t i = 0; i < en->n_failing; i++)
+        if (en->failing[i].node == node && en->failing[i].meter == meter)
+            return &en->failing[i];
+    struct failing *grown = array_more(en->failing, en->n_failing, &en->cap_failing, sizeof *grown);
+    if (!grown)
+        return NULL;
+    en->failing = grown;
+    grown[en->n_failing] = (struct failing){ .node = node, .meter = meter, .told_ms = INT64_MIN / 2 };
+    return &grown[en->n_failing++];
+}
+
+/* Told when it begins to fail, and at most once a minute. Meters that are read here tell by themselves. */
+static void watch(struct energy *en, int node, const struct meter_ops *meter, const struct meter_reading *r)
+{
+    struct failing *f = failing_of(en, node, meter);
+    int64_t now = study_now_ms();
+    bool begins = f && r->state == METER_FAILED && !f->fails;
+    if (f)
+        f->fails = r->state == METER_FAILED;
+    if (!begins || now - f->told_ms < TELL_EVERY_MS)
+        return;
+    char text[400];
+    const char *host = node > 0 ? en->nodes[node - 1].host : NULL;
+    (void)snprintf(text, sizeof text, "%s of %s cannot be read: %s", meter->name, host ? host : "this machine", r->why);
+    en->note(en->ctx, text);
+    f->told_ms = now;
+}
+
+int energy_metered(struct energy *en, const struct nodes_reading *r, struct err *e)
+{
+    const struct meter_ops *meter = en ? meter_find_local(r->meter) : NULL;
+    if (!meter || r->node > en->n_nodes) /* that nobody asked for */
+        return 0;
+    watch(en, (int)r->node, meter, &r->r);
+    return take(en, (int)r->node, meter, &r->r) < 0 ? err_sys(e, -ENOMEM, "meters") : 0;
+}
+
+/* --- storing --- */
+
+static int store_one(const struct energy *en, const struct entry *x, struct err *e)
+{
+    struct store_reading row = { .node = x->node,
+                                 .meter = x->meter->name,
+                                 .state = meter_state_name(x->r.state),
+                                 .from_ms = x->r.from_ms,
+                                 .to_ms = x->r.to_ms,
+                                 .value = x->r.value,
+                                 .error = x->r.error };
+    return store_reading_add(en->study->store, en->study->id, &row, e);
+}
+
+static int store_all(struct energy *en, struct err *e)
+{
+    if (en->n == 0)
+        return 0;
+    int rc = store_begin(en->study->store, e);
+    for (size_t i = 0; rc == 0 && i < en->n; i++)
+        rc = store_one(en, &en->list[i], e);
+    if (rc == 0)
+        rc = store_commit(en->study->store, e);
+    if (rc < 0)
+        store_rollback(en->study->store);
+    en->n = rc < 0 ? en->n : 0;
+    return rc;
+}
+
+int energy_tick(struct energy *en, int64_t now_ms, struct err *e)
+{
+    if (!en)
+        return 0;
+    if (en->failed)
+        return err_sys(e, -ENOMEM, "meters");
+    if (now_ms - en->stored_ms < STORE_EVERY_MS && now_ms >= en->stored_ms)
+        return 0;
+    en->stored_ms = now_ms;
+    return store_all(en, e);
+}
+
+/* --- power --- */
+
+const struct meter_ops *energy_choose(const struct energy *en, const char *name, int64_t now_ms)
+{
+    if (!en || !en->ledger || (!name && now_ms - en->opened_ms < 3 * (int64_t)en->wanted.interval_ms))
+        return NULL;
+    for (size_t i = 0; i < en->cfg->n; i++) {
+        const struct meter_ops *meter = en->cfg->v[i].meter;
+        bool wanted = !name || strcmp(meter->name, name) == 0;
+        for (int node = 0; wanted && node < ledger_nodes(en->ledger); node++)
+            if (ledger_has(en->ledger, node, meter))
+                return meter;
+    }
+    return NULL;
+}
+
+static double newest_ms(const struct energy *en)
+{
+    double newest = 0;
+    for (size_t i = 0; i <= en->n_nodes; i++)
+        newest = fmax(newest, en->until_ms[i]);
+    return newest;
+}
+
+/* It has told nothing for so long that it is not waited for. */
+static bool is_silent(const struct energy *en, size_t node)
+{
+    return en->until_ms[node] < newest_ms(en) - fmax(SILENT_MS, 5.0 * en->wanted.interval_ms);
+}
+
+double energy_power_w(struct energy *en, const struct meter_ops *meter, double from_ms, double to_ms)
+{
+    double sum = 0;
+    bool any = false;
+    for (int i = 0; en && en->ledger && meter && i < ledger_nodes(en->ledger); i++) {
+        if (!ledger_has(en->ledger, i, meter) || is_silent(en, (size_t)i))
+            continue;
+        sum += ledger_power_w(en->ledger, i, meter, from_ms, to_ms);
+        any = true;
+    }
+    return any ? sum : NAN;
+}
+
+double energy_until_ms(const struct energy *en)
+{
+    double least = 0;
+    for (size_t i = 0; en && i <= en->n_nodes; i++)
+        if (en->until_ms[i] > 0 && !is_silent(en, i) && (least == 0 || en->until_ms[i] < least))
+            least = en->until_ms[i];
+    return least;
+}

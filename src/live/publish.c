@@ -1,0 +1,255 @@
+#include "live/publish.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "live/deliver.h"
+#include "live/nodes_cfg.h"
+#include "live/provenance.h"
+#include "monitoring/features.h"
+#include "monitoring/points.h"
+#include "monitoring/sample_text.h"
+
+enum { METRICS_MAX = 64, BATCH_LINES = 1000 };
+
+static const double QUARTER_MS = 15 * 60 * 1000.0;
+
+struct publish {
+    struct deliver *deliver;
+    struct points_tags tags; /* of the study */
+    char host[256], user[PROVENANCE_USER_MAX];
+    struct node_cfg *nodes;
+    size_t n_nodes;
+    struct buf lines;
+    uint32_t n;
+    double step_ms; /* of the newest step: no two points of a trial have the same time */
+    struct deliver_ops ops;
+    void (*note)(void *ctx, const char *text);
+    void *ctx;
+    bool closing, ended;
+};
+
+static void on_note(void *ctx, const char *text)
+{
+    struct publish *p = ctx;
+    p->note(p->ctx, text);
+}
+
+/* --- opening --- */
+
+static void find_names(struct publish *p)
+{
+    (void)gethostname(p->host, sizeof p->host - 1); /* without a name the tag is left out */
+    provenance_user(p->user);
+}
+
+static int open_delivery(struct publish *p, const struct study *s, uv_loop_t *loop, struct err *e)
+{
+    const struct config *c = &s->plan->cfg;
+    AUTO_FREE char *dir = io_join(s->dir, "influx");
+    if (!dir)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    struct deliver_cfg cfg = { .url = c->url,
+                               .database = c->database,
+                               .bucket = c->bucket,
+                               .org = c->org,
+                               .retention = c->retention_policy,
+                               .credential_file = c->credential_file,
+                               .ca_file = c->ca_file,
+                               .dir = dir };
+    p->ops.note = on_note;
+    return deliver_open(&p->deliver, loop, &cfg, &p->ops, p, e);
+}
+
+int publish_open(struct publish **out, struct study *s, uv_loop_t *loop, void (*note)(void *ctx, const char *text),
+                 void *ctx, struct err *e)
+{
+    *out = NULL;
+    if (!s->plan->cfg.url)
+        return 0;
+    struct publish *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    *p = (struct publish){ .note = note, .ctx = ctx, .lines = BUF_INIT };
+    find_names(p);
+    p->tags = (struct points_tags){ .host = p->host, .user = p->user, .study = s->name };
+    int rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &s->plan->doc, e);
+    if (rc == 0)
+        rc = open_delivery(p, s, loop, e);
+    if (rc < 0) {
+        publish_close(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void publish_close(struct publish *p)
+{
+    if (!p)
+        return;
+    deliver_free(p->deliver);
+    nodes_cfg_free(p->nodes, p->n_nodes);
+    buf_done(&p->lines);
+    free(p);
+}
+
+/* --- what happens --- */
+
+static const char *host_of(const struct publish *p, size_t node)
+{
+    const char *named = node > 0 && node <= p->n_nodes ? p->nodes[node - 1].host : NULL;
+    return named ? named : p->host;
+}
+
+static struct points_tags tags_of(const struct publish *p, int trial)
+{
+    struct points_tags t = p->tags;
+    t.trial = trial;
+    return t;
+}
+
+/* Without memory for it, it is as if it had not happened: the server is no record of anything that the store has not. */
+static void took(struct publish *p, int lines)
+{
+    p->lines.failed = false; /* what was there before is whole */
+    p->n += lines > 0 ? (uint32_t)lines : 0;
+    if (p->n >= BATCH_LINES)
+        publish_tick(p);
+}
+
+static bool is_open(const struct publish *p)
+{
+    return p && !p->closing;
+}
+
+/* Stamps of the log are of its own zone, which is whole quarters of an hour off; without one it was just now. */
+static double on_our_clock(int64_t stamp_ms, int64_t now_ms)
+{
+    double now = (double)now_ms, at = (double)stamp_ms;
+    return stamp_ms > 0 ? at + QUARTER_MS * round((now - at) / QUARTER_MS) : now;
+}
+
+void publish_reading(struct publish *p, int node, const struct meter_ops *meter, const struct meter_reading *r)
+{
+    if (is_open(p))
+        took(p, points_energy(&p->lines, &p->tags, host_of(p, (size_t)node), node, meter, r));
+}
+
+void publish_sample(struct publish *p, int trial, const struct nodes_sample *s)
+{
+    struct reading v[FEATURES];
+    if (!is_open(p) || sample_read(v, FEATURES, s->cells, NULL) < 0)
+        return;
+    struct points_tags t = tags_of(p, trial);
+    took(p, points_profile(&p->lines, &t, host_of(p, s->node), (int)s->node, s->scope, s->t_ms, s->dt_ms, v, FEATURES));
+}
+
+void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, int64_t now_ms)
+{
+    if (!is_open(p))
+        return;
+    struct points_tags t = tags_of(p, trial);
+    struct points_epoch ep = { .epoch = row->epoch,
+                               .accuracy = row->accuracy,
+                               .loss = row->loss,
+                               .metric = row->metric,
+                               .seconds = row->seconds,
+                               .records = row->records,
+                               .iterations = (double)row->iterations,
+                               .learning_rate = row->learning_rate,
+                               .end_ms = (int64_t)on_our_clock(row->end_ms, now_ms) };
+    took(p, points_epoch(&p->lines, &t, &ep));
+}
+
+/* Later than the step before. */
+static double step_time(struct publish *p, const struct log_event *ev, int64_t now_ms)
+{
+    double at = on_our_clock(ev->stamp_coarse ? -1 : ev->stamp_ms, now_ms);
+    p->step_ms = at > p->step_ms ? at : p->step_ms + 0.001;
+    return p->step_ms;
+}
+
+void publish_step(struct publish *p, int trial, const struct log_event *ev, int64_t now_ms)
+{
+    if (!is_open(p))
+        return;
+    struct points_tags t = tags_of(p, trial);
+    struct points_iteration it = { .epoch = ev->epoch,
+                                   .iteration = ev->iteration,
+                                   .loss = ev->loss,
+                                   .learning_rate = ev->learning_rate,
+                                   .seconds = ev->seconds,
+                                   .records = ev->records,
+                                   .end_ms = step_time(p, ev, now_ms) };
+    took(p, points_iteration(&p->lines, &t, &it));
+}
+
+void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metrics, int64_t now_ms)
+{
+    struct points_metric list[METRICS_MAX];
+    size_t n = 0;
+    const char *name;
+    json_t *value;
+    if (!is_open(p))
+        return;
+    json_object_foreach((json_t *)metrics, name, value) if (json_is_number(value) && n < METRICS_MAX) list[n++] =
+        (struct points_metric){ name, json_number_value(value) };
+    struct points_tags t = tags_of(p, trial);
+    struct log_event none = { .stamp_ms = -1 };
+    struct points_iteration it = { .epoch = epoch,
+                                   .loss = NAN,
+                                   .learning_rate = NAN,
+                                   .seconds = NAN,
+                                   .records = NAN,
+                                   .end_ms = step_time(p, &none, now_ms),
+                                   .more = list,
+                                   .n_more = n };
+    if (n > 0)
+        took(p, points_iteration(&p->lines, &t, &it));
+}
+
+/* --- on their way --- */
+
+void publish_tick(struct publish *p)
+{
+    if (!is_open(p) || p->n == 0)
+        return;
+    deliver_push(p->deliver, p->lines.data, p->lines.len, p->n);
+    buf_clear(&p->lines);
+    p->n = 0;
+}
+
+static void on_ended(void *ctx)
+{
+    struct publish *p = ctx;
+    p->ended = true;
+}
+
+void publish_end(struct publish *p, uv_loop_t *loop, int64_t within_ms)
+{
+    if (!is_open(p))
+        return;
+    publish_tick(p);
+    p->closing = true;
+    deliver_end(p->deliver, within_ms, on_ended);
+    while (!p->ended && uv_run(loop, UV_RUN_ONCE) != 0)
+        ;
+}
+
+void publish_hurry(struct publish *p)
+{
+    if (p && p->closing && !p->ended)
+        deliver_end(p->deliver, 0, on_ended);
+}
+
+struct sender_counts publish_counts(const struct publish *p)
+{
+    return p ? deliver_counts(p->deliver) : (struct sender_counts){ 0 };
+}

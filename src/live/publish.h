@@ -1,0 +1,39 @@
+/* What happens in a study, on its way to InfluxDB: lines of monitoring/points handed to live/deliver. Optional: every call takes NULL, which is
+ * what there is where the config names no server. Nothing here fails a study; what cannot be delivered is counted. */
+#ifndef LIVE_PUBLISH_H
+#define LIVE_PUBLISH_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "bigdl/log.h"
+#include "live/nodes.h"
+#include "live/study.h"
+#include "monitoring/meter.h"
+#include "monitoring/sender.h"
+
+struct publish;
+
+/* *out is NULL where the config names no server. `note` is called with one line for people, from the loop. What could not be delivered waits
+ * in the folder "influx" of the study, for the next run. -EINVAL, -EACCES, -errno: as deliver_open(). */
+int publish_open(struct publish **out, struct study *s, uv_loop_t *loop, void (*note)(void *ctx, const char *text),
+                 void *ctx, struct err *e);
+void publish_close(struct publish *p); /* handles are closed by the loop */
+
+void publish_reading(struct publish *p, int node, const struct meter_ops *meter, const struct meter_reading *r);
+void publish_sample(struct publish *p, int trial, const struct nodes_sample *s);
+void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, int64_t now_ms);
+void publish_step(struct publish *p, int trial, const struct log_event *ev, int64_t now_ms);
+void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metrics, int64_t now_ms);
+
+/* Hands over what has gathered: a few times a second. */
+void publish_tick(struct publish *p);
+
+/* Runs the loop until all is delivered, or, after so long, spooled; what is told meanwhile is passed over. publish_hurry(), from within, makes
+ * it the latter at once. */
+void publish_end(struct publish *p, uv_loop_t *loop, int64_t within_ms);
+void publish_hurry(struct publish *p);
+
+struct sender_counts publish_counts(const struct publish *p); /* zeros for NULL */
+
+#endif
