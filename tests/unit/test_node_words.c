@@ -81,12 +81,12 @@ static void test_metering_is_asked_for_in_one_line(void **state)
         const char *want; /* behind the verb */
     } cases[] = {
         { "all of it",
-          { "cpu,rapl", 1000, 40, 6.5 },
-          ",\"meters\":\"cpu,rapl\",\"interval_ms\":1000,\"idle_w\":40,\"cpu_w\":6.5}" },
-        { "no watts", { "cpu", 100, 0, 0 }, ",\"meters\":\"cpu\",\"interval_ms\":100}" },
-        { "watts that are not known", { "cpu", 100, NAN, NAN }, ",\"meters\":\"cpu\",\"interval_ms\":100}" },
-        { "no more", { NULL, 0, 0, 0 }, ",\"interval_ms\":0}" },
-        { "no more, whatever the rest says", { "cpu", 0, 40, 6 }, ",\"interval_ms\":0}" },
+          { "cpu,rapl", 1000, 40, 6.5, 300 },
+          ",\"meters\":\"cpu,rapl\",\"interval_ms\":1000,\"idle_w\":40,\"cpu_w\":6.5,\"max_w\":300}" },
+        { "no watts", { "cpu", 100, 0, 0, 0 }, ",\"meters\":\"cpu\",\"interval_ms\":100}" },
+        { "watts that are not known", { "cpu", 100, NAN, NAN, NAN }, ",\"meters\":\"cpu\",\"interval_ms\":100}" },
+        { "no more", { NULL, 0, 0, 0, 0 }, ",\"interval_ms\":0}" },
+        { "no more, whatever the rest says", { "cpu", 0, 40, 6, 300 }, ",\"interval_ms\":0}" },
     };
     AUTO_BUF struct buf b = BUF_INIT;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
