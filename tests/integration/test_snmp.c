@@ -116,7 +116,7 @@ static void stop_agent(struct lab *l)
     l->agent = 0;
 }
 
-/* As root it wants to be somebody else. */
+/* As root it wants to be told who it is to be. Somebody else might not see our folder. */
 static void start_agent(struct lab *l)
 {
     char at[64], data[300], cache[300];
@@ -135,8 +135,8 @@ static void start_agent(struct lab *l)
                      "--v3-user=one",
                      "--v3-auth-key=authpass12",
                      "--v3-auth-proto=SHA",
-                     geteuid() == 0 ? "--process-user=nobody" : NULL,
-                     "--process-group=nogroup",
+                     geteuid() == 0 ? "--process-user=root" : NULL,
+                     "--process-group=root",
                      NULL };
     harness_write(l->dir, "log", "");
     AUTO_FREE char *path = harness_path(l->dir, "log");
