@@ -152,7 +152,7 @@ static void a_signal_ends_the_waiting_and_not_the_study(void **state)
     pid_t pid = START(w, -1, "run", "c.conf");
     assert_true(harness_wait_file(w->dir, "pipetune.d/s/1/log", 10000));
     assert_true(harness_wait(has_finished, NULL, 15000));
-    (void)usleep(1500000); /* the last reading has come, and the drain has begun */
+    (void)usleep(4000000); /* the last reading has come, and the drain has begun */
     assert_int_equal(kill(pid, SIGINT), 0);
     assert_int_equal(harness_exit_code(pid, 5000), 1);
     harness_expect_rows("the study", STORE, "SELECT state FROM studies", "finished");
