@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -646,4 +647,17 @@ void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS])
 size_t counters_fds(const struct counters *c)
 {
     return c->n_fds;
+}
+
+int counters_may_open(int others, int most)
+{
+    struct rlimit limit = { .rlim_cur = 1024, .rlim_max = 1024 };
+    (void)getrlimit(RLIMIT_NOFILE, &limit); /* cannot fail; then POSIX's usual one */
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        (void)getrlimit(RLIMIT_NOFILE, &limit); /* as it was, then */
+    rlim_t rest = (rlim_t)others;
+    if (limit.rlim_cur < 2 * rest)
+        return (int)limit.rlim_cur / 2;
+    return limit.rlim_cur - rest < (rlim_t)most ? (int)(limit.rlim_cur - rest) : most;
 }

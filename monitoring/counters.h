@@ -55,6 +55,10 @@ void counters_follow(struct counters *c, const struct procs_id *v, size_t n);
  * came or went first. */
 void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS]);
 
+/* How many descriptors events may take, of as many as this process can get: its limit is raised to that. `others` are left to all else, and no more
+ * than `most` are ever taken; half of few. */
+int counters_may_open(int others, int most);
+
 /* Descriptors that are open now. */
 size_t counters_fds(const struct counters *c);
 

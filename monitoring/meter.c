@@ -21,3 +21,16 @@ int meter_state_find(const char *name)
             return i;
     return -1;
 }
+
+bool meter_are_names(const char *text)
+{
+    const char *at = text;
+    while (strspn(at, METER_NAME_BYTES) > 0) {
+        at += strspn(at, METER_NAME_BYTES);
+        if (*at == '\0')
+            return at - text <= METER_NAMES_MAX;
+        if (*at++ != ',')
+            return false;
+    }
+    return false;
+}

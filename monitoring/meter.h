@@ -31,6 +31,11 @@ enum meter_state {
 const char *meter_state_name(enum meter_state s);
 int meter_state_find(const char *name);
 
+/* Names of a-z, 0-9 and '-' with one comma between two, at most METER_NAMES_MAX bytes in all. */
+enum { METER_NAMES_MAX = 256 };
+#define METER_NAME_BYTES "abcdefghijklmnopqrstuvwxyz0123456789-"
+bool meter_are_names(const char *text);
+
 struct meter_reading {
     char node[METER_NODE_MAX + 1]; /* "": the machine that read it; else whose outlet it is */
     enum meter_state state;

@@ -78,16 +78,6 @@ static int add_trial(void *ctx, const struct store_trial *t)
     return rc < 0 ? rc : store_epochs(s->store, t->id, add_epoch, s, s->e);
 }
 
-static int load_energy(struct side *s)
-{
-    struct energy_load l = { 0 };
-    int rc = energy_load(&l, s->store, &s->study, s->e);
-    if (rc == 0 && l.n_meters > 0 && energy_figure_study(&l, NULL, &s->energy) < 0)
-        rc = err_sys(s->e, -ENOMEM, "study '%s'", s->study.name);
-    energy_load_done(&l);
-    return rc;
-}
-
 static int side_load(struct side *s, struct store *store, const char *path, const char *name, struct err *e)
 {
     *s = (struct side){ .store = store, .startup_s = NAN, .energy = energy_figure_absent, .e = e };
@@ -101,7 +91,7 @@ static int side_load(struct side *s, struct store *store, const char *path, cons
     rc = look_totals(store, name, &s->totals, e);
     if (rc == 0)
         rc = store_trials(store, s->study.id, 0, add_trial, s, e);
-    return rc < 0 ? rc : load_energy(s);
+    return rc < 0 ? rc : energy_figure_stored(store, &s->study, &s->energy, e);
 }
 
 static json_t *side_json(const struct side *s)

@@ -162,6 +162,17 @@ int energy_figure_study(const struct energy_load *l, const struct meter_ops *met
     return rc;
 }
 
+int energy_figure_stored(struct store *s, const struct store_study *study, struct ledger_figure *out, struct err *e)
+{
+    struct energy_load l = { 0 };
+    int rc = energy_load(&l, s, study, e);
+    *out = energy_figure_absent;
+    if (rc == 0 && l.n_meters > 0 && energy_figure_study(&l, NULL, out) < 0)
+        rc = err_sys(e, -ENOMEM, "study '%s'", study->name);
+    energy_load_done(&l);
+    return rc;
+}
+
 /* --- telling --- */
 
 bool energy_figure_same_source(const struct ledger_figure *a, const struct ledger_figure *b)

@@ -26,6 +26,9 @@ int energy_figure_number(const struct energy_load *l, int trial, struct ledger_f
  * the first that has any. */
 int energy_figure_study(const struct energy_load *l, const struct meter_ops *meter, struct ledger_figure *out);
 
+/* The same of a study in the store, of which nothing else is asked. What the store says; explained. */
+int energy_figure_stored(struct store *s, const struct store_study *study, struct ledger_figure *out, struct err *e);
+
 /* Of the same meter, hence of the same source, and both with idle power or both without it: only then one may stand over the other. */
 bool energy_figure_alike(const struct ledger_figure *a, const struct ledger_figure *b);
 bool energy_figure_same_source(const struct ledger_figure *a, const struct ledger_figure *b); /* the first half of it */

@@ -51,14 +51,10 @@ static const char *state_now(const struct listing *l, const struct store_summary
 static int joules(struct listing *l, const char *name, double *out)
 {
     struct store_study study = { 0 };
-    struct energy_load energy = { 0 };
     struct ledger_figure f = energy_figure_absent;
     int rc = store_study_find(l->open, name, &study, l->e);
     if (rc == 1)
-        rc = energy_load(&energy, l->open, &study, l->e);
-    if (rc == 0 && energy.n_meters > 0 && energy_figure_study(&energy, NULL, &f) < 0)
-        rc = err_sys(l->e, -ENOMEM, "study '%s'", name);
-    energy_load_done(&energy);
+        rc = energy_figure_stored(l->open, &study, &f, l->e);
     store_study_done(&study);
     *out = f.j;
     return rc;

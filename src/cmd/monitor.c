@@ -285,16 +285,7 @@ static void print_account(const struct monitor_result *r, const char *spool)
 static int run(struct setup *s, struct err *e)
 {
     const struct config *c = &s->cfg;
-    const struct deliver_cfg deliver = {
-        .url = c->url,
-        .database = c->database,
-        .bucket = c->bucket,
-        .org = c->org,
-        .retention = c->retention_policy,
-        .credential_file = c->credential_file,
-        .ca_file = c->ca_file,
-        .dir = s->spool,
-    };
+    const struct deliver_cfg deliver = deliver_cfg_of(c, s->spool);
     struct monitor_cfg cfg = {
         .interval_ms = (int)(c->interval_s * 1000),
         .meters = s->meters.v,

@@ -115,7 +115,7 @@ static int find_study(struct show *l, struct store *store, const char *name, con
     l->best_trial = sum.best_trial;
     l->best_accuracy = sum.best_accuracy;
     l->seconds = sum.seconds;
-    return rc < 0 ? rc : energy_load(&l->energy, store, &l->study, l->e);
+    return rc;
 }
 
 static void show_done(struct show *l)
@@ -138,6 +138,8 @@ static int show_own(struct store *s, const char *name, const char *dir, int (*pr
 {
     struct show l = { .e = e };
     int rc = find_study(&l, s, name, dir, 0);
+    if (rc == 0)
+        rc = energy_load(&l.energy, s, &l.study, e);
     if (rc == 0)
         rc = print(&l);
     show_done(&l);
@@ -183,6 +185,9 @@ static int show(struct show *l, const struct show_options *o, const struct strv 
         return show_log(l, o->json);
     if (o->decisions)
         return o->json ? show_json_decisions(l) : show_text_decisions(l);
+    int rc = energy_load(&l->energy, l->store, &l->study, l->e);
+    if (rc < 0)
+        return rc;
     if (o->json)
         return show_json_study(l);
     return l->trial ? show_trial_text(l) : show_text_study(l);

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "core/place.h"
-#include "live/nodes_cfg.h"
 
 /* One setting on its way. */
 struct order {
@@ -77,15 +76,11 @@ int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const s
 {
     static const struct nodes_ops calls = { on_applied, on_changed, on_sampled, on_metered, on_note };
     struct actuate *a = calloc(1, sizeof *a);
-    struct node_cfg *cfg = NULL;
-    size_t n = 0;
     if (!a)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
     *a = (struct actuate){ .study = s, .ops = *ops, .ctx = ctx, .local = app_is_local(&s->plan->app) };
-    int rc = nodes_cfg_read(&cfg, &n, &s->plan->doc, e);
-    if (rc == 0)
-        rc = nodes_open(&a->nodes, loop, cfg, n, s->plan->env.node, &calls, a, e);
-    nodes_cfg_free(cfg, n);
+    const struct plan *p = s->plan;
+    int rc = nodes_open(&a->nodes, loop, p->nodes, p->n_nodes, p->env.node, &calls, a, e);
     if (rc < 0) {
         actuate_close(a);
         return rc;

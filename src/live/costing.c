@@ -88,9 +88,8 @@ static double patience_ms(const struct costing *c)
 
 static double power_between(struct costing *c, double from_ms, double to_ms, double now_ms)
 {
-    const char *wanted = c->meter ? c->meter->name : NULL;
-    if (!wanted)
-        c->meter = energy_choose(c->study->energy, NULL, (int64_t)now_ms);
+    if (!c->meter)
+        c->meter = energy_choose(c->study->energy, (int64_t)now_ms);
     return energy_power_w(c->study->energy, c->meter, from_ms, to_ms);
 }
 

@@ -37,6 +37,18 @@ struct deliver {
 
 /* --- opening ---------------------------------------------------------------------------------------------------------- */
 
+struct deliver_cfg deliver_cfg_of(const struct config *c, const char *dir)
+{
+    return (struct deliver_cfg){ .url = c->url,
+                                 .database = c->database,
+                                 .bucket = c->bucket,
+                                 .org = c->org,
+                                 .retention = c->retention_policy,
+                                 .credential_file = c->credential_file,
+                                 .ca_file = c->ca_file,
+                                 .dir = dir };
+}
+
 /* Packing saves nothing on the way to this machine itself. */
 static bool is_here(const char *url)
 {

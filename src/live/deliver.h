@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "core/config.h"
 #include "monitoring/sender.h"
 
 /* All is copied. */
@@ -17,6 +18,9 @@ struct deliver_cfg {
     const char *org, *retention, *credential_file, *ca_file; /* NULL: none */
     const char *dir;                                         /* spool and quarantine are made in it */
 };
+
+/* As a config's section "influxdb" has it. */
+struct deliver_cfg deliver_cfg_of(const struct config *c, const char *dir);
 
 struct deliver;
 

@@ -4,20 +4,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "live/metering.h"
 #include "live/nodes_cfg.h"
 #include "live/publish.h"
+#include "live/spells.h"
 #include "monitoring/ledger.h"
 #include "store/energy.h"
 
 enum {
     STORE_EVERY_MS = 5000, /* one transaction for many readings */
-    TELL_EVERY_MS = 60000,
-    SILENT_MS = 10000, /* of a node, against the others */
+    SILENT_MS = 10000,     /* of a node, against the others */
+    ROWS_MAX = 16,         /* of meters_local */
 };
 
 /* A reading that is not stored yet. */
@@ -27,27 +28,17 @@ struct entry {
     struct meter_reading r;
 };
 
-/* A meter of a node's helper, and whether it could be read last. */
-struct failing {
-    int node;
-    const struct meter_ops *meter;
-    bool fails;
-    int64_t told_ms;
-};
-
 struct energy {
     struct study *study;
+    const struct plan *plan;      /* its */
     const struct meters_cfg *cfg; /* the plan's */
     struct ledger *ledger;        /* NULL: nobody asks for power */
     struct metering *metering;    /* NULL: no meter of the network */
     struct metering_ops ops;
     struct nodes_metering wanted;
-    struct buf names; /* of those that the helpers read */
-    struct node_cfg *nodes;
-    size_t n_nodes;
-    double *until_ms; /* by node: the newest moment with a value of any meter */
-    struct failing *failing;
-    size_t n_failing, cap_failing;
+    struct buf names;                   /* of those that the helpers read */
+    double *until_ms;                   /* by node: the newest moment with a value of any meter */
+    struct spells (*failing)[ROWS_MAX]; /* by node, of each local meter: it cannot be read (the first bit) */
     int64_t opened_ms;
     struct entry *list;
     size_t n, cap;
@@ -58,25 +49,6 @@ struct energy {
 };
 
 /* --- opening --- */
-
-int energy_node_of(const struct node_cfg *nodes, size_t n, const char *name)
-{
-    char host[256] = "";
-    (void)gethostname(host, sizeof host - 1); /* a machine without a name is still "localhost" */
-    if (strcmp(name, "localhost") == 0 || strcmp(name, host) == 0)
-        return 0; /* whatever the config calls it: of two helpers of this machine its own is the one that stays */
-    for (size_t i = 0; i < n; i++)
-        if (nodes[i].host && strcmp(nodes[i].host, name) == 0)
-            return (int)i + 1;
-    return -1;
-}
-
-static void tell(struct energy *en, const char *meter, const char *why)
-{
-    char text[400];
-    (void)snprintf(text, sizeof text, "%s is not read: %s", meter, why);
-    en->note(en->ctx, text);
-}
 
 static void want_of_helpers(struct energy *en, const struct meters_entry *m)
 {
@@ -96,15 +68,10 @@ static bool is_read_here(const struct meters_entry *m)
 
 static int add_meter(struct energy *en, const struct meters_entry *m, struct err *e)
 {
-    struct err why = { 0 };
-    if (!is_read_here(m)) {
-        want_of_helpers(en, m);
-        return 0;
-    }
-    int rc = metering_add(en->metering, m->meter, &m->cfg, &why);
-    if (rc < 0 && rc != -ENOMEM)
-        tell(en, m->meter->name, why.text);
-    return rc == -ENOMEM ? err_sys(e, rc, "meters") : 0;
+    if (is_read_here(m))
+        return metering_try(en->metering, m->meter, &m->cfg, e);
+    want_of_helpers(en, m);
+    return 0;
 }
 
 static void on_read(void *ctx, const struct meter_ops *meter, const struct meter_reading *r);
@@ -117,19 +84,18 @@ static void on_note(void *ctx, const char *text)
 
 static int open_all(struct energy *en, uv_loop_t *loop, struct err *e)
 {
-    const struct plan *p = en->study->plan;
-    int rc = nodes_cfg_read(&en->nodes, &en->n_nodes, &p->doc, e);
-    if (rc < 0)
-        return rc;
+    const struct plan *p = en->plan;
+    int rc = 0;
     en->ops = (struct metering_ops){ .read = on_read, .note = on_note };
     en->wanted = (struct nodes_metering){ .interval_ms = config_interval_ms(&p->cfg) };
-    en->until_ms = calloc(en->n_nodes + 1, sizeof *en->until_ms);
+    en->until_ms = calloc(p->n_nodes + 1, sizeof *en->until_ms);
+    en->failing = calloc(p->n_nodes + 1, sizeof *en->failing);
     en->opened_ms = study_now_ms();
     bool counts = objective_needs_power(objective_find(p->cfg.objective));
     en->ledger = counts ? ledger_new() : NULL;
     en->metering = metering_new(loop, en->wanted.interval_ms, &en->ops, en);
     buf_puts(&en->names, "cpu");
-    if (!en->until_ms || (counts && !en->ledger) || !en->metering)
+    if (!en->until_ms || !en->failing || (counts && !en->ledger) || !en->metering)
         return err_sys(e, -ENOMEM, "meters");
     for (size_t i = 0; rc == 0 && i < en->cfg->n; i++)
         rc = add_meter(en, &en->cfg->v[i], e);
@@ -146,7 +112,9 @@ int energy_open(struct energy **out, struct study *s, uv_loop_t *loop, void (*no
     struct energy *en = calloc(1, sizeof *en);
     if (!en)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    *en = (struct energy){ .study = s, .cfg = &s->plan->meters, .note = note, .ctx = ctx, .names = BUF_INIT };
+    *en = (struct energy){
+        .study = s, .plan = s->plan, .cfg = &s->plan->meters, .note = note, .ctx = ctx, .names = BUF_INIT
+    };
     int rc = open_all(en, loop, e);
     if (rc < 0) {
         energy_close(en);
@@ -161,13 +129,15 @@ static int store_all(struct energy *en, struct err *e);
 void energy_close(struct energy *en)
 {
     struct err why;
+    char text[400];
     if (!en)
         return;
-    if (store_all(en, &why) < 0)
-        tell(en, "what the meters told last", why.text);
+    if (store_all(en, &why) < 0) {
+        (void)snprintf(text, sizeof text, "what the meters told last is not stored: %s", why.text);
+        en->note(en->ctx, text);
+    }
     metering_free(en->metering);
     ledger_free(en->ledger);
-    nodes_cfg_free(en->nodes, en->n_nodes);
     buf_done(&en->names);
     free(en->until_ms);
     free(en->failing);
@@ -199,45 +169,35 @@ static int take(struct energy *en, int node, const struct meter_ops *meter, cons
 static void on_read(void *ctx, const struct meter_ops *meter, const struct meter_reading *r)
 {
     struct energy *en = ctx;
-    int node = *r->node ? energy_node_of(en->nodes, en->n_nodes, r->node) : 0;
+    int node = *r->node ? nodes_cfg_find(en->plan->nodes, en->plan->n_nodes, r->node) : 0;
     if (node >= 0 && take(en, node, meter, r) < 0)
         en->failed = true;
 }
 
-static struct failing *failing_of(struct energy *en, int node, const struct meter_ops *meter)
+static int row_of(const struct meter_ops *meter)
 {
-    for (size_t i = 0; i < en->n_failing; i++)
-        if (en->failing[i].node == node && en->failing[i].meter == meter)
-            return &en->failing[i];
-    struct failing *grown = array_more(en->failing, en->n_failing, &en->cap_failing, sizeof *grown);
-    if (!grown)
-        return NULL;
-    en->failing = grown;
-    grown[en->n_failing] = (struct failing){ .node = node, .meter = meter, .told_ms = INT64_MIN / 2 };
-    return &grown[en->n_failing++];
+    int row = 0;
+    while (meters_local[row] != meter) /* it is one of these */
+        row++;
+    return row;
 }
 
-/* Told when it begins to fail, and at most once a minute. Meters that are read here tell by themselves. */
+/* Meters that are read here are told of by live/metering, in the same way. */
 static void watch(struct energy *en, int node, const struct meter_ops *meter, const struct meter_reading *r)
 {
-    struct failing *f = failing_of(en, node, meter);
-    int64_t now = study_now_ms();
-    bool begins = f && r->state == METER_FAILED && !f->fails;
-    if (f)
-        f->fails = r->state == METER_FAILED;
-    if (!begins || now - f->told_ms < TELL_EVERY_MS)
+    struct spells *failing = &en->failing[node][row_of(meter)];
+    if (spells_take(failing, r->state == METER_FAILED, (uint64_t)clock_ms()) < 0)
         return;
     char text[400];
-    const char *host = node > 0 ? en->nodes[node - 1].host : NULL;
+    const char *host = node > 0 ? en->plan->nodes[node - 1].host : NULL;
     (void)snprintf(text, sizeof text, "%s of %s cannot be read: %s", meter->name, host ? host : "this machine", r->why);
     en->note(en->ctx, text);
-    f->told_ms = now;
 }
 
 int energy_metered(struct energy *en, const struct nodes_reading *r, struct err *e)
 {
     const struct meter_ops *meter = en ? meter_find_local(r->meter) : NULL;
-    if (!meter || r->node > en->n_nodes) /* that nobody asked for */
+    if (!meter || r->node > en->plan->n_nodes) /* that nobody asked for */
         return 0;
     watch(en, (int)r->node, meter, &r->r);
     return take(en, (int)r->node, meter, &r->r) < 0 ? err_sys(e, -ENOMEM, "meters") : 0;
@@ -286,24 +246,21 @@ int energy_tick(struct energy *en, int64_t now_ms, struct err *e)
 
 /* --- power --- */
 
-const struct meter_ops *energy_choose(const struct energy *en, const char *name, int64_t now_ms)
+const struct meter_ops *energy_choose(const struct energy *en, int64_t now_ms)
 {
-    if (!en || !en->ledger || (!name && now_ms - en->opened_ms < 3 * (int64_t)en->wanted.interval_ms))
+    if (!en || !en->ledger || now_ms - en->opened_ms < 3 * (int64_t)en->wanted.interval_ms)
         return NULL;
-    for (size_t i = 0; i < en->cfg->n; i++) {
-        const struct meter_ops *meter = en->cfg->v[i].meter;
-        bool wanted = !name || strcmp(meter->name, name) == 0;
-        for (int node = 0; wanted && node < ledger_nodes(en->ledger); node++)
-            if (ledger_has(en->ledger, node, meter))
-                return meter;
-    }
+    for (size_t i = 0; i < en->cfg->n; i++)
+        for (int node = 0; node < ledger_nodes(en->ledger); node++)
+            if (ledger_has(en->ledger, node, en->cfg->v[i].meter))
+                return en->cfg->v[i].meter;
     return NULL;
 }
 
 static double newest_ms(const struct energy *en)
 {
     double newest = 0;
-    for (size_t i = 0; i <= en->n_nodes; i++)
+    for (size_t i = 0; i <= en->plan->n_nodes; i++)
         newest = fmax(newest, en->until_ms[i]);
     return newest;
 }
@@ -330,7 +287,7 @@ double energy_power_w(struct energy *en, const struct meter_ops *meter, double f
 double energy_until_ms(const struct energy *en)
 {
     double least = 0;
-    for (size_t i = 0; en && i <= en->n_nodes; i++)
+    for (size_t i = 0; en && i <= en->plan->n_nodes; i++)
         if (en->until_ms[i] > 0 && !is_silent(en, i) && (least == 0 || en->until_ms[i] < least))
             least = en->until_ms[i];
     return least;

@@ -28,12 +28,8 @@ int energy_metered(struct energy *en, const struct nodes_reading *r, struct err 
 /* Stores what has come, every few seconds. */
 int energy_tick(struct energy *en, int64_t now_ms, struct err *e);
 
-/* Which node of a study a name in the config is: 0 for this machine, or "localhost"; -1: none. */
-int energy_node_of(const struct node_cfg *nodes, size_t n, const char *name);
-
-/* The meter that power is told by: the one of that name, else the first of the config that reads. NULL: none does, or they have
- * not all had the time to. */
-const struct meter_ops *energy_choose(const struct energy *en, const char *name, int64_t now_ms);
+/* The meter that power is to be told by: the first of the config that reads. NULL: none does, or they have not all had the time to. */
+const struct meter_ops *energy_choose(const struct energy *en, int64_t now_ms);
 
 /* The mean power of all nodes together, by this meter, from one moment to another (since 1970); NAN: no reading covers that (yet). A node that has
  * told nothing for a while is left out. */

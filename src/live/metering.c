@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ticker.h"
 #include "live/spells.h"
-#include "live/ticks.h"
 
 /* One meter that is open. The worker has `meter` and what follows it while it reads. */
 struct source {
@@ -30,7 +30,7 @@ struct metering {
     uv_loop_t *loop;
     uv_timer_t timer;
     int interval_ms;
-    struct ticks ticks;
+    struct ticker ticker;
     uint64_t missed;
     bool freed, closed;
     struct source *sources, **end;
@@ -161,14 +161,14 @@ static void on_tick(uv_timer_t *t);
 
 static void sleep_until_tick(struct metering *m)
 {
-    uint64_t now = uv_now(m->loop), wait = m->ticks.next_ms > now ? m->ticks.next_ms - now : 0;
-    (void)uv_timer_start(&m->timer, on_tick, wait, 0); /* fails only without a callback */
+    int64_t now = (int64_t)uv_now(m->loop), wait = m->ticker.next > now ? m->ticker.next - now : 0;
+    (void)uv_timer_start(&m->timer, on_tick, (uint64_t)wait, 0); /* fails only without a callback */
 }
 
 static void on_tick(uv_timer_t *t)
 {
     struct metering *m = t->data;
-    uint64_t due = ticks_take(&m->ticks, uv_now(m->loop));
+    uint64_t due = ticker_take(&m->ticker, (int64_t)uv_now(m->loop));
     for (struct source *s = m->sources; s && due > 1; s = s->next)
         m->missed += due - 1;
     if (due > 0)
@@ -205,13 +205,27 @@ int metering_add(struct metering *m, const struct meter_ops *meter, const struct
     s->work.data = s;
     if (!m->sources) {
         uv_update_time(m->loop); /* what was opened before may have taken long */
-        m->ticks = ticks_from(uv_now(m->loop), m->interval_ms);
+        m->ticker = ticker_from((int64_t)uv_now(m->loop), m->interval_ms);
         sleep_until_tick(m);
     }
     *m->end = s;
     m->end = &s->next;
     s->reading = true;
     (void)uv_queue_work(m->loop, &s->work, on_work, on_read); /* fails only without a callback */
+    return 0;
+}
+
+int metering_try(struct metering *m, const struct meter_ops *meter, const struct meter_cfg *cfg, struct err *e)
+{
+    struct err why = { 0 };
+    char text[sizeof why.text + 64];
+    int rc = metering_add(m, meter, cfg, &why);
+    if (rc == -ENOMEM)
+        return err_sys(e, rc, "cannot read %s", meter->name);
+    if (rc < 0) {
+        (void)snprintf(text, sizeof text, "%s is not read: %s", meter->name, why.text);
+        m->ops->note(m->ctx, text);
+    }
     return 0;
 }
 

@@ -27,6 +27,9 @@ struct metering *metering_new(uv_loop_t *loop, int interval_ms, const struct met
  * meter_ops.open() says; -ENOMEM. */
 int metering_add(struct metering *m, const struct meter_ops *meter, const struct meter_cfg *cfg, struct err *e);
 
+/* The same; one that cannot be opened is told by `note`, from within, and left out. -ENOMEM. */
+int metering_try(struct metering *m, const struct meter_ops *meter, const struct meter_cfg *cfg, struct err *e);
+
 uint64_t metering_missed(const struct metering *m); /* ticks, of all meters together */
 
 /* How often the meter that was read least often has been read; UINT64_MAX where there is none. */

@@ -12,9 +12,9 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "base/ticker.h"
 #include "live/metering.h"
 #include "live/relay.h"
-#include "live/ticks.h"
 #include "monitoring/counters.h"
 #include "monitoring/points.h"
 
@@ -44,7 +44,7 @@ struct monitor {
     struct counters *counters; /* NULL: none are read */
     int fds_left;
     int64_t counted_ns; /* when they were read */
-    struct ticks ticks;
+    struct ticker ticker;
     bool counts_told;
 
     struct relay *relay; /* NULL: nothing is listened to */
@@ -115,19 +115,6 @@ static struct points_tags tags(const struct monitor *m)
 
 /* --- events ----------------------------------------------------------------------------------------------------------- */
 
-/* Events take many descriptors. How many they may take. */
-static int raise_limit(void)
-{
-    struct rlimit limit = { .rlim_cur = 1024, .rlim_max = 1024 };
-    (void)getrlimit(RLIMIT_NOFILE, &limit); /* cannot fail; then POSIX's usual one */
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        (void)getrlimit(RLIMIT_NOFILE, &limit); /* as it was, then */
-    if (limit.rlim_cur < 2 * FDS_OTHERS)
-        return (int)limit.rlim_cur / 2;
-    return limit.rlim_cur - FDS_OTHERS < FDS_MAX ? (int)limit.rlim_cur - FDS_OTHERS : FDS_MAX;
-}
-
 static int open_events(struct monitor *m, struct err *e)
 {
     if (!m->cfg->events)
@@ -135,7 +122,7 @@ static int open_events(struct monitor *m, struct err *e)
     int rc = events_resolve(&m->events, "/sys", e);
     if (rc < 0)
         return rc;
-    m->fds_left = raise_limit();
+    m->fds_left = counters_may_open(FDS_OTHERS, FDS_MAX);
     const struct counters_want want = {
         .ops = &perf_ops_kernel,
         .events = &m->events,
@@ -194,14 +181,14 @@ static void on_tick(uv_timer_t *timer);
 
 static void sleep_until_tick(struct monitor *m)
 {
-    uint64_t now = uv_now(&m->loop), wait = m->ticks.next_ms > now ? m->ticks.next_ms - now : 0;
-    (void)uv_timer_start(&m->tick, on_tick, wait, 0); /* fails only without a callback */
+    int64_t now = (int64_t)uv_now(&m->loop), wait = m->ticker.next > now ? m->ticker.next - now : 0;
+    (void)uv_timer_start(&m->tick, on_tick, (uint64_t)wait, 0); /* fails only without a callback */
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct monitor *m = timer->data;
-    uint64_t due = ticks_take(&m->ticks, uv_now(&m->loop));
+    uint64_t due = ticker_take(&m->ticker, (int64_t)uv_now(&m->loop));
     if (due > 0) {
         m->out->missed += due - 1;
         sample(m);
@@ -231,18 +218,6 @@ static void on_reading(void *ctx, const struct meter_ops *meter, const struct me
 
 static const struct metering_ops metering_ops = { .read = on_reading, .note = on_note };
 
-static int add_meter(struct monitor *m, const struct meter_ops *meter, const struct meter_cfg *cfg, struct err *e)
-{
-    struct err why = { 0 };
-    int rc = metering_add(m->metering, meter, cfg, &why);
-    if (rc < 0 && rc != -ENOMEM) {
-        char text[sizeof why.text + 64];
-        (void)snprintf(text, sizeof text, "%s is not read: %s", meter->name, why.text);
-        note(m, text);
-    }
-    return rc == -ENOMEM ? err_sys(e, rc, "cannot read %s", meter->name) : 0;
-}
-
 static int open_meters(struct monitor *m, struct err *e)
 {
     static const struct meter_cfg plain = { 0 };
@@ -250,9 +225,9 @@ static int open_meters(struct monitor *m, struct err *e)
     int rc = m->metering ? 0 : err_sys(e, -ENOMEM, "cannot read meters");
     for (size_t i = 0; meters_local[i] && rc == 0; i++)
         if (meters_local[i]->kind == METER_CPU)
-            rc = add_meter(m, meters_local[i], &plain, e);
+            rc = metering_try(m->metering, meters_local[i], &plain, e);
     for (size_t i = 0; i < m->cfg->n_meters && rc == 0; i++)
-        rc = add_meter(m, m->cfg->meters[i].meter, &m->cfg->meters[i].cfg, e);
+        rc = metering_try(m->metering, m->cfg->meters[i].meter, &m->cfg->meters[i].cfg, e);
     return rc;
 }
 
@@ -408,7 +383,7 @@ static void begin_timers(struct monitor *m)
 {
     uint64_t interval = (uint64_t)m->cfg->interval_ms;
     uv_update_time(&m->loop); /* opening may have taken long */
-    m->ticks = ticks_from(uv_now(&m->loop), m->cfg->interval_ms);
+    m->ticker = ticker_from((int64_t)uv_now(&m->loop), m->cfg->interval_ms);
     if (m->counters)
         sleep_until_tick(m);
     (void)uv_timer_start(&m->self, on_self, SELF_MS, SELF_MS); /* these fail only without a callback */

@@ -91,33 +91,19 @@ void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct
 void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *how)
 {
     begin(b, id, NODE_METER);
-    if (how->interval_ms > 0) {
+    bool on = how->interval_ms > 0;
+    if (on) {
         buf_puts(b, ",\"meters\":");
         json_put_string(b, how->meters);
     }
     buf_printf(b, ",\"interval_ms\":%d", how->interval_ms);
-    if (how->interval_ms > 0 && how->idle_w > 0)
+    if (on && how->idle_w > 0)
         put_real(b, "idle_w", how->idle_w);
-    if (how->interval_ms > 0 && how->cpu_w > 0)
+    if (on && how->cpu_w > 0)
         put_real(b, "cpu_w", how->cpu_w);
-    if (how->interval_ms > 0 && how->max_w > 0)
+    if (on && how->max_w > 0)
         put_real(b, "max_w", how->max_w);
     buf_puts(b, "}\n");
-}
-
-static const char meter_bytes[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-
-bool node_words_are_meters(const char *names)
-{
-    const char *at = names;
-    while (strspn(at, meter_bytes) > 0) {
-        at += strspn(at, meter_bytes);
-        if (*at == '\0')
-            return at - names <= NODES_METERS_MAX;
-        if (*at++ != ',')
-            return false;
-    }
-    return false;
 }
 
 bool node_words_has_meter(const char *names, const char *meter, size_t len)
@@ -375,7 +361,7 @@ int node_reading_read(struct nodes_reading *out, const struct node_words *w, str
     struct meter_reading *r = &got.r;
     const char *name = json_string_value(json_object_get(w->body, "state"));
     int state = name ? meter_state_find(name) : -1;
-    if (!got.meter || !node_words_are_meters(got.meter) || strchr(got.meter, ',') || state < 0)
+    if (!got.meter || !meter_are_names(got.meter) || strchr(got.meter, ',') || state < 0)
         return bad(e, "its reading has no 'meter' or no 'state'");
     if (!get_quantity(w->body, "from_ms", &r->from_ms) || !get_quantity(w->body, "to_ms", &r->to_ms) ||
         isnan(r->from_ms) || isnan(r->to_ms))
@@ -393,7 +379,7 @@ bool node_refused_next(struct node_refused *out, const struct node_words *w, siz
 {
     const json_t *refused = json_object_get(w->body, "refused");
     const char *text = json_is_string(refused) ? json_string_value(refused) + *at : "";
-    size_t len = strcspn(text, ";"), name = strspn(text, meter_bytes);
+    size_t len = strcspn(text, ";"), name = strspn(text, METER_NAME_BYTES);
     if (name == 0 || name >= sizeof out->meter || strncmp(text + name, ": ", 2) != 0)
         return false;
     (void)snprintf(out->meter, sizeof out->meter, "%.*s", (int)name, text);

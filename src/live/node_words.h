@@ -52,8 +52,8 @@ void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *h
 /* [A-Za-z0-9_-]{1,64} */
 bool node_words_is_tag(const char *tag);
 
-/* Names of a-z, 0-9 and '-' with one comma between two, at most NODES_METERS_MAX bytes in all. */
-bool node_words_are_meters(const char *names);
+/* Names of a-z, 0-9 and '-' with one comma between two, at most METER_NAMES_MAX bytes in all. */
+bool meter_are_names(const char *names);
 
 /* Is this one of them? */
 bool node_words_has_meter(const char *names, const char *meter, size_t len);
@@ -113,7 +113,7 @@ int node_reading_read(struct nodes_reading *out, const struct node_words *w, str
 /* The next of the meters that an answered NODE_METER refuses: its name in `meter`, why as one plain line in `why`. `*at` is 0 at first.
  * False: there is none (any more), or what follows has not this form. */
 struct node_refused {
-    char meter[NODES_METERS_MAX + 1], why[256];
+    char meter[METER_NAMES_MAX + 1], why[256];
 };
 bool node_refused_next(struct node_refused *out, const struct node_words *w, size_t *at);
 

@@ -61,7 +61,7 @@ struct nodes {
     struct launch *launches;
     struct sampled *sampled;
     struct nodes_metering metering; /* its names are `meters` */
-    char meters[NODES_METERS_MAX + 1];
+    char meters[METER_NAMES_MAX + 1];
     struct order *orders;   /* oldest first */
     struct remark *remarks; /* oldest first */
     size_t n;
@@ -520,7 +520,7 @@ int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *
 static bool is_metering(const struct nodes_metering *m)
 {
     return m->interval_ms == 0 || (m->interval_ms >= METERING_MIN_MS && m->interval_ms <= METERING_MAX_MS &&
-                                   m->meters && node_words_are_meters(m->meters));
+                                   m->meters && meter_are_names(m->meters));
 }
 
 static bool is_same_metering(const struct nodes_metering *a, const struct nodes_metering *b)

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "monitoring/meter.h"
 
-enum { NODES_MAX_CPUS = 4096, NODES_METERS_MAX = 256 };
+enum { NODES_MAX_CPUS = 4096 };
 
 /* One entry of the config's "nodes". */
 struct node_cfg {
@@ -52,7 +52,7 @@ struct nodes_sample {
 
 /* Which meters of its own each node reads. */
 struct nodes_metering {
-    const char *meters;   /* names of local ones with commas between ("cpu,rapl"), at most NODES_METERS_MAX bytes */
+    const char *meters;   /* names of local ones with commas between ("cpu,rapl"), at most METER_NAMES_MAX bytes */
     int interval_ms;      /* 100 to 60000; 0: none any more, whatever the rest says */
     double idle_w, cpu_w; /* for the meter "estimate"; 0: not given */
     double max_w;         /* of a zone, beyond which an interval is implausible; 0: as the meters have it */

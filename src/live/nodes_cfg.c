@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/own.h"
@@ -112,4 +113,16 @@ void nodes_cfg_free(struct node_cfg *cfg, size_t n)
         free(cfg[i].key);
     }
     free(cfg);
+}
+
+int nodes_cfg_find(const struct node_cfg *cfg, size_t n, const char *name)
+{
+    char host[256] = "";
+    (void)gethostname(host, sizeof host - 1); /* a machine without a name is still "localhost" */
+    if (strcmp(name, "localhost") == 0 || strcmp(name, host) == 0)
+        return 0; /* whatever the config calls it: of two helpers of this machine its own is the one that stays */
+    for (size_t i = 0; i < n; i++)
+        if (cfg[i].host && strcmp(cfg[i].host, name) == 0)
+            return (int)i + 1;
+    return -1;
 }

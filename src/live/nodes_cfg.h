@@ -14,4 +14,7 @@
 int nodes_cfg_read(struct node_cfg **out, size_t *out_n, const struct json_doc *doc, struct err *e);
 void nodes_cfg_free(struct node_cfg *cfg, size_t n);
 
+/* Which node of a study a name in the config is: 0 for this machine, or "localhost"; else the place in the list, from 1; -1: none. */
+int nodes_cfg_find(const struct node_cfg *cfg, size_t n, const char *name);
+
 #endif

@@ -11,7 +11,6 @@
 #include "base/own.h"
 #include "bigdl/master.h"
 #include "bigdl/submit.h"
-#include "live/energy.h"
 #include "live/nodes_cfg.h"
 #include "monitoring/event_choice_cfg.h"
 #include "search/search.h"
@@ -179,17 +178,6 @@ static int check_batches(const struct plan *p, struct err *e)
     return 0;
 }
 
-/* Hosts and keys that could not be called over ssh are found before anything is stored. */
-static int check_nodes(const struct plan *p, struct err *e)
-{
-    struct node_cfg *nodes = NULL;
-    size_t n = 0;
-    int rc = nodes_cfg_read(&nodes, &n, &p->doc, e);
-    if (rc == 0)
-        nodes_cfg_free(nodes, n);
-    return rc;
-}
-
 /* A relative path becomes the file that the config means by it; whether that is there is asked before a run. */
 static int find_file(struct plan *p, const char **path, struct err *e)
 {
@@ -244,20 +232,15 @@ static int check_outlet(const struct plan *p, const struct meters_entry *m, int 
 
 static int check_outlets(const struct plan *p, const struct meter_ops *meter, struct err *e)
 {
-    struct node_cfg *nodes = NULL;
-    size_t n = 0;
-    int rc = nodes_cfg_read(&nodes, &n, &p->doc, e);
-    AUTO_FREE int *before = rc == 0 ? calloc(n + 1, sizeof *before) : NULL;
-    if (rc == 0 && !before)
-        rc = err_sys(e, -ENOMEM, "meters");
+    AUTO_FREE int *before = calloc(p->n_nodes + 1, sizeof *before);
+    int rc = before ? 0 : err_sys(e, -ENOMEM, "meters");
     for (size_t i = 0; i < p->meters.n; i++) {
         const struct meters_entry *m = &p->meters.v[i];
         for (size_t k = 0; rc == 0 && m->meter == meter && k < m->cfg.n_outlets; k++) {
             const char *name = m->cfg.outlets[k].node;
-            rc = check_outlet(p, m, energy_node_of(nodes, n, name), name, before, e);
+            rc = check_outlet(p, m, nodes_cfg_find(p->nodes, p->n_nodes, name), name, before, e);
         }
     }
-    nodes_cfg_free(nodes, n);
     return rc;
 }
 
@@ -267,8 +250,8 @@ static int read_meters(struct plan *p, struct err *e)
     int rc = meters_cfg_read(&p->meters, &p->doc, e);
     if (rc == 0)
         rc = find_files(p, e);
-    for (size_t i = 0; rc == 0 && i < p->meters.n; i++)
-        rc = check_outlets(p, p->meters.v[i].meter, e);
+    for (size_t i = 0; rc == 0 && meters[i]; i++)
+        rc = check_outlets(p, meters[i], e);
     if (rc < 0 || !objective_needs_power(objective_find(p->cfg.objective)))
         return rc;
     if (p->meters.n > 0 && p->cfg.interval_s <= p->cfg.window_seconds)
@@ -345,7 +328,7 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = check_batches(p, e);
     if (rc == 0)
-        rc = check_nodes(p, e);
+        rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &p->doc, e);
     if (rc == 0)
         rc = read_meters(p, e);
     if (rc == 0)
@@ -365,6 +348,7 @@ void plan_done(struct plan *p)
 {
     if (!p)
         return;
+    nodes_cfg_free(p->nodes, p->n_nodes);
     meters_cfg_done(&p->meters);
     strv_done(&p->paths);
     free(p->events);

@@ -9,6 +9,7 @@
 #include "core/objective.h"
 #include "core/policy.h"
 #include "live/env.h"
+#include "live/nodes.h"
 #include "monitoring/meters_cfg.h"
 
 /* A study as its files describe it; what `run` and `run --dry-run` share. */
@@ -19,8 +20,10 @@ struct plan {
     struct env env;
     struct offer offer; /* to one trial */
     const struct policy *policy;
-    struct setting requested;  /* the default setting, or the one entered by the user */
-    struct choices choices;    /* what the policy chooses from; not of those that choose nothing */
+    struct setting requested; /* the default setting, or the one entered by the user */
+    struct choices choices;   /* what the policy chooses from; not of those that choose nothing */
+    struct node_cfg *nodes;   /* the config's, each one that ssh may be given */
+    size_t n_nodes;
     struct meters_cfg meters;  /* what is read of energy; none: nothing */
     struct strv paths;         /* that the meters' texts point at */
     char *events;              /* the hardware events that are counted (monitoring/event_choice.h); NULL: all */

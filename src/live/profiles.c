@@ -12,6 +12,7 @@
 #include "monitoring/features.h"
 #include "monitoring/sample_text.h"
 #include "store/samples.h"
+#include "store/times.h"
 
 enum {
     KEPT_MAX = 4096,       /* samples of a trial in memory; the oldest go first */
@@ -20,8 +21,6 @@ enum {
     LOG_LAG_MS = 3000,     /* after which the log is taken to have told all of an interval */
     ANSWER_LAG_MS = 4000,  /* after which a window's last sample does not come any more */
 };
-
-static const double QUARTER_MS = 15 * 60 * 1000.0;
 
 /* Of an interval; in the rest there is validation, a checkpoint, or a pause. */
 static const double TRAINS = 0.5;
@@ -171,9 +170,7 @@ int profiles_step(struct profiles *p, int trial, const struct profiles_step *ste
     m->steps = grown;
     struct profiles_step *s = &m->steps[m->n_steps++];
     *s = *step;
-    /* The log prints its own zone's time: what lies whole quarters of an hour off is that. */
-    double now = (double)study_now_ms();
-    s->end_ms += QUARTER_MS * round((now - s->end_ms) / QUARTER_MS);
+    s->end_ms = times_on_clock(s->end_ms, (double)study_now_ms());
     m->step_ms = s->end_ms;
     m->epoch = step->epoch;
     return 0;

@@ -10,22 +10,19 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "live/deliver.h"
-#include "live/nodes_cfg.h"
 #include "live/provenance.h"
 #include "monitoring/features.h"
 #include "monitoring/points.h"
 #include "monitoring/sample_text.h"
+#include "store/times.h"
 
 enum { METRICS_MAX = 64, BATCH_LINES = 1000 };
-
-static const double QUARTER_MS = 15 * 60 * 1000.0;
 
 struct publish {
     struct deliver *deliver;
     struct points_tags tags; /* of the study */
     char host[256], user[PROVENANCE_USER_MAX];
-    struct node_cfg *nodes;
-    size_t n_nodes;
+    const struct plan *plan;
     struct buf lines;
     uint32_t n;
     double step_ms; /* of the newest step: no two points of a trial have the same time */
@@ -51,18 +48,10 @@ static void find_names(struct publish *p)
 
 static int open_delivery(struct publish *p, const struct study *s, uv_loop_t *loop, struct err *e)
 {
-    const struct config *c = &s->plan->cfg;
     AUTO_FREE char *dir = io_join(s->dir, "influx");
     if (!dir)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    struct deliver_cfg cfg = { .url = c->url,
-                               .database = c->database,
-                               .bucket = c->bucket,
-                               .org = c->org,
-                               .retention = c->retention_policy,
-                               .credential_file = c->credential_file,
-                               .ca_file = c->ca_file,
-                               .dir = dir };
+    struct deliver_cfg cfg = deliver_cfg_of(&s->plan->cfg, dir);
     p->ops.note = on_note;
     return deliver_open(&p->deliver, loop, &cfg, &p->ops, p, e);
 }
@@ -76,12 +65,10 @@ int publish_open(struct publish **out, struct study *s, uv_loop_t *loop, void (*
     struct publish *p = calloc(1, sizeof *p);
     if (!p)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    *p = (struct publish){ .note = note, .ctx = ctx, .lines = BUF_INIT };
+    *p = (struct publish){ .plan = s->plan, .note = note, .ctx = ctx, .lines = BUF_INIT };
     find_names(p);
     p->tags = (struct points_tags){ .host = p->host, .user = p->user, .study = s->name };
-    int rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &s->plan->doc, e);
-    if (rc == 0)
-        rc = open_delivery(p, s, loop, e);
+    int rc = open_delivery(p, s, loop, e);
     if (rc < 0) {
         publish_close(p);
         return rc;
@@ -95,7 +82,6 @@ void publish_close(struct publish *p)
     if (!p)
         return;
     deliver_free(p->deliver);
-    nodes_cfg_free(p->nodes, p->n_nodes);
     buf_done(&p->lines);
     free(p);
 }
@@ -104,7 +90,7 @@ void publish_close(struct publish *p)
 
 static const char *host_of(const struct publish *p, size_t node)
 {
-    const char *named = node > 0 && node <= p->n_nodes ? p->nodes[node - 1].host : NULL;
+    const char *named = node > 0 && node <= p->plan->n_nodes ? p->plan->nodes[node - 1].host : NULL;
     return named ? named : p->host;
 }
 
@@ -127,13 +113,6 @@ static void took(struct publish *p, int lines)
 static bool is_open(const struct publish *p)
 {
     return p && !p->closing;
-}
-
-/* Stamps of the log are of its own zone, which is whole quarters of an hour off; without one it was just now. */
-static double on_our_clock(int64_t stamp_ms, int64_t now_ms)
-{
-    double now = (double)now_ms, at = (double)stamp_ms;
-    return stamp_ms > 0 ? at + QUARTER_MS * round((now - at) / QUARTER_MS) : now;
 }
 
 void publish_reading(struct publish *p, int node, const struct meter_ops *meter, const struct meter_reading *r)
@@ -164,14 +143,14 @@ void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, 
                                .records = row->records,
                                .iterations = (double)row->iterations,
                                .learning_rate = row->learning_rate,
-                               .end_ms = (int64_t)on_our_clock(row->end_ms, now_ms) };
+                               .end_ms = (int64_t)times_on_clock((double)row->end_ms, (double)now_ms) };
     took(p, points_epoch(&p->lines, &t, &ep));
 }
 
 /* Later than the step before. */
 static double step_time(struct publish *p, const struct log_event *ev, int64_t now_ms)
 {
-    double at = on_our_clock(ev->stamp_coarse ? -1 : ev->stamp_ms, now_ms);
+    double at = times_on_clock(ev->stamp_coarse ? -1 : (double)ev->stamp_ms, (double)now_ms);
     p->step_ms = at > p->step_ms ? at : p->step_ms + 0.001;
     return p->step_ms;
 }
@@ -199,8 +178,11 @@ void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metr
     json_t *value;
     if (!is_open(p))
         return;
-    json_object_foreach((json_t *)metrics, name, value) if (json_is_number(value) && n < METRICS_MAX) list[n++] =
-        (struct points_metric){ name, json_number_value(value) };
+    json_object_foreach((json_t *)metrics, name, value)
+    {
+        if (json_is_number(value) && n < METRICS_MAX)
+            list[n++] = (struct points_metric){ name, json_number_value(value) };
+    }
     struct points_tags t = tags_of(p, trial);
     struct log_event none = { .stamp_ms = -1 };
     struct points_iteration it = { .epoch = epoch,

@@ -23,21 +23,6 @@ struct meters {
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-static const char name_bytes[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-
-bool meters_are_names(const char *text)
-{
-    const char *at = text;
-    while (strspn(at, name_bytes) > 0) {
-        at += strspn(at, name_bytes);
-        if (*at == '\0')
-            return at - text <= METERS_NAMES_MAX;
-        if (*at++ != ',')
-            return false;
-    }
-    return false;
-}
-
 static bool is_open(const struct meters *m, const struct meter_ops *ops)
 {
     int i = 0;
@@ -102,8 +87,7 @@ static void start(struct meters *m, int interval_ms)
 {
     for (int i = 0; i < m->n; i++)
         (void)m->open[i].ops->read(m->open[i].meter, m->readings); /* one that fails says so at the first tick, too */
-    struct ticker ticker = { .interval = interval_ms * INT64_C(1000000) };
-    ticker.next = m->on.now_ns() + ticker.interval;
+    struct ticker ticker = ticker_from(m->on.now_ns(), interval_ms * INT64_C(1000000));
     for (int i = 0; i < m->n; i++)
         m->open[i].ticker = ticker;
 }
@@ -119,7 +103,7 @@ void meters_set(struct meters *m, const struct meters_want *want, struct buf *op
                                  .max_w = want->max_w };
     for (const char *at = want->names; *at; at += *at == ',') {
         struct err e = { 0 };
-        char name[METERS_NAMES_MAX + 1];
+        char name[METER_NAMES_MAX + 1];
         size_t len = strcspn(at, ",");
         (void)snprintf(name, sizeof name, "%.*s", (int)len, at);
         int rc = open_one(m, name, &e);

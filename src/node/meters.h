@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "monitoring/meter.h"
 
-enum { METERS_OPEN_MAX = 8, METERS_NAMES_MAX = 256, METERS_WATTS_MAX = 100000 };
+enum { METERS_OPEN_MAX = 8, METERS_WATTS_MAX = 100000 };
 
 struct meters;
 
@@ -25,13 +25,10 @@ struct meters_on {            /* what it points at must outlive the meters */
 };
 
 struct meters_want {
-    const char *names;           /* "cpu,rapl": see meters_are_names(); not kept */
+    const char *names;           /* "cpu,rapl": see meter_are_names(); not kept */
     int interval_ms;             /* above 0 */
     double idle_w, cpu_w, max_w; /* 0: not given */
 };
-
-/* Names of a-z, 0-9 and '-' with one comma between two, at most METERS_NAMES_MAX bytes in all. */
-bool meters_are_names(const char *text);
 
 /* Nothing is open. NULL: memory. */
 struct meters *meters_new(const struct meters_on *on);

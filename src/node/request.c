@@ -128,7 +128,7 @@ static int take_scope(const struct wire_member *m, void *field)
 static int take_meters(const struct wire_member *m, void *field)
 {
     *(const char **)field = m->text;
-    return m->kind == WIRE_STRING && meters_are_names(m->text) ? 0 : -EINVAL;
+    return m->kind == WIRE_STRING && meter_are_names(m->text) ? 0 : -EINVAL;
 }
 
 static int take_watts(const struct wire_member *m, void *field)

@@ -58,15 +58,6 @@ int sampler_scope_find(const char *name)
     return -1;
 }
 
-uint64_t ticker_take(struct ticker *t, int64_t now)
-{
-    if (now < t->next)
-        return 0;
-    int64_t due = (now - t->next) / t->interval + 1;
-    t->next += due * t->interval;
-    return (uint64_t)due;
-}
-
 static int64_t read_clock(clockid_t clock)
 {
     struct timespec now;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/ticker.h"
 #include "monitoring/event_choice.h"
 #include "monitoring/features.h"
 #include "monitoring/perf_ops.h"
@@ -28,13 +29,6 @@ enum sampler_scope { SAMPLER_AUTO, SAMPLER_SYSTEM, SAMPLER_CGROUP, SAMPLER_PROCE
 /* "auto", "system", "cgroup", "process"; -1: none of them. */
 const char *sampler_scope_name(enum sampler_scope scope);
 int sampler_scope_find(const char *name);
-
-struct ticker { /* times of a clock that only goes forward, in ns */
-    int64_t next, interval;
-};
-
-/* The ticks that are due, 0: none; the next one is ahead of `now` then. */
-uint64_t ticker_take(struct ticker *t, int64_t now);
 
 struct sample {
     int tag;                    /* its number in struct members */

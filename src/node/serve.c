@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,6 +21,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/wire.h"
+#include "monitoring/counters.h"
 #include "monitoring/sample_text.h"
 #include "node/meters.h"
 #include "node/request.h"
@@ -679,22 +679,9 @@ static int64_t lease_of(const char *text)
     return ms > 0 && ms <= INT32_MAX ? ms : LEASE_MS;
 }
 
-/* Events take many descriptors. How many they may take. */
-static int raise_limit(void)
-{
-    struct rlimit limit = { .rlim_cur = 1024, .rlim_max = 1024 };
-    (void)getrlimit(RLIMIT_NOFILE, &limit); /* cannot fail; then POSIX's usual one */
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        (void)getrlimit(RLIMIT_NOFILE, &limit); /* as it was, then */
-    if (limit.rlim_cur < 2 * FDS_OTHERS)
-        return (int)limit.rlim_cur / 2;
-    return limit.rlim_cur - FDS_OTHERS < FDS_MAX ? (int)limit.rlim_cur - FDS_OTHERS : FDS_MAX;
-}
-
 static int begin(struct serve *s, struct err *e)
 {
-    s->event_fds = raise_limit();
+    s->event_fds = counters_may_open(FDS_OTHERS, FDS_MAX);
     const char *sysfs = secure_getenv("PIPETUNE_SYSFS");
     s->lease_ms = lease_of(secure_getenv("PIPETUNE_LEASE_MS"));
     int flags = fcntl(STDOUT_FILENO, F_GETFL);

@@ -45,3 +45,9 @@ size_t times_epochs(struct times_epoch *out, const struct store_attempt *a, cons
     }
     return found;
 }
+
+double times_on_clock(double stamp_ms, double now_ms)
+{
+    const double zone_ms = ZONE_S * 1000;
+    return stamp_ms > 0 ? stamp_ms + zone_ms * round((now_ms - stamp_ms) / zone_ms) : now_ms;
+}

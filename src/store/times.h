@@ -13,6 +13,9 @@
  * `epochs` are all of the trial, in their order. */
 double times_startup_s(const struct store_attempt *a, const struct store_epoch *epochs, size_t n);
 
+/* A stamp of the log that was read just now, on the clock that says `now_ms`. `now_ms` itself for one that is not above 0: there is none. */
+double times_on_clock(double stamp_ms, double now_ms);
+
 struct times_epoch {
     const struct store_epoch *row; /* borrowed of `epochs` */
     double start_s, end_s;         /* since the submission; since epoch 1 began when the start-up is not known */

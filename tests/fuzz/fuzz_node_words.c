@@ -63,7 +63,7 @@ static void use_reading(const struct node_words *w)
     if (rc < 0)
         return;
     expect_plain(got.r.why);
-    if (!node_words_are_meters(got.meter) || !node_words_has_meter(got.meter, got.meter, strlen(got.meter)))
+    if (!meter_are_names(got.meter) || !node_words_has_meter(got.meter, got.meter, strlen(got.meter)))
         abort();
     if (!isfinite(got.r.from_ms) || !isfinite(got.r.to_ms) || isfinite(got.r.value) != (got.r.state == METER_OK) ||
         got.r.value < 0 || got.r.error < 0)
@@ -75,7 +75,7 @@ static void use_refused(const struct node_words *w)
     struct node_refused r;
     for (size_t at = 0, before = 0; node_refused_next(&r, w, &at); before = at) {
         expect_plain(r.why);
-        if (at <= before || !node_words_are_meters(r.meter))
+        if (at <= before || !meter_are_names(r.meter))
             abort();
     }
 }

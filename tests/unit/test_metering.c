@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/own.h"
+#include "base/ticker.h"
 #include "live/metering.h"
 #include "live/spells.h"
-#include "live/ticks.h"
 #include "tests/fault.h"
 
 /* --- ticks --- */
@@ -30,14 +30,14 @@ static void test_ticks(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct ticks t = ticks_from(1000, 1000);
+        struct ticker t = ticker_from(1000, 1000);
         for (size_t k = 0; k < 4; k++) {
-            uint64_t got = ticks_take(&t, rows[i].now[k]);
+            uint64_t got = ticker_take(&t, (int64_t)rows[i].now[k]);
             if (got != rows[i].want[k])
                 fail_msg("%s: at %lu got %lu, want %lu", rows[i].name, (unsigned long)rows[i].now[k],
                          (unsigned long)got, (unsigned long)rows[i].want[k]);
         }
-        assert_int_equal(t.next_ms, rows[i].next);
+        assert_int_equal(t.next, rows[i].next);
     }
 }
 

@@ -292,21 +292,21 @@ static void names_have_a_form(void **state)
         { "a;b", false },  { "../cpu", false },  { "a\"", false },          { "é", false },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        if (meters_are_names(cases[i].text) != cases[i].good)
+        if (meter_are_names(cases[i].text) != cases[i].good)
             fail_msg("'%s' is taken for %s", cases[i].text, cases[i].good ? "no names" : "names");
-    char text[METERS_NAMES_MAX + 2];
+    char text[METER_NAMES_MAX + 2];
     memset(text, 'x', sizeof text);
-    text[METERS_NAMES_MAX + 1] = '\0';
-    assert_false(meters_are_names(text));
-    text[METERS_NAMES_MAX] = '\0';
-    assert_true(meters_are_names(text));
+    text[METER_NAMES_MAX + 1] = '\0';
+    assert_false(meter_are_names(text));
+    text[METER_NAMES_MAX] = '\0';
+    assert_true(meter_are_names(text));
 }
 
 static void the_longest_name_is_refused_whole(void **state)
 {
-    char text[METERS_NAMES_MAX + 1], want[METERS_NAMES_MAX + 64];
-    memset(text, 'x', METERS_NAMES_MAX);
-    text[METERS_NAMES_MAX] = '\0';
+    char text[METER_NAMES_MAX + 1], want[METER_NAMES_MAX + 64];
+    memset(text, 'x', METER_NAMES_MAX);
+    text[METER_NAMES_MAX] = '\0';
     (void)snprintf(want, sizeof want, "%s: no meter of a node has this name", text);
     set(*state, text, "", want);
 }

@@ -110,17 +110,17 @@ static void test_lists_of_meters(void **state)
         { "a b", "c", false, false },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        bool good = node_words_are_meters(cases[i].names);
+        bool good = meter_are_names(cases[i].names);
         bool has = node_words_has_meter(cases[i].names, cases[i].one, strlen(cases[i].one));
         if (good != cases[i].good || has != cases[i].has)
             fail_msg("'%s': %d, has '%s': %d", cases[i].names, good, cases[i].one, has);
     }
-    char names[NODES_METERS_MAX + 2];
+    char names[METER_NAMES_MAX + 2];
     memset(names, 'x', sizeof names);
-    names[NODES_METERS_MAX + 1] = '\0';
-    assert_false(node_words_are_meters(names));
-    names[NODES_METERS_MAX] = '\0';
-    assert_true(node_words_are_meters(names));
+    names[METER_NAMES_MAX + 1] = '\0';
+    assert_false(meter_are_names(names));
+    names[METER_NAMES_MAX] = '\0';
+    assert_true(meter_are_names(names));
 }
 
 static void test_the_longest_request_fits_a_line(void **state)
