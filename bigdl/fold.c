@@ -103,10 +103,12 @@ int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct 
         f->open = f->pending = false; /* what no checkpoint holds is trained again */
         break;
     case LOG_MARK: break;
-    case LOG_LOST: break;
+    case LOG_LOST:
+    case LOG_PAUSE: break;
     case LOG_CAUSE: on_cause(f, ev); break;
     }
-    if (f->open && ev->stamp_ms >= 0 && (ev->kind != LOG_CAUSE && ev->kind != LOG_LOST))
+    bool trains = ev->kind != LOG_CAUSE && ev->kind != LOG_LOST && ev->kind != LOG_PAUSE;
+    if (f->open && ev->stamp_ms >= 0 && trains)
         f->now.end_ms = ev->stamp_ms;
     f->last_end = end;
     if (ev->kind == LOG_CHECKPOINT && f->pending)

@@ -195,6 +195,68 @@ static int parse_mark(struct cur *c, struct log_event *ev)
     return 1;
 }
 
+/* ---- the JVM's collector ---------------------------------------------------------------------------------------------- */
+
+/* The number that ends here, "5.123" of "… 61M->20M(80M) 5.123ms". */
+static bool number_before(const struct cur *line, const char *end, int shift, double *out)
+{
+    struct cur c = { end, end };
+    while (c.p > line->p && (cur_is_digit(c.p[-1]) || c.p[-1] == '.'))
+        c.p--;
+    return c.p < end && cur_scaled(&c, shift, out) && c.p == end && isfinite(*out);
+}
+
+/* "[2.345s][info][gc] GC(12) Pause Young (Normal) (G1 Evacuation Pause) 61M->20M(80M) 5.123ms", the cursor behind "] GC(". */
+static bool eat_pause(struct cur *c, struct log_event *ev)
+{
+    int64_t number;
+    if (!cur_int(c, &number) || !CUR_EAT(c, ") Pause "))
+        return false;
+    const char *end = c->end;
+    while (end > c->p && end[-1] == ' ')
+        end--;
+    return end - c->p > 2 && end[-2] == 'm' && end[-1] == 's' && number_before(c, end - 2, -3, &ev->seconds);
+}
+
+/* "2.345: ", or "2020-03-16T17:47:32.123+0000: 2.345: "; then "[GC" or "[Full GC". */
+static bool eat_head_8(struct cur *c)
+{
+    for (int words = 0; words < 2 && c->p < c->end && cur_is_digit(*c->p); words++) {
+        while (c->p < c->end && *c->p != ' ')
+            c->p++;
+        if (c->p[-1] != ':' || !CUR_EAT(c, " "))
+            return false;
+        if (CUR_EAT(c, "[GC") || CUR_EAT(c, "[Full GC"))
+            return true;
+    }
+    return false;
+}
+
+/* " (Allocation Failure)  61440K->10240K(81920K), 0.0051230 secs]" of Java 8. */
+static bool eat_pause_8(struct cur *c, struct log_event *ev)
+{
+    static const char unit[] = " secs]";
+    const char *at = CUR_EAT(c, " (") ? cur_find_bytes(c, unit, sizeof unit - 1) : NULL;
+    return at && number_before(c, at, 0, &ev->seconds);
+}
+
+/* 1 or 0, and -1 when it is none of the collector's lines. */
+static int parse_pause(const struct cur *line, struct log_event *ev)
+{
+    struct cur c = *line, stamp = *line;
+    bool pause;
+    if (CUR_EAT(&c, "[") && CUR_SEEK(&c, "] GC("))
+        pause = eat_pause(&c, ev);
+    else if (c = *line, eat_head_8(&c))
+        pause = eat_pause_8(&c, ev);
+    else
+        return -1;
+    (void)CUR_EAT(&stamp, "[");
+    (void)cur_stamp(&stamp, &ev->stamp_ms, &ev->stamp_coarse); /* most print how long the JVM has run instead */
+    ev->kind = LOG_PAUSE;
+    return pause;
+}
+
 /* ---- other lines: one pass for all needles -------------------------------------------------------------------------- */
 
 static const struct anchor {
@@ -371,7 +433,10 @@ int log_parse_line(const char *line, size_t len, struct log_event *out)
     *out = (struct log_event){ .stamp_ms = -1, .wall_s = NAN, .loss = NAN, .learning_rate = NAN };
     if (CUR_EAT(&rest, "PIPETUNE trial "))
         return parse_mark(&rest, out);
+    int rc = parse_pause(&whole, out);
+    if (rc >= 0)
+        return rc;
     (void)cur_stamp(&rest, &out->stamp_ms, &out->stamp_coarse); /* not every line has one */
-    int rc = parse_bracketed(&rest, out);
+    rc = parse_bracketed(&rest, out);
     return rc >= 0 ? rc : parse_other(&whole, &rest, out);
 }

@@ -21,6 +21,8 @@ enum log_kind {
     LOG_MARK,       /* a warm session's "PIPETUNE trial ID begin" or "… end", alone on its line; text: ID; begins */
     LOG_LOST,       /* an executor was lost; text: why; cause: what the line itself tells */
     LOG_CAUSE,      /* a line that explains a failure: cause, text */
+    LOG_PAUSE, /* the JVM stood still to collect garbage, for `seconds` (-Xlog:gc, of Java 8 -verbose:gc); a stamp where it
+                       prints the time of day */
 };
 
 enum { LOG_TEXT_MAX = 256 };
@@ -36,7 +38,7 @@ struct log_event {
     int64_t records_all;  /* of the head: 60000 */
     double wall_s;        /* of the head, or of "Epoch finished"; NAN: none */
     double records;       /* LOG_ITERATION: trained in this step */
-    double seconds;       /* LOG_ITERATION: "in 0.041 seconds" */
+    double seconds;       /* LOG_ITERATION: "in 0.041 seconds"; LOG_PAUSE */
     double loss;          /* LOG_ITERATION; NAN: none */
     double learning_rate; /* LOG_ITERATION; NAN: not printed */
     bool closes_epoch;    /* LOG_ITERATION of LocalOptimizer, which prints no "Epoch finished": the epoch's last step */

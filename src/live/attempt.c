@@ -458,6 +458,9 @@ static int tell_watchers(const struct reading *r, const struct log_event *ev, ui
         if (rc < 0)
             return rc;
     }
+    if (ev->kind == LOG_PAUSE)
+        return profiles_pause(a->study->profiles, t->row.number, ev->stamp_ms >= 0 ? (double)ev->stamp_ms : (double)NAN,
+                              ev->seconds, r->e);
     if (ev->kind == LOG_ITERATION)
         publish_step(a->study->publish, t->row.number, ev, r->now_ms);
     if (!a->study->tuning)

@@ -35,15 +35,22 @@ struct entry {
     struct reading cells[FEATURES];
 };
 
+/* What the log told of a stretch of time: a training step, or a pause of the JVM. */
+struct logged {
+    double end_ms, seconds, records;
+    bool pause;
+};
+
 /* A trial that is measured. */
 struct measured {
     int trial;
     int64_t id; /* in the store */
     struct entry *list;
     size_t n, cap, stored, completed; /* stored <= completed <= n */
-    struct profiles_step *steps;      /* that end after the last interval which was completed */
+    struct logged *steps;             /* that end after the last interval which was completed */
     size_t n_steps, cap_steps;
-    double step_ms; /* when the newest one ended */
+    double step_ms;    /* when the newest one ended */
+    bool tells_pauses; /* the JVM's log has them */
     int epoch;
     struct tuner_setting setting;
     bool has_setting;
@@ -155,25 +162,46 @@ void profiles_setting(struct profiles *p, int trial, struct tuner_setting to)
 
 /* --- what comes --- */
 
-int profiles_step(struct profiles *p, int trial, const struct profiles_step *step, struct err *e)
+static int keep(struct profiles *p, int trial, const struct logged *one, struct measured **out, struct err *e)
 {
-    struct measured *m = p ? get(p, trial) : NULL;
+    struct measured *m = get(p, trial);
     if (m && m->n_steps == STEPS_MAX) {
         m->n_steps /= 2;
         memmove(m->steps, m->steps + m->n_steps, m->n_steps * sizeof *m->steps);
     }
-    struct profiles_step *grown = m ? array_more(m->steps, m->n_steps, &m->cap_steps, sizeof *grown) : NULL;
-    if (!p)
-        return 0;
+    struct logged *grown = m ? array_more(m->steps, m->n_steps, &m->cap_steps, sizeof *grown) : NULL;
     if (!grown)
         return err_sys(e, -ENOMEM, "trial %d", trial);
     m->steps = grown;
-    struct profiles_step *s = &m->steps[m->n_steps++];
-    *s = *step;
-    s->end_ms = times_on_clock(s->end_ms, (double)study_now_ms());
-    m->step_ms = s->end_ms;
+    grown[m->n_steps++] = *one;
+    *out = m;
+    return 0;
+}
+
+int profiles_step(struct profiles *p, int trial, const struct profiles_step *step, struct err *e)
+{
+    struct measured *m = NULL;
+    if (!p)
+        return 0;
+    double end_ms = times_on_clock(step->end_ms, (double)study_now_ms());
+    int rc =
+        keep(p, trial, &(struct logged){ .end_ms = end_ms, .seconds = step->seconds, .records = step->records }, &m, e);
+    if (rc < 0)
+        return rc;
+    m->step_ms = end_ms;
     m->epoch = step->epoch;
     return 0;
+}
+
+int profiles_pause(struct profiles *p, int trial, double end_ms, double seconds, struct err *e)
+{
+    struct measured *m = find(p, trial);
+    if (m)
+        m->tells_pauses = true;
+    if (!m || m->epoch == 0) /* it does not train yet */
+        return 0;
+    end_ms = isfinite(end_ms) ? times_on_clock(end_ms, (double)study_now_ms()) : m->step_ms;
+    return keep(p, trial, &(struct logged){ .end_ms = end_ms, .seconds = seconds, .pause = true }, &m, e);
 }
 
 static size_t less(size_t n, size_t by)
@@ -219,7 +247,7 @@ int profiles_sampled(struct profiles *p, const struct study_trial *t, const stru
 /* --- the log's part of a sample --- */
 
 /* Which share of a step lies within an interval. */
-static double share(const struct profiles_step *s, double from_ms, double to_ms)
+static double share(const struct logged *s, double from_ms, double to_ms)
 {
     double ms = s->seconds > 0 ? 1000 * s->seconds : 0, begin = s->end_ms - ms;
     if (ms == 0)
@@ -229,7 +257,7 @@ static double share(const struct profiles_step *s, double from_ms, double to_ms)
 }
 
 struct taken {
-    double steps, records, ms;
+    double steps, records, ms, pauses_s;
 };
 
 /* The steps of an interval; those that end in it or before are forgotten. */
@@ -238,12 +266,14 @@ static struct taken take_steps(struct measured *m, double from_ms, double to_ms)
     struct taken t = { 0 };
     size_t kept = 0;
     for (size_t i = 0; i < m->n_steps; i++) {
-        double part = share(&m->steps[i], from_ms, to_ms);
-        t.steps += part;
-        t.records += part * m->steps[i].records;
-        t.ms += part * 1000 * m->steps[i].seconds;
-        if (m->steps[i].end_ms > to_ms)
-            m->steps[kept++] = m->steps[i];
+        const struct logged *x = &m->steps[i];
+        double part = share(x, from_ms, to_ms), seconds = part * x->seconds;
+        t.steps += x->pause ? 0 : part;
+        t.records += x->pause ? 0 : part * x->records;
+        t.ms += x->pause ? 0 : 1000 * seconds;
+        t.pauses_s += x->pause ? seconds : 0;
+        if (x->end_ms > to_ms)
+            m->steps[kept++] = *x;
     }
     m->n_steps = kept;
     return t;
@@ -261,6 +291,8 @@ static void complete(struct measured *m, double until_ms)
         struct taken t = take_steps(m, x->t_ms - x->dt_ms, x->t_ms);
         x->cells[FEATURE_LOG_ITERATIONS] = (struct reading){ .value = t.steps, .ratio = 1, .state = READING_OK };
         x->cells[FEATURE_LOG_RECORDS] = (struct reading){ .value = t.records, .ratio = 1, .state = READING_OK };
+        if (m->tells_pauses)
+            x->cells[FEATURE_LOG_GC_TIME] = (struct reading){ .value = t.pauses_s, .ratio = 1, .state = READING_OK };
         x->trains = t.steps > 0 && !(t.ms > 0 && t.ms < TRAINS * x->dt_ms);
     }
 }

@@ -25,8 +25,8 @@
 
 enum { NOTHING = -1 };
 
-static const char *const kind_names[] = { "app_id",     "granted",  "iteration", "epoch_end", "metric",
-                                          "checkpoint", "recovery", "mark",      "lost",      "cause" };
+static const char *const kind_names[] = { "app_id",   "granted", "iteration", "epoch_end", "metric", "checkpoint",
+                                          "recovery", "mark",    "lost",      "cause",     "pause" };
 
 static const char *kind_name(int kind)
 {
@@ -207,6 +207,48 @@ static void test_log_reads_results(void **state)
                   NAN);
     assert_number("an infinite one", parsed(HEAD "Trained 8.0 records in 1.0 seconds. Loss is -Infinity. ").loss,
                   -INFINITY);
+}
+
+#define GC "GC(12) Pause Young (Normal) (G1 Evacuation Pause) 61M->20M(80M) 5.123ms"
+
+static const struct {
+    const char *name, *line;
+    double seconds; /* NAN: it tells of no pause */
+    int64_t stamp_ms;
+} pauses[] = {
+    { "as -Xlog:gc has it", "[2.345s][info][gc] " GC, 0.005123, -1 },
+    { "with the time of day", "[2026-11-18T10:29:51.189+0100][2.345s][info][gc       ] " GC, 0.005123, 1794997791189 },
+    { "with a line end of Windows", "[2.345s][info][gc] " GC "\r", 0.005123, -1 },
+    { "a whole collection", "[9.1s][info][gc] GC(3) Pause Full (System.gc()) 20M->4M(16M) 21.5ms", 0.0215, -1 },
+    { "its beginning", "[2.345s][info][gc,start] GC(12) Pause Young (Normal) (G1 Evacuation Pause)", NAN, -1 },
+    { "beside the program", "[2.345s][info][gc] GC(13) Concurrent Mark Cycle 12.345ms", NAN, -1 },
+    { "its CPU time", "[2.345s][info][gc,cpu] GC(12) User=0.01s Sys=0.00s Real=0.01s", NAN, -1 },
+    { "which collector there is", "[0.004s][info][gc] Using G1", NAN, -1 },
+    { "without a number", "[2.345s][info][gc] GC(12) Pause Young ms", NAN, -1 },
+    { "Java 8", "2.345: [GC (Allocation Failure)  61440K->10240K(81920K), 0.0051230 secs]", 0.005123, -1 },
+    { "Java 8, with the time of day",
+      "2020-03-16T17:47:32.123+0000: 2.345: [Full GC (Ergonomics)  6K->1K(8K), 0.5 secs]", 0.5, 1584380852123 },
+    { "Java 8 with details",
+      "2.3: [GC (Metadata GC Threshold) [PSYoungGen: 6K->1K(8K)] 6K->1K(9K), 0.005 secs] [Times: user=0.01 sys=0.00, "
+      "real=0.01 secs]",
+      0.005, -1 },
+    { "Java 8 in mid-line", "2.345: [GC (Allocation Failure)", NAN, -1 },
+};
+
+static void test_log_reads_pauses_of_the_collector(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(pauses); i++) {
+        struct log_event ev = { 0 };
+        int rc = log_parse_line(pauses[i].line, strlen(pauses[i].line), &ev);
+        if (rc != !isnan(pauses[i].seconds))
+            fail_msg("%s: %d", pauses[i].name, rc);
+        if (rc == 0)
+            continue;
+        assert_int_equal(ev.kind, LOG_PAUSE);
+        assert_number(pauses[i].name, ev.seconds, pauses[i].seconds);
+        assert_int_equal(ev.stamp_ms, pauses[i].stamp_ms);
+    }
 }
 
 static const struct {
@@ -519,7 +561,7 @@ static void test_log_a_stream_survives_lack_of_memory(void **state)
 /* ---- real logs ------------------------------------------------------------------------------------------------------ */
 
 struct summary {
-    int counts[LOG_CAUSE + 1];
+    int counts[LOG_PAUSE + 1];
     int last_epoch;
     double accuracy;
     int backwards; /* iteration numbers that went back */
@@ -621,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_log_reads_a_step_of_bigdl_0),
         cmocka_unit_test(test_log_reads_a_step_of_the_local_optimizer),
         cmocka_unit_test(test_log_reads_results),
+        cmocka_unit_test(test_log_reads_pauses_of_the_collector),
         cmocka_unit_test(test_log_reads_stamps),
         cmocka_unit_test(test_log_reads_numbers_as_strtod_does),
         cmocka_unit_test(test_log_finds_causes),

@@ -172,7 +172,8 @@ static void end(struct bench *b, bool finished)
 
 struct stored {
     size_t n;
-    double steps, records, first_records, last_ms;
+    double steps, records, first_records, last_ms, pauses_s;
+    size_t with_pauses; /* rows in which pauses count, if only as none */
 };
 
 static int count(void *ctx, const struct store_sample *row)
@@ -185,6 +186,10 @@ static int count(void *ctx, const struct store_sample *row)
     if (cells[FEATURE_LOG_ITERATIONS].state == READING_OK) {
         s->steps += cells[FEATURE_LOG_ITERATIONS].value;
         s->records += cells[FEATURE_LOG_RECORDS].value;
+    }
+    if (cells[FEATURE_LOG_GC_TIME].state == READING_OK) {
+        s->pauses_s += cells[FEATURE_LOG_GC_TIME].value;
+        s->with_pauses++;
     }
     if (s->n == 0)
         s->first_records = s->records;
@@ -243,6 +248,37 @@ static void test_a_step_counts_in_each_interval_by_its_share(void **state)
     assert_true(fabs(s.steps - 3) < 1e-9);
     assert_true(fabs(s.first_records - 80) < 1e-6);
     assert_true(fabs(s.records - 192) < 1e-6);
+}
+
+static void pause_of(struct bench *b, double end_ms, double seconds)
+{
+    struct err e = { 0 };
+    check(profiles_pause(b->p, 1, end_ms, seconds, &e), &e);
+}
+
+/* What a JVM does not tell is absent; once it tells of pauses, there were none where it tells of none. */
+static void test_pauses_count_from_the_first_one_that_the_log_tells_of(void **state)
+{
+    struct bench *b = *state;
+    double t = begin_ms();
+    profiles_setting(b->p, 1, (struct tuner_setting){ 0, 0 });
+    steps(b, 1, t, t + 1000, 10);
+    sample(b, t + 1000, 1.5);
+    sample(b, t + 2000, 1.5);
+    steps(b, 1, t + 1000, t + 2500, 10);
+    tick(b, t + 1500);          /* the first interval is complete */
+    pause_of(b, t + 3250, 0.5); /* by halves in the third and the fourth */
+    steps(b, 1, t + 2500, t + 4500, 10);
+    pause_of(b, NAN, 0.125); /* with the newest step, in the fifth */
+    steps(b, 1, t + 4500, t + 6500, 10);
+    for (int i = 3; i <= 6; i++)
+        sample(b, t + 1000 * i, 1.5);
+    tick(b, t + 70000);
+    struct stored s = stored(b);
+    assert_int_equal(s.n, 6);
+    assert_true(s.steps == 37);
+    assert_int_equal(s.with_pauses, 4);
+    assert_true(fabs(s.pauses_s - 0.625) < 1e-9);
 }
 
 static void test_a_window_is_answered_when_its_last_sample_has_come(void **state)
@@ -627,6 +663,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_each_step_is_counted_in_the_interval_in_which_it_ended),
         CASE(test_a_step_counts_in_each_interval_by_its_share),
+        CASE(test_pauses_count_from_the_first_one_that_the_log_tells_of),
         CASE(test_a_window_is_answered_when_its_last_sample_has_come),
         CASE(test_a_window_that_nobody_measured_is_answered_with_nothing),
         CASE(test_a_finished_trial_leaves_windows_of_one_epoch_and_one_setting),
