@@ -1,6 +1,7 @@
 #include "cmd/model_profiles.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "core/tuner_log.h"
 #include "monitoring/features.h"
 
 #define NS_PER_S 1e9
@@ -21,7 +23,34 @@ static int no_memory(struct err *e)
 
 /* --- classes --- */
 
-int model_profiles_key(struct buf *key, struct buf *family, const struct trace_run *r, struct err *e)
+/* 0: the run was none of a study's trials. */
+static int trial_of(const struct trace_run *r)
+{
+    AUTO_JSON json_t *results = json_loads(r->results ? r->results : "{}", 0, NULL);
+    json_int_t number = json_integer_value(json_object_get(results, "trial"));
+    return number > 0 && number <= INT_MAX ? (int)number : 0;
+}
+
+/* As the study launched it: 1; 0: the trace does not tell; -ENOMEM. */
+static int launched_as(struct buf *key, struct buf *family, const struct trace *t, int trial)
+{
+    int rc = 0;
+    for (size_t i = 0; trial && rc == 0 && i < t->tuner.log.n; i++) {
+        AUTO_BUF struct buf class = BUF_INIT, relatives = BUF_INIT;
+        int number = 0;
+        rc = tuner_log_class(t->tuner.log.v[i], &number, &class, &relatives);
+        if (rc == 1 && number != trial)
+            rc = 0;
+        if (rc == 1) {
+            buf_puts(key, buf_text(&class));
+            buf_puts(family, buf_text(&relatives));
+        }
+    }
+    return key->failed || family->failed ? -ENOMEM : rc;
+}
+
+/* By what the run itself says. */
+static int described_as(struct buf *key, struct buf *family, const struct trace_run *r, struct err *e)
 {
     AUTO_JSON json_t *hyper = json_loads(r->hyper ? r->hyper : "{}", 0, NULL);
     if (!json_is_object(hyper))
@@ -41,6 +70,13 @@ int model_profiles_key(struct buf *key, struct buf *family, const struct trace_r
     return key->failed || family->failed ? no_memory(e) : 0;
 }
 
+int model_profiles_key(struct buf *key, struct buf *family, const struct trace *t, const struct trace_run *r,
+                       struct err *e)
+{
+    int rc = launched_as(key, family, t, trial_of(r));
+    return rc < 0 ? no_memory(e) : rc == 1 ? 0 : described_as(key, family, r, e);
+}
+
 static int find_text(const struct strv *v, const char *text)
 {
     for (size_t i = 0; i < v->n; i++)
@@ -49,10 +85,11 @@ static int find_text(const struct strv *v, const char *text)
     return -1;
 }
 
-static int find_class(struct model_profiles *p, const struct trace_run *r, size_t *out, struct err *e)
+static int find_class(struct model_profiles *p, const struct trace *t, const struct trace_run *r, size_t *out,
+                      struct err *e)
 {
     AUTO_BUF struct buf key = BUF_INIT, family = BUF_INIT;
-    int rc = model_profiles_key(&key, &family, r, e);
+    int rc = model_profiles_key(&key, &family, t, r, e);
     if (rc < 0)
         return rc;
     int at = find_text(&p->keys, buf_text(&key));
@@ -213,7 +250,7 @@ static int cut_trace(struct model_profiles *p, const struct trace *t, size_t *ru
     for (size_t i = 0; rc == 0 && i < t->n; i++) {
         c.run = &t->runs[i];
         c.run_number = (*run_number)++;
-        rc = find_class(p, c.run, &c.class_at, e);
+        rc = find_class(p, t, c.run, &c.class_at, e);
         if (rc == 0 && c.run->samples.n > 0)
             rc = cut_run(&c, e);
     }

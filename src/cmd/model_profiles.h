@@ -21,7 +21,7 @@ struct model_window {
 struct model_profiles {
     struct strv names; /* of the features of all traces */
     struct profile_space space;
-    struct strv keys, families; /* of classes: "MODEL DATASET batch_size=64", "MODEL DATASET" */
+    struct strv keys, families; /* of classes, as model_profiles_key() has them */
     struct model_window *list;
     size_t n, cap;
 };
@@ -32,8 +32,11 @@ struct model_profiles {
 int model_profiles_init(struct model_profiles *out, const struct trace *traces, size_t n, struct err *e);
 void model_profiles_done(struct model_profiles *p);
 
-/* The class of a run: its model, its dataset, and what of its hyperparameters begins with "batch". Appends. -EINVAL, -ENOMEM. */
-int model_profiles_key(struct buf *key, struct buf *family, const struct trace_run *r, struct err *e);
+/* The class of a run of this trace: the one that its trial was launched as, so that what is learnt is recalled when such a job comes
+ * again; where no policy's log says which, its model, its dataset, and what of its hyperparameters begins with "batch". Appends.
+ * -EINVAL, -ENOMEM. */
+int model_profiles_key(struct buf *key, struct buf *family, const struct trace *t, const struct trace_run *r,
+                       struct err *e);
 
 /* The samples that model_train() takes, in the order of the list; to be freed. NULL: memory. */
 struct model_sample *model_profiles_samples(const struct model_profiles *p);

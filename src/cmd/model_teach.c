@@ -198,7 +198,7 @@ int model_profiles_teach(struct model *m, const struct trace *t, const char *stu
     int rc = 0, classes = 0;
     for (size_t i = 0; rc == 0 && i < t->n; i++) {
         AUTO_BUF struct buf key = BUF_INIT, family = BUF_INIT;
-        rc = model_profiles_key(&key, &family, &t->runs[i], e);
+        rc = model_profiles_key(&key, &family, t, &t->runs[i], e);
         strv_add(&keys, buf_text(&key));
         strv_add(&families, buf_text(&family));
     }

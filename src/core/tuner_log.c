@@ -495,3 +495,19 @@ int tuner_replay_feed(struct tuner_replay *r, const char *text, size_t len, tune
     }
     return rc;
 }
+
+int tuner_log_class(const char *line, int *out_trial, struct buf *class, struct buf *family)
+{
+    if (line[0] != ask_form.letter)
+        return 0;
+    AUTO_JSON json_t *keys = json_array();
+    struct words w = { .at = line + 1, .end = line + strlen(line), .keys = keys };
+    const char *of = NULL, *relatives = NULL;
+    if (!keys)
+        return -ENOMEM;
+    if (!take_count(&w, 0, INT_MAX, out_trial) || !take_key(&w, &of) || !take_key(&w, &relatives) || !of)
+        return 0;
+    buf_puts(class, of);
+    buf_puts(family, relatives ? relatives : "");
+    return class->failed || family->failed ? -ENOMEM : 1;
+}

@@ -39,6 +39,10 @@ int tuner_replay_feed(struct tuner_replay *r, const char *text, size_t len, tune
                       struct err *e);
 void tuner_replay_done(struct tuner_replay *r);
 
+/* The keys of a launch that was asked for, out of one line without its end: 1, and they are appended (an absent family is nothing).
+ * 0: the line is none of those; -ENOMEM. */
+int tuner_log_class(const char *line, int *out_trial, struct buf *class, struct buf *family);
+
 /* "apply", "settle", "learn", "relaunch", "confirm", "weaken": the kind of a stored decision; "wake" and "profile" are none. */
 const char *tuner_action_name(enum tuner_action_kind k);
 

@@ -205,6 +205,33 @@ static void test_runs_of_one_setting_each_are_compared_and_failed_ones_noted(voi
     assert_string_equal(c->bounds[0].setting, "{\"cores\": 9}");
 }
 
+/* A trace of a study says as what its trials were launched. */
+static void test_a_run_belongs_to_the_class_that_its_trial_was_launched_as(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *results, *key, *family;
+    } cases[] = {
+        { "as its trial was launched", "{\"trial\": 2}", "$HOME/app.py data b=64", "$HOME/app.py data" },
+        { "a launch without a family", "{\"trial\": 3}", "lonely", "" },
+        { "a trial that nobody asked for", "{\"trial\": 4}", "m d batch_size=64", "m d" },
+        { "no trial at all", "{}", "m d batch_size=64", "m d" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_TRACE struct trace t;
+        AUTO_BUF struct buf key = BUF_INIT, family = BUF_INIT;
+        struct trace_run *r = make_run(&t, "{\"batch_size\":64}");
+        r->results = strdup(cases[i].results);
+        strv_add(&t.tuner.log, "H 1 pipetune 3 0.1 0.01 0.01 2 1 2 1 2");
+        strv_add(&t.tuner.log, "L 1 \"another\" \"one\" 1 0 2 1");
+        strv_add(&t.tuner.log, "L 2 \"$HOME/app.py data b=64\" \"$HOME/app.py data\" 1 0 2 1");
+        strv_add(&t.tuner.log, "L 3 \"lonely\" null 1 0 2 1");
+        assert_int_equal(model_profiles_key(&key, &family, &t, r, NULL), 0);
+        if (strcmp(buf_text(&key), cases[i].key) != 0 || strcmp(buf_text(&family), cases[i].family) != 0)
+            fail_msg("%s: '%s', '%s'", cases[i].name, buf_text(&key), buf_text(&family));
+    }
+}
+
 static void test_hyperparameters_that_are_none_are_named(void **state)
 {
     (void)state;
@@ -252,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_features_of_several_traces_come_together),
         cmocka_unit_test(test_settings_of_one_run_are_compared),
         cmocka_unit_test(test_runs_of_one_setting_each_are_compared_and_failed_ones_noted),
+        cmocka_unit_test(test_a_run_belongs_to_the_class_that_its_trial_was_launched_as),
         cmocka_unit_test(test_hyperparameters_that_are_none_are_named),
         cmocka_unit_test(test_memory_that_runs_out_leaves_nothing),
     };

@@ -659,6 +659,32 @@ static void test_memory_that_runs_out(void **state)
     run_done(&r);
 }
 
+static void test_a_launch_tells_its_class(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int want, trial;
+        const char *class, *family;
+    } cases[] = {
+        { "L 7 \"a b=\\\"1\\\"\" \"a\" 1 0 2 1", 1, 7, "a b=\"1\"", "a" },
+        { "L 7 \"a\" null 1 0 2 1", 1, 7, "a", "" },
+        { "L 7 null null 1 0 2 1", 0, 7, "", "" },
+        { "L 7 \"a", 0, 7, "", "" },
+        { "L x \"a\" \"b\" 1 0 2 1", 0, 0, "", "" },
+        { "s 7 1.5 0 0 \"a\" \"b\" 1 2 2 1 3", 0, 0, "", "" },
+        { "", 0, 0, "", "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf class = BUF_INIT, family = BUF_INIT;
+        int trial = 0;
+        assert_int_equal(tuner_log_class(cases[i].line, &trial, &class, &family), cases[i].want);
+        assert_int_equal(trial, cases[i].trial);
+        assert_string_equal(buf_text(&class), cases[i].class);
+        assert_string_equal(buf_text(&family), cases[i].family);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -673,6 +699,7 @@ int main(void)
         cmocka_unit_test(test_the_kinds_of_decisions),
         cmocka_unit_test(test_what_is_no_entry_is_named),
         cmocka_unit_test(test_bytes_that_are_no_text_are_refused),
+        cmocka_unit_test(test_a_launch_tells_its_class),
         cmocka_unit_test(test_memory_that_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
