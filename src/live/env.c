@@ -163,22 +163,46 @@ void env_done(struct env *v)
     *v = (struct env){ 0 };
 }
 
+enum { PLACES = 4 };
+
+struct place {
+    const char *name, *path; /* NULL: nowhere */
+};
+
+/* Those that may lie within another one come first. */
+static void list_places(const struct env *v, struct place out[PLACES])
+{
+    out[0] = (struct place){ "SPARK_HOME", v->spark_home };
+    out[1] = (struct place){ "BIGDL_HOME", v->bigdl_home };
+    out[2] = (struct place){ "PIPETUNE_DATA", v->data };
+    out[3] = (struct place){ "PIPETUNE_HOME", v->home };
+}
+
 const char *env_lookup(void *ctx, const char *name)
 {
-    const struct env *v = ctx;
+    struct place found[PLACES];
     const char *set = getenv(name);
     if (set)
         return set;
-    const struct {
-        const char *name, *value;
-    } found[] = { { "SPARK_HOME", v->spark_home },
-                  { "BIGDL_HOME", v->bigdl_home },
-                  { "PIPETUNE_DATA", v->data },
-                  { "PIPETUNE_HOME", v->home } };
-    for (size_t i = 0; i < ARRAY_LEN(found); i++)
+    list_places(ctx, found);
+    for (size_t i = 0; i < PLACES; i++)
         if (strcmp(found[i].name, name) == 0)
-            return found[i].value;
+            return found[i].path;
     return NULL;
+}
+
+void env_put_portable(const struct env *v, const char *text, struct buf *out)
+{
+    struct place found[PLACES];
+    list_places(v, found);
+    for (size_t i = 0; i < PLACES; i++) {
+        size_t len = found[i].path ? strlen(found[i].path) : 0;
+        if (len == 0 || strncmp(text, found[i].path, len) != 0 || (text[len] != '/' && text[len] != '\0'))
+            continue;
+        buf_printf(out, "$%s%s", found[i].name, text + len);
+        return;
+    }
+    buf_puts(out, text);
 }
 
 int env_java_major(const struct env *v, int *out_major, struct err *e)

@@ -2,6 +2,7 @@
 #ifndef LIVE_ENV_H
 #define LIVE_ENV_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "core/config.h"
 #include "core/setting.h"
@@ -26,6 +27,10 @@ void env_done(struct env *v);
 
 /* $NAME for BigDL files: the environment, else what was found. An app_lookup; ctx is the struct env. */
 const char *env_lookup(void *ctx, const char *name);
+
+/* Appends the text, with $NAME in the place of the folder that it begins with where that is one of ours: what then is the same on
+ * every machine. */
+void env_put_portable(const struct env *v, const char *text, struct buf *out);
 
 enum { ENV_JAVA_MIN = 8 };
 

@@ -509,12 +509,14 @@ void plan_class_key(const struct plan *p, const struct point *pt, bool family, s
     const struct app *a = &p->app;
     if (objective_needs_power(objective_find(p->cfg.objective))) /* ratios of joules are none of time */
         buf_printf(out, "%s: ", p->cfg.objective);
-    buf_puts(out, a->conf);
+    env_put_portable(&p->env, a->conf, out);
     if (a->class_name)
         buf_printf(out, " %s", a->class_name);
     for (size_t i = 0; i < a->n_extras; i++)
-        if (!extra_is_tuned(p, i))
-            buf_printf(out, " %s %s", a->extras[i].key, a->extras[i].value ? a->extras[i].value : "");
+        if (!extra_is_tuned(p, i)) {
+            buf_printf(out, " %s ", a->extras[i].key);
+            env_put_portable(&p->env, a->extras[i].value ? a->extras[i].value : "", out);
+        }
     for (size_t i = 0; i < space_n_hyper(&p->space); i++) {
         const struct dim *d = &p->space.dims[i];
         if (!d->affects_speed || (family && space_is_batch(d->name)))

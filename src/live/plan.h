@@ -74,7 +74,8 @@ int plan_argv(const struct plan *p, const struct point *pt, const struct plan_la
               struct err *e);
 
 /* Appends the key of the jobs that share knowledge (TUNER.md section 3): the application, its fixed arguments and every
- * hyperparameter that affects speed; `family`: all but the batch. */
+ * hyperparameter that affects speed; `family`: all but the batch. Our own folders stand in it by their names, so that a model may
+ * be taken to another machine. */
 void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out);
 
 /* Appends the argv that makes a checkpoint's model resumable. */

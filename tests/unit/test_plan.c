@@ -137,6 +137,23 @@ static void test_a_class_is_of_one_application_and_its_fixed_arguments(void **st
     unload(&b);
 }
 
+static void test_a_class_is_the_same_wherever_pipetune_lies(void **state)
+{
+    static const char ours[] = "{ \"master\": \"local[*]\", \"conf\": \"$PIPETUNE_HOME/app.py\",\n"
+                               "  \"extras\": { \"data\": \"$PIPETUNE_DATA/d\", \"other\": \"/x$PIPETUNE_DATA\", "
+                               "\"batchSize\": 1, \"learningRate\": 1, \"layers\": 1, \"max_epoch\": 1 } }\n";
+    struct bench b;
+    const struct point pt = { .x = { 0, 0, 0 } };
+    (void)state;
+    load(&b, "pipetune", ours);
+    AUTO_BUF struct buf want = BUF_INIT;
+    buf_printf(&want, "$PIPETUNE_HOME/app.py --data $PIPETUNE_DATA/d --other /x%s batch_size=64 layers=3",
+               b.plan.env.data);
+    AUTO_FREE char *got = key(&b, &pt, false);
+    assert_string_equal(got, buf_text(&want));
+    unload(&b);
+}
+
 /* Under v2 the knobs are dimensions, too: no part of any class. */
 static void test_a_joined_space_has_settings_of_its_points(void **state)
 {
@@ -242,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jobs_of_the_same_speed_share_knowledge),
         cmocka_unit_test(test_a_class_is_of_one_application_and_its_fixed_arguments),
+        cmocka_unit_test(test_a_class_is_the_same_wherever_pipetune_lies),
         cmocka_unit_test(test_a_joined_space_has_settings_of_its_points),
         cmocka_unit_test(test_the_config_says_which_events_are_counted),
         cmocka_unit_test(test_slots_are_what_a_launch_can_ever_use),
