@@ -17,6 +17,8 @@ static const double CUT_SLACK_S = 2.0; /* … or this much more, whichever is la
 static const double NEAR = 0.1;        /* log: what was this close may be the best under another cold setting */
 static const double DRIFT = 1.15;
 
+static const char NOTHING_LEFT[] = "nothing is left to try";
+
 /* The one place that changes the phase. */
 static void enter(struct trial_state *s, enum phase phase, bool changed)
 {
@@ -92,8 +94,7 @@ static void probe(struct tuner *t, struct trial_state *s, struct tuner_actions *
     }
     int h = s->alone && budget_left(t, s) ? tuner_cand_next(t, s) : -1;
     if (h < 0) {
-        tuner_probe_settle(t, s, out,
-                           tuner_cand_next(t, s) < 0 ? "nothing is left to try" : "the budget for probing is used up");
+        tuner_probe_settle(t, s, out, tuner_cand_next(t, s) < 0 ? NOTHING_LEFT : "the budget for probing is used up");
         return;
     }
     tuner_probe_measure(t, s, h, out, "probe");
@@ -115,6 +116,8 @@ void tuner_probe_adopt(struct tuner *t, struct trial_state *s, int h, double rat
     if (changed)
         tuner_act(out, ACT_APPLY, s, s->now_s, "now the best: %g core%s, %s", TUNER_CORES(t, h), why);
     enter(s, PHASE_HOLD, changed);
+    if (!s->recognised && tuner_cand_next(t, s) < 0) /* it stays anyway, and others may wait for it to settle */
+        tuner_probe_settle(t, s, out, NOTHING_LEFT);
 }
 
 double tuner_probe_half(const struct tuner *t, const struct candidate *c)
@@ -228,20 +231,28 @@ static bool cut(struct tuner *t, struct trial_state *s, struct tuner_actions *ou
 
 /* --- a window is complete --- */
 
-static void on_warm(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
+static bool is_steady(const struct tuner *t, const struct trial_state *s, double value)
 {
     /* Iterations as long as a window are windows of their own. */
     const struct window *w = &s->window;
     bool within =
         w->n == 2 && w->seconds >= 2 * t->cfg.window_s && fabs(log(w->per_record[1] / w->per_record[0])) <= STEADY;
     bool close = within || (isfinite(s->before) && fabs(log(value / s->before)) <= STEADY);
+    return close || s->epoch > s->first || (s->epoch_records > 0 && 2 * s->probe_records >= s->epoch_records);
+}
+
+/* While trials wait, each second that this one holds all cores alone costs them: its first window will do to compare with, since
+ * what was decided in the first epoch is looked at again in the second. */
+static void on_warm(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
+{
+    bool steady = is_steady(t, s, value);
     s->before = s->reference = value;
-    if (!close && s->epoch == s->first) {
+    if (steady)
+        tuner_recall_profile(s, out);
+    if (steady || t->waiting > 0)
+        probe(t, s, out);
+    else
         enter(s, PHASE_WARM, false);
-        return;
-    }
-    tuner_recall_profile(s, out);
-    probe(t, s, out);
 }
 
 static void on_candidate(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
@@ -347,16 +358,20 @@ void tuner_probe_open(const struct tuner *t, struct trial_state *s, bool keep)
     }
 }
 
+/* What was best for a job that differs in batch alone; -1: there is none. */
+static int relatives_best(const struct tuner *t, const struct trial_state *s)
+{
+    struct choice_rule rule = tuner_rule(t, s->n_hot);
+    const struct class_entry *relative = knowledge_relative(&t->known, s->class->key, s->class->family);
+    return relative ? knowledge_best_hot(relative, relative->best.cold, &rule) : -1;
+}
+
 /* The hot setting to begin with: the class's best, else that of a job that differs in batch alone. *out_why says which. */
 static int begin_with(const struct tuner *t, const struct trial_state *s, const char **out_why)
 {
     struct choice_rule rule = tuner_rule(t, s->n_hot);
-    const struct class_entry *relative =
-        s->fresh ? knowledge_relative(&t->known, s->class->key, s->class->family) : NULL;
-    int hot = s->fresh ? -1 : knowledge_best_hot(s->class, s->start.cold, &rule);
+    int hot = s->fresh ? relatives_best(t, s) : knowledge_best_hot(s->class, s->start.cold, &rule);
     *out_why = s->fresh ? "of a job that differs in batch alone" : "of its class";
-    if (relative)
-        hot = knowledge_best_hot(relative, relative->best.cold, &rule);
     return hot >= 0 && tuner_cand_allowed(s, hot) ? hot : s->incumbent < s->n_hot ? s->incumbent : s->n_hot - 1;
 }
 
@@ -490,10 +505,27 @@ static void reopen_cut(const struct tuner *t, struct trial_state *s)
             reopen(&s->cand[h]);
 }
 
+static bool has_measured(const struct tuner *t, const struct trial_state *s)
+{
+    bool any = false;
+    for (int h = 0; h < t->space.n_hot; h++)
+        any |= s->cand[h].measured;
+    return any;
+}
+
+/* A trial that was packed, with what was left for it, and of whose class nothing is known: what it would have begun with alone. */
+static int unpacked(const struct tuner *t, const struct trial_state *s)
+{
+    int relatives = relatives_best(t, s), hot = relatives >= 0 ? relatives : s->class->start.hot;
+    return hot >= 0 && tuner_cand_allowed(s, hot) ? hot : s->incumbent;
+}
+
 /* The hot setting that the trial is to have now: the best known, else the nearest that it may have. */
 static int move_to(const struct tuner *t, const struct trial_state *s)
 {
     int best;
+    if (s->alone && s->class->best.cold < 0 && !has_measured(t, s))
+        return unpacked(t, s);
     (void)tuner_cand_least(t, s, &best);
     bool better = tuner_cand_known(t, s, best) < -t->cfg.tie_margin || !tuner_cand_allowed(s, s->incumbent);
     if (best != s->incumbent && better)

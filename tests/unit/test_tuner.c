@@ -622,6 +622,103 @@ static void test_a_trial_that_is_left_alone_probes(void **state)
     tuner_free(r.t);
 }
 
+/* What was left for it beside others was no choice: alone it begins with what it would have had. */
+static void test_a_trial_that_is_left_alone_begins_with_what_it_would_have_had(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *family;
+        int start, want;
+    } rows[] = {
+        { "the default", "strangers", 2, 2 },
+        { "what was best for a job that differs in batch alone", "family", 1, 2 },
+    };
+    struct job j = { { 4, 2, 1 }, 1, 0, -1, false, 0 };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        static struct run r;
+        r = fresh_run();
+        r.class_key = "other batch";
+        r.family_key = "family";
+        (void)run_trial(&r, &j, (struct tuner_setting){ 0, 0 });
+        load(&r, 1);
+        r.class_key = "class";
+        r.family_key = rows[i].family;
+        r.packed = true;
+        r.n_hot = 1;
+        begin_trial(&r, &j, (struct tuner_setting){ rows[i].start, 0 });
+        (void)run_epoch(&r, &j, 1);
+        assert_int_equal(r.at.hot, 0);
+        load(&r, 0);
+        assert_int_equal(r.at.hot, 0); /* there are no cores for it yet */
+        share(&r, &j, 0, true);
+        if (r.at.hot != rows[i].want || tuner_settled(r.t, 1))
+            fail_msg("%s: got hot %d, want %d\n%s", rows[i].name, r.at.hot, rows[i].want, r.story);
+        (void)run_epoch(&r, &j, 2);
+        assert_true(tuner_settled(r.t, 1));
+        tuner_free(r.t);
+    }
+}
+
+/* A job whose speed goes up and down by half from window to window. */
+static double restless(struct run *r, int epoch)
+{
+    double from = r->now_s;
+    double step_s = fmod(floor(from / 3), 2) < 0.5 ? 0.25 : 0.375;
+    struct job j = { { 1.25 * step_s, step_s, 1 }, 1, 0, -1, false, 0 };
+    run_iteration(r, &j, epoch, 0);
+    return r->now_s - from;
+}
+
+static const struct {
+    const char *name;
+    int waiting;
+    double least, most; /* seconds until the first probe; a window takes 3 */
+} first_probes[] = {
+    { "half an epoch is enough for any job", 0, 15, 21 },
+    { "while trials wait the first window will do", 1, 3, 5 },
+};
+
+static void test_how_long_a_job_may_warm_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(first_probes); i++) {
+        static struct run r;
+        struct job j = { { 1, 1, 1 }, 1, 0, -1, false, 0 };
+        double took = 0;
+        r = fresh_run();
+        r.n_hot = 2;
+        load(&r, first_probes[i].waiting);
+        begin_trial(&r, &j, (struct tuner_setting){ 1, 0 });
+        for (int k = 0; k < STEPS && r.applies == 0; k++)
+            took += restless(&r, 1);
+        if (r.applies == 0 || took < first_probes[i].least || took > first_probes[i].most)
+            fail_msg("%s: after %.1f s\n%s", first_probes[i].name, took, r.story);
+        tuner_free(r.t);
+    }
+}
+
+/* With it others may be packed beside the trial. */
+static void test_a_winner_settles_at_once_when_nothing_else_is_open(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { 0.4, 0.3, 1 }, 1, 0, -1, false, 0 };
+    r = fresh_run();
+    r.n_hot = 2;
+    load(&r, 1);
+    begin_trial(&r, &j, (struct tuner_setting){ 1, 0 });
+    for (int i = 0; i < STEPS && r.at.hot == 1; i++)
+        run_iteration(&r, &j, 1, i);
+    double since = r.now_s;
+    for (int i = 0; i < STEPS && !tuner_settled(r.t, 1); i++)
+        run_iteration(&r, &j, 1, i);
+    assert_int_equal(r.at.hot, 0);
+    if (r.now_s - since > 5) /* a second after the change, and one window */
+        fail_msg("settled after %.1f s\n%s", r.now_s - since, r.story);
+    tuner_free(r.t);
+}
+
 static void test_company_ends_a_round(void **state)
 {
     (void)state;
@@ -913,6 +1010,9 @@ int main(void)
         cmocka_unit_test(test_a_relaunch_is_planned_for_its_trial_alone),
         cmocka_unit_test(test_a_packed_trial_takes_what_is_known),
         cmocka_unit_test(test_a_trial_that_is_left_alone_probes),
+        cmocka_unit_test(test_a_trial_that_is_left_alone_begins_with_what_it_would_have_had),
+        cmocka_unit_test(test_how_long_a_job_may_warm_up),
+        cmocka_unit_test(test_a_winner_settles_at_once_when_nothing_else_is_open),
         cmocka_unit_test(test_company_ends_a_round),
         cmocka_unit_test(test_a_break_voids_the_pair),
         cmocka_unit_test(test_a_late_answer_is_no_answer),
