@@ -17,8 +17,7 @@
 enum {
     TRIES_MAX = 4, /* a process that starts threads while it is being opened */
     ONLINE_SIZE = 16 << 10,
-    SOFTWARE = COUNTERS_READINGS - FEATURE_SOFTWARE, /* the first of struct counters' v */
-    NOT_KNOWN = -1,                                  /* in place of one of v */
+    NOT_KNOWN = -1, /* in place of one of v */
     NOT_CHOSEN = -2,
 };
 
@@ -47,7 +46,9 @@ struct counted { /* one distinct encoding */
     struct event_attr attr;
     const char *cpus; /* "": on all */
     uint8_t failed;   /* READING_OK, or why it is not open */
-    bool user;        /* only user mode may be counted */
+    bool
+        together; /* needs no counter of a core, so that it may be read with others of its kind: software events, and msr's */
+    bool user; /* only user mode may be counted */
     struct sum sum;
 };
 
@@ -61,7 +62,7 @@ struct counters {
     size_t n_places, cap;
     size_t n_fds;
     bool follows_threads;
-    bool grouped;         /* in each place the software events are read at once, the first of them leading */
+    bool grouped;         /* in each place what may be is read together, the first event leading */
     struct procs_id *ids; /* followed; owned */
     size_t n_ids;
     int online_fd;
@@ -77,10 +78,12 @@ static const uint64_t software[] = {
     [FEATURE_MAJOR_FAULTS - FEATURE_SOFTWARE] = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
 };
 
-static void add_counted(struct counters *c, int reading, const struct event_attr *attr, const char *cpus)
+static struct counted *add_counted(struct counters *c, int reading, const struct event_attr *attr, const char *cpus)
 {
-    c->v[c->n] = (struct counted){ .attr = *attr, .cpus = cpus, .failed = READING_OK };
+    struct counted *event = &c->v[c->n];
+    *event = (struct counted){ .attr = *attr, .cpus = cpus, .failed = READING_OK };
     c->of[reading] = c->n++;
+    return event;
 }
 
 static bool is_chosen(const struct counters *c, int event)
@@ -105,7 +108,7 @@ static void choose_software(struct counters *c)
         struct event_attr attr = { .type = PERF_TYPE_SOFTWARE,
                                    .config = software[i - FEATURE_SOFTWARE],
                                    .exclude_kernel_ok = fault };
-        add_counted(c, i, &attr, "");
+        add_counted(c, i, &attr, "")->together = true;
         c->scale[i] = 1;
     }
 }
@@ -118,7 +121,7 @@ static void choose(struct counters *c)
         c->of[i] = NOT_KNOWN;
         c->scale[i] = v[i].scale;
         if (v[i].by != EVENT_BY_NONE && v[i].same_as < 0 && is_needed(c, i))
-            add_counted(c, i, &v[i].attr, v[i].cpus);
+            add_counted(c, i, &v[i].attr, v[i].cpus)->together = !v[i].core_counter;
     }
     for (int i = 0; i < EVENT_NAMES; i++)
         if (v[i].by != EVENT_BY_NONE && v[i].same_as >= 0)
@@ -164,7 +167,7 @@ static int open_once(struct counters *c, struct counted *event, struct place *at
 {
     const struct perf_ops *ops = c->want.ops;
     long i = event - c->v;
-    bool leads = c->grouped && i == 0, joins = c->grouped && i > 0 && i < SOFTWARE && at->slots[0].fd >= 0;
+    bool leads = c->grouped && i == 0, joins = c->grouped && i > 0 && event->together && at->slots[0].fd >= 0;
     unsigned flags = flags_of(c, event) | (leads ? PERF_OPS_LEADER : 0U);
     int fd = joins ? ops->join(at->slots[0].fd, &event->attr, at->pid, at->cpu, flags, ops->ctx) : -1;
     at->slots[i].joined = leads || fd >= 0;
@@ -270,13 +273,13 @@ static void read_slot(const struct perf_ops *ops, struct slot *s, struct sum *su
     memcpy(s->last, now, sizeof now);
 }
 
-/* The software events of a place, which joined in their order. */
-static void read_software(struct counters *c, struct place *at)
+/* Those of a place that joined, which they did in their order. */
+static void read_joined(struct counters *c, struct place *at)
 {
     const struct perf_ops *ops = c->want.ops;
-    uint64_t times[2], values[SOFTWARE];
-    int n = ops->read_group(at->slots[0].fd, times, values, SOFTWARE, ops->ctx), k = 0;
-    for (int i = 0; i < SOFTWARE; i++) {
+    uint64_t times[2], values[PERF_OPS_GROUP_MAX];
+    int n = ops->read_group(at->slots[0].fd, times, values, PERF_OPS_GROUP_MAX, ops->ctx), k = 0;
+    for (int i = 0; i < c->n; i++) {
         struct slot *s = &at->slots[i];
         if (s->fd < 0 || !s->joined)
             continue;
@@ -294,7 +297,7 @@ static void read_place(struct counters *c, struct place *at)
 {
     bool together = c->grouped && at->slots[0].fd >= 0;
     if (together)
-        read_software(c, at);
+        read_joined(c, at);
     for (int i = 0; i < c->n; i++)
         if (at->slots[i].fd >= 0 && !(together && at->slots[i].joined))
             read_slot(c->want.ops, &at->slots[i], &c->v[i].sum);
@@ -425,12 +428,13 @@ static bool is_open(const struct counters *c, int event)
 static void disband(struct counters *c)
 {
     bool failed = false;
-    for (int i = 0; i < SOFTWARE; i++)
-        failed = failed || c->v[i].failed != READING_OK;
+    for (int i = 0; i < c->n; i++)
+        failed = failed || (c->v[i].together && c->v[i].failed != READING_OK);
     for (size_t i = 0; c->grouped && failed && i < c->n_places; i++) {
         read_place(c, &c->places[i]);
-        for (int k = 0; k < SOFTWARE; k++)
-            close_slot(c, &c->places[i].slots[k]);
+        for (int k = 0; k < c->n; k++)
+            if (c->v[k].together)
+                close_slot(c, &c->places[i].slots[k]);
     }
 }
 

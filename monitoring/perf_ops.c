@@ -34,8 +34,8 @@ static int open_event(const struct event_attr *attr, pid_t pid, int cpu, unsigne
 
 static int read_group(int leader, uint64_t times[2], uint64_t *values, int most, void *ctx)
 {
-    enum { NR, ENABLED, RUNNING, HEAD, MOST = 16 };
-    uint64_t got[HEAD + MOST];
+    enum { NR, ENABLED, RUNNING, HEAD };
+    uint64_t got[HEAD + PERF_OPS_GROUP_MAX];
     (void)ctx;
     ssize_t n = read(leader, got, sizeof got);
     if (n < 0)

@@ -11,6 +11,8 @@
  * are not (Linux 5.13); user mode alone, which needs fewer rights; others may join it. */
 enum { PERF_OPS_CGROUP = 1, PERF_OPS_THREADS = 2, PERF_OPS_USER = 4, PERF_OPS_LEADER = 8 };
 
+enum { PERF_OPS_GROUP_MAX = 16 }; /* as many may be read together */
+
 struct perf_ops {
     /* A descriptor that counts from now on: of one thread on any CPU (pid > 0, cpu -1; 0 is the caller), of everything on one CPU
      * (pid -1), or of a cgroup on one CPU. -errno: -ENOENT, -EOPNOTSUPP, -EINVAL: there is no such event here, or no such flag. */

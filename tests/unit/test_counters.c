@@ -178,7 +178,7 @@ static int set_up(void **state)
     memset(&events, 0, sizeof events);
     kernel.most = FDS - 1;
     for (int i = 0; i < EVENT_NAMES; i++)
-        events.v[i] = (struct event_spec){ .name = event_names[i], .same_as = -1, .scale = 1 };
+        events.v[i] = (struct event_spec){ .name = event_names[i], .same_as = -1, .scale = 1, .core_counter = true };
     for (int i = 0; i < 6; i++) {
         events.v[i].by = EVENT_BY_SYSFS;
         events.v[i].attr = (struct event_attr){ .type = OTHERS, .config = (uint64_t)i };
@@ -442,6 +442,38 @@ static void software_events_that_are_read_at_once_are_told_apart(void **state)
         assert_is("the leader in an error state", FEATURE_CONTEXT_SWITCHES, READING_NOT_COUNTED, 0, 0);
         counters_free(c);
     }
+}
+
+static int n_joined(int leader)
+{
+    int n = 0;
+    for (int i = 0; i < FDS; i++)
+        n += kernel.fd[i].open && kernel.fd[i].leader == leader;
+    return n;
+}
+
+/* Those of msr need no counter of a core, so that they never wait for one; the others each take their turn. */
+static void events_of_msr_are_read_with_the_software_events(void **state)
+{
+    (void)state;
+    struct counters_want want = want_of(COUNTERS_SYSTEM);
+    want.ops = &grouping;
+    events.v[1].core_counter = events.v[4].core_counter = false;
+    (void)snprintf(events.v[4].cpus, sizeof events.v[4].cpus, "1");
+    struct counters *c = counters_new(&want);
+    assert_int_equal(n_joined(0), 3 + 1); /* on CPU 0 */
+    for (uint64_t n = 1; n < 4; n++) {
+        advance_software(n);
+        advance(1, ANY, ANY, 7 * n, 5, 5);
+        advance(2, ANY, ANY, 8 * n, 5, 5);
+        advance(4, ANY, ANY, 9 * n, 5, 5);
+        counters_read(c, v);
+        assert_software("software", 2 * (double)n);
+        assert_is("of msr", 1, READING_OK, 14 * (double)n, 1);
+        assert_is("of msr, on one CPU", 4, READING_OK, 9 * (double)n, 1);
+        assert_is("of the core", 2, READING_OK, 16 * (double)n, 1);
+    }
+    counters_free(c);
 }
 
 static void one_that_is_had_later_joins_in_its_place(void **state)
@@ -890,6 +922,7 @@ int main(void)
         COUNTERS_TEST(an_event_is_opened_on_its_own_cpus_alone),
         COUNTERS_TEST(a_cgroup_is_counted_on_every_cpu),
         COUNTERS_TEST(software_events_that_are_read_at_once_are_told_apart),
+        COUNTERS_TEST(events_of_msr_are_read_with_the_software_events),
         COUNTERS_TEST(one_that_is_had_later_joins_in_its_place),
         COUNTERS_TEST(an_event_that_fails_stops_no_other),
         COUNTERS_TEST(an_event_that_fails_in_one_place_is_not_summed_in_part),
