@@ -68,10 +68,14 @@ static void eat_learning_rate(struct cur *c, struct log_event *ev)
         ev->learning_rate = NAN;
 }
 
-/* "Trained " 128.0 records in 0.041978443 seconds. Throughput is … records/second. Loss is 0.17889601. … */
+/* "Trained " 128.0 records in 0.041978443 seconds. Throughput is … records/second. Loss is 0.17889601. …; BigDL 0.1: "Train "
+ * 128 in 0.041978443seconds. … */
 static int parse_trained(struct cur *c, struct log_event *ev)
 {
-    if (!cur_number(c, &ev->records) || !CUR_EAT(c, " records in ") || !cur_number(c, &ev->seconds))
+    if (!cur_number(c, &ev->records))
+        return 0;
+    (void)CUR_EAT(c, " records");
+    if (!CUR_EAT(c, " in ") || !cur_number(c, &ev->seconds))
         return 0;
     if (CUR_SEEK(c, "Loss is "))
         (void)cur_number(c, &ev->loss); /* stays NAN */
@@ -142,7 +146,7 @@ static int parse_optimizer(struct cur *c, struct log_event *ev)
 {
     if (!eat_head(c, ev))
         return 0;
-    if (CUR_EAT(c, "Trained "))
+    if (CUR_EAT(c, "Trained ") || CUR_EAT(c, "Train "))
         return parse_trained(c, ev);
     if (CUR_EAT(c, "loss is "))
         return parse_local(c, ev);
@@ -164,6 +168,24 @@ static int parse_save(struct cur *c, struct log_event *ev)
     return 1;
 }
 
+/* "… INFO  DistriOptimizer$:408 - Top1Accuracy is Accuracy(correct: …)": BigDL before 0.5 prints its results without a head, and
+ * names some in two words. An application may print the like of its own, but not under the optimizer's name. 1 or 0. */
+static int parse_bare_metric(const struct cur *line, struct log_event *ev)
+{
+    struct cur c = *line;
+    if (!CUR_SEEK(&c, "Optimizer$") || !(CUR_EAT(&c, ": ") || CUR_SEEK(&c, " - ")))
+        return 0;
+    struct cur at = c;
+    if (!CUR_SEEK(&at, " is ") || at.p - c.p > 100)
+        return 0;
+    const char *name_end = at.p - strlen(" is ");
+    if (!(CUR_EAT(&at, "Accuracy(") || CUR_EAT(&at, "(Loss: ")) || !eat_metric_value(&at, &ev->value))
+        return 0;
+    put_text(ev, c.p, name_end);
+    ev->kind = LOG_METRIC;
+    return 1;
+}
+
 /* An optimizer's line: 1 or 0, and -1 when it is none. */
 static int parse_bracketed(const struct cur *line, struct log_event *ev)
 {
@@ -175,7 +197,7 @@ static int parse_bracketed(const struct cur *line, struct log_event *ev)
             return parse_save(&c, ev);
         c.p++;
     }
-    return -1;
+    return parse_bare_metric(line, ev) ? 1 : -1;
 }
 
 /* ---- marks of a warm session ---------------------------------------------------------------------------------------- */
