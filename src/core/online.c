@@ -187,11 +187,12 @@ static void add_to_job(struct tune_name *out, const char *text, size_t len)
         (void)snprintf(out->job + have, sizeof out->job - have, "%s%.*s", have ? "_" : "", (int)len, text);
 }
 
-static void read_piece(struct tune_name *out, const char *piece, size_t len)
+static void read_piece(struct tune_name *out, char behind[TUNE_JOB_MAX], const char *piece, size_t len)
 {
     size_t at = 0, digits = version_digits(piece, len, &at);
     if (digits > 0 && !*out->version) {
         (void)snprintf(out->version, sizeof out->version, "v%.*s", digits < 8 ? (int)digits : 8, piece + at);
+        set_text(behind, TUNE_JOB_MAX, piece + at + digits, len - at - digits);
     } else if (is_number(piece, len)) {
         if (*out->cores)
             add_to_job(out, out->cores, strlen(out->cores)); /* only the last number is the cores */
@@ -207,13 +208,17 @@ void tune_name_parse(struct tune_name *out, const char *file)
     if (len > 4 && strcmp(file + len - 4, ".csv") == 0)
         len -= 4;
     *out = (struct tune_name){ 0 };
+    char behind[TUNE_JOB_MAX] =
+        ""; /* the version: "Offline" of "TuneV1Offline_lenet_8", but "Lenet" of "TuneV1Lenet_8" */
     for (size_t at = 0; at <= len;) {
         size_t n = 0;
         while (at + n < len && file[at + n] != '_')
             n++;
-        read_piece(out, file + at, n);
+        read_piece(out, behind, file + at, n);
         at += n + 1;
     }
+    if (!*out->job)
+        memcpy(out->job, behind, sizeof out->job);
     if (!*out->job)
         set_text(out->job, sizeof out->job, "-", 1);
     if (!*out->cores)

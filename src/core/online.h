@@ -38,7 +38,7 @@ void online_fcfs(double *out, const struct tune_online *rows, const size_t *jobs
 
 /* What a file's name says: "TuneV1_lenet_8.csv" is version "v1", job "lenet", cores "8". The name without ".csv" is cut at
  * its '_': a piece V<number> (also as Tune…V<number>…) is the version, the last whole number the cores, and what is left
- * is the job. What is not said is "-". */
+ * is the job, or when nothing is, what stands behind the V<number>. What is not said is "-". */
 struct tune_name {
     char job[TUNE_JOB_MAX], cores[16], version[16];
 };

@@ -157,6 +157,8 @@ static const struct {
     { "lenet_mnist_16_v2.csv", "lenet_mnist", "16", "v2" },
     { "TuneV2Offline_lenet_4.csv", "lenet", "4", "v2" },
     { "TuneV1_jacobi_20_8.csv", "jacobi_20", "8", "v1" }, /* the last number is the cores */
+    { "TuneV1Lenet_8.csv", "Lenet", "8", "v1" }, /* what stands behind the version, when nothing else is a job */
+    { "TuneV2_8.csv", "-", "8", "v2" },
     { "lenet.csv", "lenet", "-", "-" },
     { "8.csv", "-", "8", "-" },
     { "V1_8", "-", "8", "v1" },
