@@ -95,10 +95,11 @@ static int read_sizes(struct model *m, const struct json_doc *doc, struct err *e
     const json_t *list = json_object_get(doc->root, "cluster_sizes"), *inertia = json_object_get(doc->root, "inertia");
     int rc = check_list(doc, list, m->n_clusters, "cluster_sizes", e);
     for (size_t j = 0; rc == 0 && j < m->n_clusters; j++) {
-        const json_t *size = json_array_get(list, j);
-        if (!json_is_integer(size) || json_integer_value(size) < 0 || json_integer_value(size) > 1LL << 53)
+        double size = json_number_value(json_array_get(list, j)); /* numpy may have made them 12.0 */
+        if (!json_is_number(json_array_get(list, j)) || size < 0 || size > 0x1p53 || size != floor(size))
             rc = json_doc_err(doc, "cluster_sizes", e, -EINVAL, "must hold whole numbers from 0 on");
-        m->clusters[j].count = (uint64_t)json_integer_value(size);
+        else
+            m->clusters[j].count = (uint64_t)size;
     }
     if (rc == 0 && (!json_is_number(inertia) || json_number_value(inertia) < 0))
         rc = json_doc_err(doc, "inertia", e, -EINVAL, inertia ? "must be a number from 0 on" : "is missing");

@@ -190,7 +190,7 @@ static void test_profiles_go_by_the_names_of_their_features(void **state)
 /* --- scikit-learn --- */
 
 #define SKLEARN                                                                                                        \
-    "{\"k\":2,\"n_features\":2,\"centroids\":[[1e17,0],[1e17,3]],\"cluster_sizes\":[4,5],\"inertia\":1.5,"             \
+    "{\"k\":2,\"n_features\":2,\"centroids\":[[1e17,0],[1e17,3]],\"cluster_sizes\":[4,5.0],\"inertia\":1.5,"           \
     "\"feature_names\":null,\"init\":\"k-means++\"}"
 
 static void test_a_model_made_elsewhere_predicts_in_its_own_space(void **state)
@@ -240,6 +240,10 @@ static void test_a_foreign_model_that_is_broken_is_explained(void **state)
         { "a null", "{\"k\":1,\"n_features\":1,\"centroids\":[[null]]}", "must be a number" },
         { "NaN", "{\"k\":1,\"n_features\":1,\"centroids\":[[NaN]]}", "line 1" },
         { "no sizes", "{\"k\":1,\"n_features\":1,\"centroids\":[[1]]}", "'cluster_sizes'" },
+        { "half a profile", "{\"k\":1,\"n_features\":1,\"centroids\":[[1]],\"cluster_sizes\":[1.5]}",
+          "'cluster_sizes'" },
+        { "a size below none", "{\"k\":1,\"n_features\":1,\"centroids\":[[1]],\"cluster_sizes\":[-1.0]}",
+          "'cluster_sizes'" },
         { "no inertia", "{\"k\":1,\"n_features\":1,\"centroids\":[[1]],\"cluster_sizes\":[1]}", "'inertia'" },
         { "names of another number",
           "{\"k\":1,\"n_features\":1,\"centroids\":[[1]],\"cluster_sizes\":[1],\"inertia\":0,\"feature_names\":[]}",
