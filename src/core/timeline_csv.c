@@ -55,14 +55,14 @@ static bool read_epoch(const char *field, int *out)
 /* The column that is wrong, -1: none. */
 static int read_row(struct row *out, char *const *field)
 {
-    *out = (struct row){ .model = field[0], .dataset = field[1], .log = field[5] };
+    *out = (struct row){ .model = field[0], .dataset = field[1], .log = field[5], .memory_gb = NAN };
     if (!*field[0] || !csv_is_name(field[0]))
         return 0;
     if (!*field[1] || !csv_is_name(field[1]))
         return 1;
     if (!csv_int(field[2], 1, CORES_MAX, &out->cores))
         return 2;
-    if (!csv_real(field[3], 1e-6, 1e9, &out->memory_gb))
+    if (*field[3] && !csv_real(field[3], 1e-6, 1e9, &out->memory_gb))
         return 3;
     if (!csv_real(field[4], 1e-6, 1e12, &out->batch))
         return 4;
@@ -127,13 +127,21 @@ static int compare_workloads(const struct row *a, const struct row *b)
     return order ? order : strcmp(a->dataset, b->dataset);
 }
 
+/* Not recorded comes last. */
+static int compare_memory(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) - isnan(b);
+    return (a > b) - (a < b);
+}
+
 static int compare_runs(const struct row *a, const struct row *b)
 {
     int order = compare_workloads(a, b);
     if (!order)
         order = (a->cores > b->cores) - (a->cores < b->cores);
     if (!order)
-        order = (a->memory_gb > b->memory_gb) - (a->memory_gb < b->memory_gb);
+        order = compare_memory(a->memory_gb, b->memory_gb);
     if (!order)
         order = (a->batch > b->batch) - (a->batch < b->batch);
     return order ? order : strcmp(a->log, b->log);
@@ -170,10 +178,18 @@ static size_t drop_contradictions(struct row *rows, size_t n, struct csv_faults 
     return kept;
 }
 
-/* The rows are those of one run, in the order of the file. */
+static size_t first_line(const struct row *rows, size_t n)
+{
+    size_t first = rows[0].line;
+    for (size_t i = 1; i < n; i++)
+        first = rows[i].line < first ? rows[i].line : first;
+    return first;
+}
+
+/* The rows are those of one run. */
 static void draft_run(struct draft *d, struct row *rows, size_t n, struct csv_faults *faults)
 {
-    *d = (struct draft){ .line = rows[0].line, .startup_s = NAN, .end_s = NAN };
+    *d = (struct draft){ .line = first_line(rows, n), .startup_s = NAN, .end_s = NAN };
     qsort(rows, n, sizeof *rows, by_epoch);
     n = drop_contradictions(rows, n, faults);
     d->head = rows;
@@ -241,12 +257,46 @@ static size_t group_length(const struct row *rows, size_t n)
     return len;
 }
 
+static int by_time(const void *x, const void *y)
+{
+    const struct row *a = x, *b = y;
+    int order = (a->unix_s > b->unix_s) - (a->unix_s < b->unix_s);
+    return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+static int by_line(const void *x, const void *y)
+{
+    const struct row *a = x, *b = y;
+    return (a->line > b->line) - (a->line < b->line);
+}
+
+/* Whole runs, one behind the other, each in the order of its epochs? */
+static bool is_in_order(const struct row *rows, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (rows[i].epoch != 0 && (rows[i].epoch <= rows[i - 1].epoch || rows[i].unix_s < rows[i - 1].unix_s))
+            return false;
+    return true;
+}
+
+/* A file that was sorted by something else holds the runs of one name mixed. If they came one after the other, time tells
+ * them apart; else the order of the file is all there is. */
+static void order_group(struct row *rows, size_t n)
+{
+    if (is_in_order(rows, n))
+        return;
+    qsort(rows, n, sizeof *rows, by_time);
+    if (!is_in_order(rows, n))
+        qsort(rows, n, sizeof *rows, by_line);
+}
+
 static void draft_group(struct drafts *out, struct row *rows, size_t n, struct csv_faults *faults)
 {
     if (is_one_run(rows, n)) {
         draft_run(&out->v[out->n++], rows, drop_afterwards(rows, n, faults), faults);
         return;
     }
+    order_group(rows, n);
     for (size_t at = 0, next; at < n; at += next) {
         size_t len = run_length(rows + at, n - at, &next, faults);
         draft_run(&out->v[out->n++], rows + at, len, faults);

@@ -6,7 +6,8 @@
  *     lenet,mnist,8,4,512,run-1.log,end,1584380088      duration(1) = 18.5 s, duration(2) = 17 s
  *
  * The rows of one run share all but the last two columns; runs may be interleaved and their rows in any order. A
- * second epoch 0 begins another run of the same name: then the order of the file counts. */
+ * second epoch 0 begins another run of the same name: then the order of the file counts, or that of time when the file is
+ * in none. memory_gb may be empty: not recorded, NAN. */
 #ifndef CORE_TIMELINE_CSV_H
 #define CORE_TIMELINE_CSV_H
 

@@ -34,6 +34,11 @@ static const struct {
     { "a submission after an end begins another run", "4 0 0;4 1 1;4 end 2;4 0 5;4 1 7;4 end 10",
       "4 complete 1: 1;4 complete 2: 3;", "" },
     { "so does one without an end", "4 0 0;4 1 1;4 0 5;4 1 7;4 end 10", "4 running 1:;4 complete 2: 3;", "" },
+    { "two runs of one name, sorted by epoch: time tells them apart",
+      "4 0 0;4 0 5;4 1 1;4 1 7;4 2 3;4 2 8;4 end 4;4 end 11", "4 complete 1: 2 1;4 complete 2: 1 3;", "" },
+    { "and backwards", "4 end 10;4 1 7;4 0 5;4 end 2;4 1 1;4 0 0", "4 complete 2: 3;4 complete 1: 1;", "" },
+    { "two at the same time stand as the file has them", "4 0 0;4 1 3;4 end 9;4 0 1;4 1 2;4 end 6",
+      "4 complete 3: 6;4 complete 1: 4;", "" },
     { "a missing epoch is a hole: what is before it is whole", "4 0 0;4 1 1;4 2 3;4 4 9;4 end 10;8 0 0;8 1 1;8 end 2",
       "4 partial 1: 2;8 complete 1: 1;", "" },
     { "without the first epoch there is nothing", "4 0 0;4 2 3;4 end 10", "4 partial nan:;", "" },
@@ -109,13 +114,15 @@ static void test_a_run_is_all_its_columns(void **state)
 {
     (void)state;
     static const char text[] = "m,d,4,8,64,a,0,1\nm,d,4,8,64,b,0,1\nm,d,4,8,32,a,0,1\nm,d,4,16,64,a,0,1\n"
-                               "m,e,4,8,64,a,0,1\nn,d,4,8,64,a,0,1\nm,d,4,8,64,,0,1\n\"m\",d,4.0,8,64,a,1,3\n";
+                               "m,e,4,8,64,a,0,1\nn,d,4,8,64,a,0,1\nm,d,4,8,64,,0,1\n\"m\",d,4.0,8,64,a,1,3\n"
+                               "m,d,4,,64,a,0,1\n";
     struct csv_faults f = { 0 };
     struct timeline t;
     assert_int_equal(timeline_csv_parse(&t, text, strlen(text), &f), 0);
     assert_int_equal(f.n, 0);
-    assert_int_equal(t.n, 7);
-    assert_true(t.runs[0].startup_s == 2); /* the last row is its second one */
+    assert_int_equal(t.n, 8);
+    assert_true(isnan(t.runs[7].memory_gb)); /* not recorded */
+    assert_true(t.runs[0].startup_s == 2);   /* the last row is its second one */
     assert_string_equal(t.runs[1].log, "b");
     assert_true(t.runs[2].batch == 32 && t.runs[3].memory_gb == 16);
     assert_string_equal(t.runs[4].dataset, "e");
