@@ -203,8 +203,8 @@ fail:
 
 static bool may_change(const char *path)
 {
-    static const char *const free_keys[] = { "study.max_trials", "study.parallel", "monitoring",
-                                             "powerMeter",       "influxdb",       "store" };
+    static const char *const free_keys[] = { "study.name", "study.max_trials", "study.parallel", "monitoring",
+                                             "powerMeter", "influxdb",         "store" };
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
         size_t len = strlen(free_keys[i]);
         if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))

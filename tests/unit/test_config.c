@@ -189,6 +189,7 @@ static const struct {
       "{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"batch_size\": [32, 64], \"lr\": { \"min\": 0.1, \"max\": 2 } } "
       "}",
       "hyperParameters.lr.max" },
+    { "the name that it was found by", "{ " BASE ", \"study\": { \"name\": \"it\" } }", "" },
     { "one hyperparameter less", "{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"batch_size\": [32, 64] } }",
       "hyperParameters.lr" },
     { "system parameters that were not there", "{ " BASE ", \"systemParameters\": { \"cores\": [2] } }",
