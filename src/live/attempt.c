@@ -304,6 +304,8 @@ static int store_launch(struct attempt *a, struct err *e)
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
+        rc = study_reopen(s, e);
+    if (rc == 0)
         rc = study_decide(s, t->number, "launch", t->effective, e, "attempt %d on %d slot%s%s, %s%s", a->row.number,
                           t->slots, t->slots == 1 ? "" : "s", a->session_dir ? " of a warm session" : "",
                           a->row.resumed_from ? "from checkpoint " : "from the beginning",
@@ -313,6 +315,8 @@ static int store_launch(struct attempt *a, struct err *e)
         rc = store_commit(s->store, e);
     if (rc < 0)
         store_rollback(s->store);
+    else
+        s->ended = false;
     return rc;
 }
 

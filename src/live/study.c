@@ -248,6 +248,11 @@ static int keep_config(struct study *s, const struct store_study *row, const jso
     return strcmp(text, row->config) == 0 ? 0 : store_study_set_config(s->store, row->id, text, e);
 }
 
+int study_reopen(struct study *s, struct err *e)
+{
+    return s->ended ? store_study_set_state(s->store, s->id, "running", 0, e) : 0;
+}
+
 static int find_or_create(struct study *s, struct err *e)
 {
     struct store_study row = { 0 };
@@ -265,6 +270,7 @@ static int find_or_create(struct study *s, struct err *e)
     s->id = row.id;
     s->created_ms = row.created_ms;
     s->resumed = true;
+    s->ended = strcmp(row.state, "running") != 0;
     store_study_done(&row);
     return rc < 0 ? rc : resume(s, e);
 }

@@ -39,6 +39,7 @@ struct study {
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
     bool resumed; /* it had been begun before */
+    bool ended;   /* its row says so: finished or failed */
     /* The driver's, while it runs. */
     struct tuning *tuning;     /* NULL: settings never change */
     struct profiles *profiles; /* NULL: nothing is measured */
@@ -55,6 +56,10 @@ char *study_dir(const char *store_path, const char *name);
 
 /* The pid of the driver that holds the study's lock; 0: none. */
 pid_t study_driver(const char *dir);
+
+/* An ended study has more to do: its row says "running" again. In the caller's transaction; s->ended is for the caller to clear when
+ * that is committed. */
+int study_reopen(struct study *s, struct err *e);
 
 /* Opens or creates the study that the plan describes; `again` makes NAME@2, @3, … instead. Errors: -EEXIST the stored config
  * differs (names the keys), -EBUSY another driver runs it (names its pid), and those of the store. `plan` must outlive it. */

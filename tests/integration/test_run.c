@@ -347,6 +347,21 @@ static void test_more_trials_go_on(void **state)
     assert_int_equal(starts(w), 2);
 }
 
+static void test_a_finished_study_that_goes_on_is_running(void **state)
+{
+    struct world *w = *state;
+    static const char study[] = "SELECT state, ended_ms > 0 FROM studies";
+    two_trials(w);
+    expect_exit("one", RUN(w, "run", "c.conf", "--max-trials", "1"), 0);
+    expect_exit("nothing to do", RUN(w, "run", "c.conf", "--max-trials", "1"), 0);
+    harness_expect_rows("nothing to do", "pipetune.db", study, "finished|1");
+    (void)setenv("FAKE_EPOCH_MS", "400", 1);
+    expect_exit("one more", RUN(w, "run", "c.conf", "--max-trials", "2", "--detach"), 0);
+    harness_expect_rows("one more", "pipetune.db", study, "running|0");
+    expect_exit("to its end", RUN(w, "run", "c.conf", "--max-trials", "2"), 0);
+    harness_expect_rows("to its end", "pipetune.db", study, "finished|1");
+}
+
 static void test_equal_points_are_trained_once(void **state)
 {
     struct world *w = *state;
@@ -664,6 +679,7 @@ int main(void)
         ROW(test_again_trains_again_under_another_name),
         ROW(test_a_seed_gives_the_same_trials),
         ROW(test_more_trials_go_on),
+        ROW(test_a_finished_study_that_goes_on_is_running),
         ROW(test_equal_points_are_trained_once),
         ROW(test_failures),
         ROW(test_no_executor_in_time_is_infeasible),
