@@ -41,6 +41,16 @@ static struct log_run *run_of(struct reader *z, const struct fold_epoch *epoch)
     return add_run(&z->out);
 }
 
+/* What is known of a run from one of its epochs, which need not be finished. */
+static void know_run(struct reader *z, struct log_run *run, const struct fold_epoch *epoch)
+{
+    if (isnan(run->learning_rate))
+        run->learning_rate = z->rate; /* that of the epoch is its last, decayed one */
+    z->rate = NAN;
+    if (isnan(run->batch) && epoch->iterations > 0)
+        run->batch = epoch->records / (double)epoch->iterations;
+}
+
 static int add_epoch(struct reader *z, const struct fold_epoch *epoch)
 {
     struct log_run *run = run_of(z, epoch);
@@ -55,11 +65,7 @@ static int add_epoch(struct reader *z, const struct fold_epoch *epoch)
         run->cap = cap;
     }
     run->epochs[run->n_epochs++] = *epoch;
-    if (isnan(run->learning_rate))
-        run->learning_rate = z->rate; /* that of the epoch is its last, decayed one */
-    z->rate = NAN;
-    if (isnan(run->batch) && epoch->iterations > 0)
-        run->batch = epoch->records / (double)epoch->iterations;
+    know_run(z, run, epoch);
     return 0;
 }
 
@@ -80,6 +86,8 @@ static int end_last(struct reader *z)
     int rc = fold_end(&z->fold, &epoch) ? add_epoch(z, &epoch) : 0;
     struct log_run *run = &z->out.runs[z->out.n - 1];
     run->cause = z->fold.cause;
+    if (z->fold.open)
+        know_run(z, run, &z->fold.now);
     if (run->n_epochs == 0)
         run->end = run->cause ? LOG_RUN_FAILED : LOG_RUN_RUNNING;
     else if (z->fold.open)

@@ -17,7 +17,7 @@ enum log_run_end {
 struct log_run { /* one optimize(): epochs from 1, or from where a checkpoint left off */
     struct fold_epoch *epochs;
     size_t n_epochs, cap;
-    double batch;         /* records of an iteration; NAN: there is none */
+    double batch;         /* records of an iteration, also of an unfinished epoch; NAN: there is none */
     double learning_rate; /* of the first iteration; NAN: not printed */
     int recoveries;       /* epochs that were trained again stand here once, as the last time */
     enum log_run_end end;

@@ -365,15 +365,14 @@ static int import_bigdl_log(struct trace *out, const struct import_text *in, str
     struct log_runs runs = { 0 };
     if (log_runs_parse(&runs, in->text, in->len) < 0)
         return no_memory(in, e);
-    bool nothing = runs.n == 1 && runs.runs[0].n_epochs == 0 && !runs.runs[0].cause;
+    bool nothing = runs.n == 1 && isnan(runs.runs[0].batch) && !runs.runs[0].cause;
     AUTO_FREE char *model = base_name(in->name);
     int rc = model ? 0 : -ENOMEM;
     for (size_t i = 0; i < runs.n && rc == 0 && !nothing; i++)
         rc = add_log_run(out, model, &runs.runs[i]);
     log_runs_done(&runs);
     if (rc == 0 && nothing)
-        return err_set(e, -EINVAL, "'%s' holds no finished epoch and no failure that BigDL or Spark would print",
-                       in->name);
+        return err_set(e, -EINVAL, "'%s' holds no training and no failure that BigDL or Spark would print", in->name);
     return rc < 0 ? no_memory(in, e) : 0;
 }
 

@@ -67,7 +67,11 @@ static const struct {
       "" },
     { "a log of a failure", "bigdl-log", "java.lang.OutOfMemoryError: Java heap space\n", false, 0,
       "f/ failed nan {} {} {\"recoveries\":0,\"cause\":\"out_of_memory\"}:; 0 samples", "" },
-    { "a log of something else", "bigdl-log", "hello\n", false, -EINVAL, "holds no finished epoch", "" },
+    { "a log that was cut in its first epoch", "bigdl-log",
+      "2026-11-18 10:00:01.000 INFO DistriOptimizer$: [Epoch 1 64/640][Iteration 1][Wall Clock 1.0s] Trained 64.0 "
+      "records in 1.0 seconds. Throughput is 64.0 records/second. Loss is 0.5.\n",
+      false, 0, "f/ running nan {} {\"batch_size\":64} {\"recoveries\":0,\"cause\":\"none\"}:; 0 samples", "" },
+    { "a log of something else", "bigdl-log", "hello\n", false, -EINVAL, "holds no training", "" },
 };
 
 static void put_first(struct buf *b, const struct trace *t)

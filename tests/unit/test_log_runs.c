@@ -36,7 +36,7 @@ static const struct {
       "running 64: 1(2);" },
     { "one that says why", STEP("01.000", "1", "1") DONE("02.000", "1", "1") STEP("03.000", "2", "2") HEAP,
       "cut 64: 1(2);" },
-    { "a failure before the first epoch is over", STEP("01.000", "1", "1") HEAP, "failed nan:;" },
+    { "a failure before the first epoch is over", STEP("01.000", "1", "1") HEAP, "failed 64:;" },
     { "trained again after a recovery",
       STEP("01.000", "1", "1") DONE("02.000", "1", "1") STEP("03.000", "2", "2") DONE("04.000", "2", "2")
           RECOVERED STEP("35.000", "2", "2") DONE("37.000", "2", "2"),
