@@ -33,6 +33,7 @@ struct parser {
     size_t fields;  /* of the first -x row */
     size_t hint;    /* the event that came after the newest one before */
     bool any_ratio; /* some event had one: a plain row without one may have lost it */
+    bool summary;   /* in what --summary adds at the end: totals without a time, that would read as rows */
     struct csv_faults *faults;
 };
 
@@ -420,12 +421,22 @@ static int add_row(struct parser *z, const struct row *row, size_t line, bool en
 
 /* --- lines --- */
 
+/* The title of --summary's table. "# started on …" begins the rows of another perf (--append). */
+static bool is_in_summary(bool before, struct span s)
+{
+    static const char title[] = "Performance counter stats for ";
+    if (s.len > 0 && *s.at == '#')
+        return false;
+    return before || (s.len >= sizeof title - 1 && memcmp(s.at, title, sizeof title - 1) == 0);
+}
+
 static int add_line(struct parser *z, struct span s, size_t line, bool ended)
 {
     struct row row = { .ratio = 1, .value = NAN };
+    z->summary = is_in_summary(z->summary, s);
     if (s.len == 0 || *s.at == '#')
         return 0;
-    const char *end = s.at + s.len, *p = read_time(s.at, end, &row.t_ns);
+    const char *end = s.at + s.len, *p = z->summary ? NULL : read_time(s.at, end, &row.t_ns);
     if (!p || memchr(s.at, '\0', s.len)) {
         z->p.other_lines += ended;
         z->p.cut |= !ended;

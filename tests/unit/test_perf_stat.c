@@ -60,6 +60,12 @@ static const struct {
     { "lines of others are counted",
       "Epoch 1 done\n 1.0  5  cycles\nSome events weren't counted. Try disabling the NMI watchdog:\n",
       "0 cycles ok 5 1;", 0, 2, false },
+    { "the table of --summary, and what another perf appends",
+      " 1.0  5  cycles\n\n Performance counter stats for 'sleep 1':\n\n  5  cycles\n  0.80 msec task-clock  #  0.002 "
+      "CPUs "
+      "utilized\n\n  1.353854976 seconds time elapsed\n\n  0.000000000 seconds user\n# started on Thu\n 3.0  6  "
+      "cycles\n",
+      "0 cycles ok 5 1;1 cycles ok 6 1;", 0, 5, false },
     { "a row that cannot be read", " 1.0  cycles\n 1.0  5  cycles\n 1.0  x5  cycles or so it seems\n",
       "0 cycles ok 5 1;", 2, 0, false },
     { "CRLF", " 1.0  5  cycles\r\n 2.0  6  cycles  (50.00%)\r\n", "0 cycles ok 5 1;1 cycles multiplexed 6 0.5;", 0, 0,
