@@ -67,9 +67,7 @@ int replay_judge(const struct csv_faults *f, const char *name, bool lenient, str
         return 0;
     csv_faults_put(f, lenient ? "pipetune: left out: " : "pipetune: ", name, &lines);
     fputs(buf_text(&lines), stderr);
-    if (lenient)
-        return 0;
-    return err_set(e, -EINVAL, "'%s' has %zu broken rows: mend them, or use the rest with --lenient", name, f->n);
+    return lenient ? 0 : csv_faults_err(f, name, e);
 }
 
 static int read_timeline_csv(struct timeline *out, const char *path, bool lenient, struct err *e)

@@ -182,3 +182,11 @@ void csv_faults_put(const struct csv_faults *f, const char *prefix, const char *
     if (f->n > shown)
         buf_printf(b, "%s'%s': and %zu more like these\n", prefix, name, f->n - shown);
 }
+
+int csv_faults_err(const struct csv_faults *f, const char *name, struct err *e)
+{
+    bool one = f->n == 1;
+    return err_set(e, -EINVAL,
+                   "'%s' has %zu broken row%s, the first in line %zu: mend %s, or use the rest with --lenient", name,
+                   f->n, one ? "" : "s", f->faults[0].line, one ? "it" : "them");
+}

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 
 enum { CSV_FIELDS_MAX = 32, CSV_FAULTS_SHOWN = 20 };
 
@@ -51,5 +52,8 @@ void csv_faults_sort(struct csv_faults *f); /* by line */
 
 /* Appends "PREFIX'name' line 7: unix_s is no number" lines: the first CSV_FAULTS_SHOWN, then how many more there are. */
 void csv_faults_put(const struct csv_faults *f, const char *prefix, const char *name, struct buf *b);
+
+/* -EINVAL, and how many there are in *e; there is one at least. */
+int csv_faults_err(const struct csv_faults *f, const char *name, struct err *e);
 
 #endif

@@ -27,9 +27,7 @@ static int judge(const struct import_text *in, const struct csv_faults *f, size_
 {
     csv_faults_put(f, in->lenient ? "left out: " : "", in->name, notes);
     if (f->n > 0 && !in->lenient)
-        return err_set(e, -EINVAL,
-                       "'%s' has %zu broken row%s, the first in line %zu: mend %s, or use the rest with --lenient",
-                       in->name, f->n, f->n == 1 ? "" : "s", f->faults[0].line, f->n == 1 ? "it" : "them");
+        return csv_faults_err(f, in->name, e);
     if (got == 0)
         return err_set(e, -EINVAL, "'%s' holds no row%s", in->name, f->n ? " that can be used" : "");
     return (int)(f->n < INT32_MAX ? f->n : INT32_MAX);

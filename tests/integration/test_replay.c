@@ -226,6 +226,7 @@ static void test_offline_does_not_guess_at_broken_rows(void **state)
     assert_int_equal(strict.code, 2);
     assert_string_equal(strict.out, "");
     expect_text(strict.err, "line 36: cores");
+    expect_text(strict.err, "1 broken row, the first in line");
     expect_text(strict.err, "--lenient");
     AUTO_OUTPUT struct harness_output lenient = REPLAY(*state, "offline", "@t.csv", "--lenient", "--json");
     AUTO_JSON json_t *j = parsed(&lenient);
