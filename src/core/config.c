@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/own.h"
+#include "base/suggest.h"
 #include "core/policy.h"
 
 #define FIELD(member) offsetof(struct config, member)
@@ -85,28 +87,40 @@ static int want_meters(const struct json_doc *doc, const char *path, const json_
                                "must be the name of a meter, an object with 'name', or an array of these");
 }
 
+static const char *const node_keys[] = { "host", "user", "key", "port" };
+
+static int check_node_key(const struct json_doc *doc, const char *path, const char *key, const json_t *value,
+                          struct err *e)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(node_keys) && strcmp(node_keys[i], key) != 0)
+        i++;
+    const char *near = suggest_nearest(key, node_keys, ARRAY_LEN(node_keys));
+    if (i == ARRAY_LEN(node_keys) && near)
+        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': did you mean '%s'?", key, near);
+    if (i == ARRAY_LEN(node_keys))
+        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key and port", key);
+    bool port = strcmp(key, "port") == 0;
+    if (port ? json_is_integer(value) : json_is_string(value))
+        return 0;
+    return json_doc_err(doc, path, e, -EINVAL, "has a bad '%s': it must be %s", key, port ? "a number" : "a string");
+}
+
 static int check_node(const struct json_doc *doc, const char *path, const json_t *node, struct err *e)
 {
-    static const struct {
-        const char *key;
-        json_type type;
-    } keys[] = { { "host", JSON_STRING }, { "user", JSON_STRING }, { "port", JSON_INTEGER }, { "key", JSON_STRING } };
     if (json_is_string(node))
         return 0;
     if (!json_is_object(node) || !json_object_get(node, "host"))
         return json_doc_err(doc, path, e, -EINVAL, "must be a host name or an object with 'host'");
     const char *key;
     json_t *value;
+    int rc = 0;
     json_object_foreach((json_t *)node, key, value)
     {
-        size_t i = 0;
-        while (i < 4 && strcmp(keys[i].key, key) != 0)
-            i++;
-        if (i == 4 || json_typeof(value) != keys[i].type)
-            return json_doc_err(doc, path, e, -EINVAL,
-                                "has a bad '%s': host, user and key are strings, port is a number", key);
+        if (rc == 0)
+            rc = check_node_key(doc, path, key, value, e);
     }
-    return 0;
+    return rc;
 }
 
 static int check_nodes(const struct json_doc *doc, struct err *e)

@@ -102,7 +102,9 @@ static const struct {
     { "a node with a port in words", "{ \"nodes\": [{ \"host\": \"h\", \"port\": \"22\" }] }",
       "'nodes.0' has a bad 'port'" },
     { "a node with something else", "{ \"nodes\": [{ \"host\": \"h\", \"pasword\": \"x\" }] }",
-      "'nodes.0' has a bad 'pasword'" },
+      "'nodes.0' has an unknown 'pasword': a node has host, user, key and port" },
+    { "a node with a slip of the pen", "{ \"nodes\": [{ \"host\": \"h\", \"prot\": 22 }] }",
+      "'nodes.0' has an unknown 'prot': did you mean 'port'?" },
 };
 
 static void test_what_is_wrong_is_named(void **state)
