@@ -192,14 +192,26 @@ static int find_file(struct plan *p, const char **path, struct err *e)
     return 0;
 }
 
+/* The same for a file that must be there: else it stays as it is written, for require_own() to name both places. */
+static int find_needed_file(struct plan *p, const char **path, struct err *e)
+{
+    const char *written = *path;
+    int rc = find_file(p, path, e);
+    if (rc == 0 && written && !io_exists(*path))
+        *path = written;
+    return rc;
+}
+
 /* The same for a text of the config's own. */
 static int find_own(struct plan *p, char **path, struct err *e)
 {
-    char *found = *path ? look_up(*path, p->doc.name) : NULL;
+    AUTO_FREE char *found = *path ? look_up(*path, p->doc.name) : NULL;
     if (*path && !found)
         return err_sys(e, -ENOMEM, "'%s'", *path);
+    if (!*path || !io_exists(found))
+        return 0;
     free(*path);
-    *path = found;
+    *path = MOVE_PTR(found);
     return 0;
 }
 
@@ -209,7 +221,7 @@ static int find_files(struct plan *p, struct err *e)
     if (rc == 0)
         rc = find_own(p, &p->cfg.ca_file, e);
     for (size_t i = 0; rc == 0 && i < p->meters.n; i++) {
-        rc = find_file(p, &p->meters.v[i].cfg.credential_file, e);
+        rc = find_needed_file(p, &p->meters.v[i].cfg.credential_file, e);
         if (rc == 0)
             rc = find_file(p, &p->meters.v[i].cfg.file, e);
     }
@@ -298,6 +310,17 @@ static int check_search(const struct plan *p, struct err *e)
     return err_set(e, rc, "%s", why.text);
 }
 
+/* Those in the working directory stay as they are written: a study's stored config has them so. */
+static int find_homes(struct plan *p, struct err *e)
+{
+    char **homes[] = { &p->cfg.spark_home, &p->cfg.java };
+    int rc = 0;
+    for (size_t i = 0; i < ARRAY_LEN(homes) && rc == 0; i++)
+        if (*homes[i] && !io_exists(*homes[i]))
+            rc = find_own(p, homes[i], e);
+    return rc;
+}
+
 int plan_load(struct plan *out, const char *config_file, const char *setting,
               int (*apply)(void *ctx, struct config *cfg, struct err *e), void *ctx, struct err *e)
 {
@@ -315,6 +338,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = apply(ctx, &p->cfg, e);
     if (rc == 0)
         rc = space_parse(&p->space, &p->doc, e);
+    if (rc == 0)
+        rc = find_homes(p, e);
     if (rc == 0)
         rc = env_find(&p->env, &p->cfg, e);
     if (rc == 0)
@@ -395,7 +420,11 @@ static int require_own(const struct plan *p, const char *path, const char *key, 
 {
     if (!path || io_exists(path))
         return 0;
-    return err_set(e, -ENOENT, "'%s': '%s' names '%s', which is not there", p->doc.name, key, path);
+    AUTO_FREE char *dir = io_dirname(p->doc.name);
+    if (*path == '/')
+        return err_set(e, -ENOENT, "'%s': '%s' names '%s', which is not there", p->doc.name, key, path);
+    return err_set(e, -ENOENT, "'%s': '%s' names '%s', which is neither in the working directory nor in '%s'",
+                   p->doc.name, key, path, dir ? dir : "?");
 }
 
 int plan_require_files(const struct plan *p, struct err *e)

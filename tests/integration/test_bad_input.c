@@ -322,11 +322,21 @@ static void no_home(struct world *w)
     world_point_at(w, "PIPETUNE_HOME", "empty");
 }
 
+static void no_credential(struct world *w)
+{
+    harness_write(w->dir, "c.conf",
+                  CONFIG("\"influxdb\": { \"url\": \"http://127.0.0.1:1\", \"database\": \"d\", \"credential_file\": "
+                         "\"secret\" },\n"));
+}
+
 static const struct {
     const char *name;
     void (*spoil)(struct world *w);
     const char *words[6];
 } wanting[] = {
+    { "a credential that is not there: both places",
+      no_credential,
+      { "c.conf", "influxdb.credential_file", "'secret'", "working directory", "'.'" } },
     { "a jar that is not there", no_jar, { "app.json", "conf", "bigdl/bigdl-dllib.jar", "setup" } },
     { "another jar that is not there", no_second_jar, { "app.json", "line 2", "jars", "bigdl/bigdl-core.jar" } },
     { "no Spark", no_spark, { "no Spark", "empty/bin/spark-submit", "SPARK_HOME" } },

@@ -240,6 +240,14 @@ static void test_places(void **state)
     assert_non_null(strstr(o.out, "--batchSize 64"));
     assert_non_null(strstr(o.out, "--max_epoch 7"));
     harness_output_done(&o);
+    harness_write(w->dir, "sub/c.conf",
+                  "{ \"bigdlConf\": \"app2.json\", \"spark\": { \"home\": \"spark-of-sub\" }, \"hyperParameters\": { "
+                  "\"batch_size\": [64] } }");
+    world_dir(w, "sub/spark-of-sub");
+    AUTO_FREE char *submit = harness_path(w->dir, "sub/spark-of-sub/bin/spark-submit ");
+    o = RUN(w, "run", "--dry-run", "sub/c.conf");
+    assert_non_null(strstr(o.out, submit)); /* beside the config */
+    harness_output_done(&o);
 }
 
 static void test_store_and_name(void **state)
