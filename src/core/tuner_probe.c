@@ -261,12 +261,14 @@ static void on_candidate(struct tuner *t, struct trial_state *s, double value, s
     charge(t, s);
     double ratio = isfinite(s->before) ? log(value / s->before) : NAN, cost = tuner_cand_cost(t, s, s->probing, ratio);
     c->measured = true;
-    if (s->recognised && cost < ADOPT_NOW && c->pairs == 0) {
+    bool at_once = cost < ADOPT_NOW && c->pairs == 0;
+    /* What was recalled is not given up for the speed that a cold JVM gains between two windows. */
+    if (at_once && s->recognised && s->profiled) {
         s->before = s->reference = value;
         tuner_recall_failed(t, s, s->probing, ratio, out);
         return;
     }
-    if (cost < ADOPT_NOW && c->pairs == 0) {
+    if (at_once && !s->recognised) {
         char why[64];
         (void)snprintf(why, sizeof why, "%.1f %% %s at once", 100.0 * (1.0 - exp(cost)),
                        t->waiting > 0 ? "fewer core-seconds" : "faster");

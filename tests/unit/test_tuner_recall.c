@@ -38,6 +38,7 @@ struct answer {
 struct run {
     struct tuner *t;
     struct job job;
+    double warms;          /* so many times its time more when it begins, which it loses within seconds */
     const char *class_key; /* NULL: "class" */
     struct tuner_setting start;
     bool packed;
@@ -106,7 +107,8 @@ static void feed(struct run *r, struct tuner_event ev)
 static double step_of(struct run *r, int epoch)
 {
     double wave = 1.0 + r->job.noise * (2 * rng_unit(&r->rng) - 1);
-    return r->job.step_s[r->at.hot] * (epoch == 1 ? r->job.cold : 1.0) * wave;
+    double warm = 1.0 + r->warms * exp(-r->now_s / 4);
+    return r->job.step_s[r->at.hot] * (epoch == 1 ? r->job.cold : 1.0) * wave * warm;
 }
 
 /* With the ticks that are asked for; a change within it goes on at the new speed. */
@@ -255,6 +257,23 @@ static void test_the_canary(void **state)
                      r->kinds[ACT_CONFIRM], r->kinds[ACT_WEAKEN], over, r->story);
         done(r);
     }
+}
+
+/* While trials wait the canary does not wait until the job is warm, and the default is looked at later than what was recalled. */
+static void test_a_job_that_warms_up_keeps_what_was_recalled(void **state)
+{
+    (void)state;
+    static const double step_s[HOT] = { 0.3, 0.2, 0.2 };
+    struct run *r = new_run((struct job){ { 0.3, 0.2, 0.2 }, 1, 0, -1 }, 1);
+    r->warms = 3;
+    feed(r, (struct tuner_event){ .kind = EV_LOAD, .waiting = 1 });
+    recall_steps(r, "class", step_s, 0);
+    begin_trial(r);
+    assert_int_equal(r->at.hot, 0);
+    run_epoch(r, 1);
+    if (r->kinds[ACT_WEAKEN] != 0 || r->kinds[ACT_CONFIRM] != 1 || r->at.hot != 0)
+        fail_msg("%s", r->story);
+    done(r);
 }
 
 static void test_a_recalled_class_is_launched_with_what_was_best(void **state)
@@ -852,6 +871,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_canary),
+        cmocka_unit_test(test_a_job_that_warms_up_keeps_what_was_recalled),
         cmocka_unit_test(test_a_recalled_class_is_launched_with_what_was_best),
         cmocka_unit_test(test_how_memories_compare_is_recalled_too),
         cmocka_unit_test(test_a_recalled_bound_is_not_tried),
