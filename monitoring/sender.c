@@ -10,24 +10,17 @@
 
 #include "core/rng.h"
 #include "monitoring/sender_hand.h"
+#include "monitoring/sender_ring.h"
 
 enum state { FLOWING, RETRYING, PAUSED };
 
 /* Kinds of sentences; each is told once between two changes of state. */
 enum note { NOTE_STATE, NOTE_SERVER, NOTE_QUARANTINE, NOTE_RING, NOTE_SPOOL_FULL, NOTE_SPOOL, NOTES };
 
-struct batch {
-    struct batch *next;
-    struct buf text;
-    uint32_t lines;
-    int64_t since_ms; /* its first line */
-};
-
 struct sender {
     struct sender_cfg cfg;
     struct rng rng;
-    struct batch *first, *last; /* the ring; only the last one grows */
-    size_t ring_bytes;
+    struct ring ring;
     struct hand hand;
     int64_t hand_since_ms;
     struct buf rest;    /* what a job says of the hand */
@@ -113,34 +106,10 @@ static void enter(struct sender *s, enum state state, enum influx_reason reason,
 
 /* --- the ring --- */
 
-static struct batch *batch_new(int64_t now_ms)
-{
-    struct batch *b = calloc(1, sizeof *b);
-    if (b)
-        b->since_ms = now_ms;
-    return b;
-}
-
-static void batch_free(struct batch *b)
-{
-    buf_done(&b->text);
-    free(b);
-}
-
-static struct batch *ring_shift(struct sender *s)
-{
-    struct batch *b = s->first;
-    s->first = b->next;
-    if (!s->first)
-        s->last = NULL;
-    s->ring_bytes -= b->text.len;
-    return b;
-}
-
 /* The oldest batch is lost. */
 static void ring_drop(struct sender *s, uint64_t *of)
 {
-    struct batch *b = ring_shift(s);
+    struct batch *b = ring_shift(&s->ring);
     s->counts.waiting -= b->lines;
     drop(s, of, b->lines);
     batch_free(b);
@@ -154,8 +123,8 @@ static bool first_is_held(const struct sender *s)
 
 static bool make_room(struct sender *s, size_t len)
 {
-    while (s->ring_bytes + len > s->cfg.ring_bytes) {
-        if (!s->first || first_is_held(s))
+    while (s->ring.bytes + len > s->cfg.ring_bytes) {
+        if (!s->ring.first || first_is_held(s))
             return false;
         ring_drop(s, &s->counts.dropped_ring);
         note(s, NOTE_RING, "influxdb: lines are dropped, there is no room for them in memory");
@@ -171,19 +140,10 @@ static bool is_full(const struct sender *s, const struct batch *b)
 /* The batch that grows, if these lines may go into it. */
 static struct batch *open_batch(const struct sender *s, size_t len, uint32_t lines)
 {
-    struct batch *b = s->last;
+    struct batch *b = s->ring.last;
     if (!b || is_full(s, b) || b->lines + lines > s->cfg.batch_lines || b->text.len + len > s->batch_bytes)
         return NULL;
-    return b == s->first && first_is_held(s) ? NULL : b;
-}
-
-static void link_batch(struct sender *s, struct batch *b)
-{
-    if (s->last)
-        s->last->next = b;
-    else
-        s->first = b;
-    s->last = b;
+    return b == s->ring.first && first_is_held(s) ? NULL : b;
 }
 
 void sender_push(struct sender *s, int64_t now_ms, const char *bytes, size_t len, uint32_t lines)
@@ -205,10 +165,11 @@ void sender_push(struct sender *s, int64_t now_ms, const char *bytes, size_t len
             batch_free(b);
         return;
     }
-    if (!open)
-        link_batch(s, b);
-    s->ring_bytes += len;
     b->lines += lines;
+    if (open)
+        s->ring.bytes += len;
+    else
+        ring_push(&s->ring, b);
     s->counts.waiting += lines;
 }
 
@@ -251,8 +212,8 @@ void sender_free(struct sender *s)
 {
     if (!s)
         return;
-    while (s->first)
-        batch_free(ring_shift(s));
+    while (s->ring.first)
+        batch_free(ring_shift(&s->ring));
     hand_done(&s->hand);
     buf_done(&s->rest);
     buf_done(&s->job.fetched);
@@ -297,7 +258,7 @@ static int start_forget(struct sender *s)
 static int spool_first(struct sender *s)
 {
     s->spooling_hand = false;
-    return start(s, SENDER_SPOOL, s->first->text.data, s->first->text.len, s->first->lines);
+    return start(s, SENDER_SPOOL, s->ring.first->text.data, s->ring.first->text.len, s->ring.first->lines);
 }
 
 /* 0: no memory for it; it is tried again. */
@@ -324,12 +285,12 @@ static int finish_hand(struct sender *s)
 /* Batches that memory should not hold any longer go to the disk. */
 static int next_spool(struct sender *s, int64_t now, int64_t *wake)
 {
-    if (!s->cfg.spool || (!s->hand.n && !s->first))
+    if (!s->cfg.spool || (!s->hand.n && !s->ring.first))
         return 0;
     bool stuck = s->state != FLOWING;
     bool hand = stuck && s->hand.n && !s->hand.spool_id && due(s->hand_since_ms + s->cfg.spool_after_ms, now, wake);
-    bool first = s->first && (s->ring_bytes > s->cfg.ring_bytes / 2 ||
-                              (stuck && due(s->first->since_ms + s->cfg.spool_after_ms, now, wake)));
+    bool first = s->ring.first && (s->ring.bytes > s->cfg.ring_bytes / 2 ||
+                                   (stuck && due(s->ring.first->since_ms + s->cfg.spool_after_ms, now, wake)));
     if ((!hand && !first) || !due(s->spool_retry_ms, now, wake))
         return 0;
     int rc = hand ? spool_hand(s) : 0;
@@ -339,15 +300,15 @@ static int next_spool(struct sender *s, int64_t now, int64_t *wake)
 /* Is there a batch of the ring to be sent? */
 static bool ring_due(const struct sender *s, int64_t now, int64_t *wake)
 {
-    if (!s->first)
+    if (!s->ring.first)
         return false;
-    return s->closing || s->first != s->last || is_full(s, s->first) ||
-           due(s->first->since_ms + s->cfg.age_ms, now, wake);
+    return s->closing || s->ring.first != s->ring.last || is_full(s, s->ring.first) ||
+           due(s->ring.first->since_ms + s->cfg.age_ms, now, wake);
 }
 
 static void take_first(struct sender *s)
 {
-    struct batch *b = ring_shift(s);
+    struct batch *b = ring_shift(&s->ring);
     s->hand_since_ms = b->since_ms;
     hand_take(&s->hand, &b->text, b->lines, 0);
     batch_free(b);
@@ -389,9 +350,9 @@ static int put_down_hand(struct sender *s)
  * batch out of the spool. */
 static int next_last(struct sender *s)
 {
-    if (s->first && s->cfg.spool)
+    if (s->ring.first && s->cfg.spool)
         return spool_first(s);
-    while (s->first)
+    while (s->ring.first)
         ring_drop(s, &s->counts.dropped_ring);
     if (put_down_hand(s))
         return 1;
@@ -405,7 +366,7 @@ static bool is_over(const struct sender *s, int64_t now, int64_t *wake)
 {
     if (!s->closing)
         return false;
-    bool nothing = !s->hand.n && !s->first && s->counts.spooled == 0;
+    bool nothing = !s->hand.n && !s->ring.first && s->counts.spooled == 0;
     return nothing || s->state == PAUSED || due(s->deadline_ms, now, wake);
 }
 
@@ -567,7 +528,7 @@ static void spooled(struct sender *s, int64_t now)
     }
     s->counts.waiting -= s->job.lines;
     s->counts.spooled += s->job.lines;
-    batch_free(ring_shift(s));
+    batch_free(ring_shift(&s->ring));
 }
 
 static void fetched(struct sender *s, int64_t now)
