@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "core/rng.h"
 #include "monitoring/sender_hand.h"
 #include "monitoring/sender_ring.h"
@@ -17,17 +18,26 @@ enum state { FLOWING, RETRYING, PAUSED };
 /* Kinds of sentences; each is told once between two changes of state. */
 enum note { NOTE_STATE, NOTE_SERVER, NOTE_QUARANTINE, NOTE_RING, NOTE_SPOOL_FULL, NOTE_SPOOL, NOTES };
 
+/* A whole batch that is being sent beside the hand's. It is there, or it goes back to the ring: what is difficult is the hand's. */
+struct flight {
+    struct batch *batch; /* NULL: none */
+    struct sender_job job;
+};
+
 struct sender {
     struct sender_cfg cfg;
     struct rng rng;
     struct ring ring;
+    struct flight flights[SENDER_IN_FLIGHT_MAX - 1];
+    unsigned flying;
     struct hand hand;
     int64_t hand_since_ms;
-    struct buf rest;    /* what a job says of the hand */
-    bool quarantine;    /* the hand's next part goes there, `verdict` says why */
-    bool spooling_hand; /* the job is about the hand, not the ring */
+    struct buf rest;        /* what a job says of the hand */
+    bool quarantine;        /* the hand's next part goes there, `verdict` says why */
+    struct batch *spooling; /* what SENDER_SPOOL is about; NULL: the hand */
     struct influx_answer verdict;
     bool from_spool; /* whose turn it was last */
+    bool probing;    /* the hand was sent to see whether the server takes data again */
 
     enum state state;
     enum influx_reason reason;
@@ -115,16 +125,10 @@ static void ring_drop(struct sender *s, uint64_t *of)
     batch_free(b);
 }
 
-/* A job holds its bytes. */
-static bool first_is_held(const struct sender *s)
-{
-    return s->busy && s->job.act == SENDER_SPOOL && !s->spooling_hand;
-}
-
 static bool make_room(struct sender *s, size_t len)
 {
     while (s->ring.bytes + len > s->cfg.ring_bytes) {
-        if (!s->ring.first || first_is_held(s))
+        if (!s->ring.first)
             return false;
         ring_drop(s, &s->counts.dropped_ring);
         note(s, NOTE_RING, "influxdb: lines are dropped, there is no room for them in memory");
@@ -143,7 +147,7 @@ static struct batch *open_batch(const struct sender *s, size_t len, uint32_t lin
     struct batch *b = s->ring.last;
     if (!b || is_full(s, b) || b->lines + lines > s->cfg.batch_lines || b->text.len + len > s->batch_bytes)
         return NULL;
-    return b == s->ring.first && first_is_held(s) ? NULL : b;
+    return b;
 }
 
 void sender_push(struct sender *s, int64_t now_ms, const char *bytes, size_t len, uint32_t lines)
@@ -179,6 +183,7 @@ static struct sender_cfg with_defaults(const struct sender_cfg *given)
 {
     struct sender_cfg c = *given;
 #define DEFAULT(field, value) c.field = c.field ? c.field : (value)
+    DEFAULT(in_flight, 1);
     DEFAULT(batch_lines, 5000);
     DEFAULT(batch_bytes, 1 << 20);
     DEFAULT(age_ms, 1000);
@@ -200,6 +205,7 @@ struct sender *sender_new(const struct sender_cfg *cfg)
     if (!s)
         return NULL;
     s->cfg = with_defaults(cfg);
+    assert(s->cfg.in_flight <= SENDER_IN_FLIGHT_MAX);
     s->rng = rng_seeded(cfg->seed);
     s->batch_bytes = s->cfg.batch_bytes;
     s->retry_ms = s->spool_retry_ms = INT64_MIN;
@@ -214,6 +220,11 @@ void sender_free(struct sender *s)
         return;
     while (s->ring.first)
         batch_free(ring_shift(&s->ring));
+    for (size_t i = 0; i < ARRAY_LEN(s->flights); i++)
+        if (s->flights[i].batch)
+            batch_free(s->flights[i].batch);
+    if (s->spooling)
+        batch_free(s->spooling);
     hand_done(&s->hand);
     buf_done(&s->rest);
     buf_done(&s->job.fetched);
@@ -257,8 +268,8 @@ static int start_forget(struct sender *s)
 
 static int spool_first(struct sender *s)
 {
-    s->spooling_hand = false;
-    return start(s, SENDER_SPOOL, s->ring.first->text.data, s->ring.first->text.len, s->ring.first->lines);
+    struct batch *b = s->spooling = ring_shift(&s->ring);
+    return start(s, SENDER_SPOOL, b->text.data, b->text.len, b->lines);
 }
 
 /* 0: no memory for it; it is tried again. */
@@ -268,7 +279,6 @@ static int spool_hand(struct sender *s)
     hand_rest(&s->hand, &s->rest);
     if (s->rest.failed)
         return 0;
-    s->spooling_hand = true;
     return start(s, SENDER_SPOOL, s->rest.data, s->rest.len, hand_left(&s->hand));
 }
 
@@ -329,7 +339,35 @@ static int next_send(struct sender *s, int64_t now, int64_t *wake)
         s->from_spool = false;
         take_first(s);
     }
+    s->probing = s->state != FLOWING;
     return s->hand.n ? start_part(s, SENDER_SEND) : 0;
+}
+
+/* May a batch be sent beside what is being done? Only whole ones, of a server that takes everything, with nothing in halves. */
+static bool may_fly(const struct sender *s, int64_t now)
+{
+    const struct batch *b = s->ring.first;
+    bool smooth = s->state == FLOWING && !s->hand.rejected && !s->quarantine;
+    bool over = s->closing && now >= s->deadline_ms;
+    return s->flying + 1 < s->cfg.in_flight && smooth && !over && b && !b->refused &&
+           (b != s->ring.last || is_full(s, b));
+}
+
+static int fly(struct sender *s, struct sender_job **out)
+{
+    unsigned i = 0;
+    while (s->flights[i].batch)
+        i++;
+    struct flight *f = &s->flights[i];
+    f->batch = ring_shift(&s->ring);
+    f->job = (struct sender_job){ .act = SENDER_SEND,
+                                  .lane = i + 1,
+                                  .bytes = f->batch->text.data,
+                                  .len = f->batch->text.len,
+                                  .lines = f->batch->lines };
+    s->flying++;
+    *out = &f->job;
+    return 1;
 }
 
 /* What the hand still holds finds its place. 1: by a job. */
@@ -374,14 +412,16 @@ int sender_next(struct sender *s, int64_t now_ms, struct sender_job **out, int64
 {
     *out = &s->job;
     *out_wake_ms = INT64_MAX;
-    if (s->busy || s->ended)
+    if (s->ended)
         return 0;
+    if (s->busy)
+        return may_fly(s, now_ms) ? fly(s, out) : 0;
     if (s->quarantine)
         return start_part(s, SENDER_QUARANTINE);
     if (finish_hand(s))
         return 1;
     if (is_over(s, now_ms, out_wake_ms))
-        return next_last(s);
+        return s->flying ? 0 : next_last(s);
     if (next_spool(s, now_ms, out_wake_ms))
         return 1;
     if (s->unsynced && due(s->sync_ms, now_ms, out_wake_ms))
@@ -401,6 +441,12 @@ static void settle(struct sender *s, uint32_t lines)
     hand_settle(&s->hand);
 }
 
+static void wait_until(struct sender *s, int64_t at)
+{
+    if (at > s->retry_ms)
+        s->retry_ms = at;
+}
+
 /* Full jitter: many senders that failed together do not come back together. */
 static void back_off(struct sender *s, int64_t now, int64_t asked_ms)
 {
@@ -410,8 +456,7 @@ static void back_off(struct sender *s, int64_t now, int64_t asked_ms)
     most = most < s->cfg.backoff_max_ms ? most : s->cfg.backoff_max_ms;
     int64_t wait = (int64_t)rng_below(&s->rng, (uint64_t)most + 1);
     s->failures++;
-    s->counts.retries++;
-    s->retry_ms = now + (asked_ms > wait ? asked_ms : wait);
+    wait_until(s, now + (asked_ms > wait ? asked_ms : wait));
 }
 
 static void halve_or_quarantine(struct sender *s, enum hand_cut by)
@@ -423,52 +468,82 @@ static void halve_or_quarantine(struct sender *s, enum hand_cut by)
     hand_halve(&s->hand, by);
 }
 
-static void too_large(struct sender *s)
+static void too_large(struct sender *s, size_t len)
 {
     enum { SMALLEST = 4096 };
-    size_t half = s->job.len / 2;
+    size_t half = len / 2;
     if (half < s->batch_bytes)
         s->batch_bytes = half > SMALLEST ? half : SMALLEST;
-    halve_or_quarantine(s, HAND_BY_BYTES);
 }
 
-static void stored(struct sender *s, uint64_t dropped)
+/* The server has the lines of a job, or says what it dropped of them. */
+static void stored(struct sender *s, const struct sender_job *job)
 {
-    uint32_t lines = s->job.lines, lost = dropped < lines ? (uint32_t)dropped : lines;
+    const struct influx_answer *a = &job->answer;
+    uint64_t dropped = a->kind == INFLUX_PARTIAL ? a->dropped : 0;
+    uint32_t lines = job->lines, lost = dropped < lines ? (uint32_t)dropped : lines;
     s->counts.stored += lines - lost;
     drop(s, &s->counts.dropped_server, lost);
-    settle(s, lines);
+    if (a->kind == INFLUX_PARTIAL)
+        note(s, NOTE_SERVER, "influxdb dropped %" PRIu64 " of %" PRIu32 " lines: %s", a->dropped, lines, a->text);
 }
 
+/* What an answer says of the server, whatever it says of the batch. `late`: of one that was sent before the server stopped taking
+ * data. That adds to the wait if it asks for one, and ends none. */
+static void hear(struct sender *s, int64_t now, const struct influx_answer *a, bool late)
+{
+    s->counts.requests++;
+    s->counts.retries += a->kind == INFLUX_RETRY || a->kind == INFLUX_PAUSE;
+    if (a->kind == INFLUX_PAUSE) {
+        wait_until(s, now + s->cfg.pause_ms + (int64_t)rng_below(&s->rng, (uint64_t)s->cfg.pause_ms / 8 + 1));
+        enter(s, PAUSED, a->reason, a->text);
+    } else if (a->kind == INFLUX_RETRY && late) {
+        wait_until(s, now + a->wait_ms);
+    } else if (a->kind == INFLUX_RETRY) {
+        back_off(s, now, a->wait_ms);
+        enter(s, RETRYING, INFLUX_NO_REASON, a->text);
+    } else if (!late) {
+        s->failures = 0;
+        s->retry_ms = now;
+        enter(s, FLOWING, INFLUX_NO_REASON, "");
+    }
+}
+
+/* The hand's answer. */
 static void sent(struct sender *s, int64_t now)
 {
     const struct influx_answer *a = &s->job.answer;
-    s->counts.requests++;
+    hear(s, now, a, s->state != FLOWING && !s->probing);
     s->verdict = *a;
-    if (a->kind == INFLUX_RETRY) {
-        back_off(s, now, a->wait_ms);
-        enter(s, RETRYING, INFLUX_NO_REASON, a->text);
-        return;
-    }
-    if (a->kind == INFLUX_PAUSE) {
-        s->counts.retries++;
-        s->retry_ms = now + s->cfg.pause_ms + (int64_t)rng_below(&s->rng, (uint64_t)s->cfg.pause_ms / 8 + 1);
-        enter(s, PAUSED, a->reason, a->text);
-        return;
-    }
-    s->failures = 0;
-    s->retry_ms = now;
-    enter(s, FLOWING, INFLUX_NO_REASON, "");
     switch (a->kind) {
-    case INFLUX_HALVE: too_large(s); break;
-    case INFLUX_REJECT: halve_or_quarantine(s, HAND_BY_LINES); break;
-    case INFLUX_PARTIAL:
-        note(s, NOTE_SERVER, "influxdb dropped %" PRIu64 " of %" PRIu32 " lines: %s", a->dropped, s->job.lines,
-             a->text);
-        stored(s, a->dropped);
+    case INFLUX_RETRY:
+    case INFLUX_PAUSE: break;
+    case INFLUX_HALVE:
+        too_large(s, s->job.len);
+        halve_or_quarantine(s, HAND_BY_BYTES);
         break;
-    default: stored(s, 0);
+    case INFLUX_REJECT: halve_or_quarantine(s, HAND_BY_LINES); break;
+    default: stored(s, &s->job); settle(s, s->job.lines);
     }
+}
+
+/* The answer to a batch beside it. One that is not there is the ring's oldest again; if it is to be halved, the hand's next. */
+static void landed(struct sender *s, int64_t now, struct flight *f)
+{
+    const struct influx_answer *a = &f->job.answer;
+    struct batch *b = MOVE_PTR(f->batch);
+    s->flying--;
+    hear(s, now, a, s->state != FLOWING);
+    if (a->kind == INFLUX_DELIVERED || a->kind == INFLUX_PARTIAL) {
+        s->counts.waiting -= b->lines;
+        stored(s, &f->job);
+        batch_free(b);
+        return;
+    }
+    if (a->kind == INFLUX_HALVE)
+        too_large(s, b->text.len);
+    b->refused = a->kind == INFLUX_HALVE || a->kind == INFLUX_REJECT;
+    ring_unshift(&s->ring, b);
 }
 
 static void quarantined(struct sender *s)
@@ -491,22 +566,27 @@ static bool no_more_tries(const struct sender *s, int64_t now)
     return s->job.rc == -EMSGSIZE || is_over(s, now, &wake);
 }
 
-static void spool_failed(struct sender *s, int64_t now)
+static void hand_not_spooled(struct sender *s)
 {
-    note(s, NOTE_SPOOL, "influxdb: %s", s->job.why);
-    s->spool_retry_ms = now + s->cfg.spool_retry_ms;
-    if (!no_more_tries(s, now))
-        return;
-    if (!s->spooling_hand) {
-        ring_drop(s, &s->counts.dropped_spool);
-        return;
-    }
-    if (!s->hand
-             .spool_id) { /* else it stays in the spool with what has been delivered of it, which changes nothing there */
+    /* Else it stays in the spool with what has been delivered of it, which changes nothing there. */
+    if (!s->hand.spool_id) {
         s->counts.waiting -= s->job.lines;
         drop(s, &s->counts.dropped_spool, s->job.lines);
     }
     hand_done(&s->hand);
+}
+
+static void spool_failed(struct sender *s, int64_t now)
+{
+    note(s, NOTE_SPOOL, "influxdb: %s", s->job.why);
+    s->spool_retry_ms = now + s->cfg.spool_retry_ms;
+    bool of_ring = s->spooling != NULL;
+    if (of_ring)
+        ring_unshift(&s->ring, MOVE_PTR(s->spooling));
+    if (no_more_tries(s, now) && of_ring)
+        ring_drop(s, &s->counts.dropped_spool);
+    else if (no_more_tries(s, now))
+        hand_not_spooled(s);
 }
 
 static void spooled(struct sender *s, int64_t now)
@@ -518,17 +598,14 @@ static void spooled(struct sender *s, int64_t now)
     if (!s->unsynced)
         s->sync_ms = now + s->cfg.sync_ms;
     s->unsynced = true;
-    if (s->spooling_hand) {
-        if (!s->hand.spool_id) {
-            s->counts.waiting -= s->job.lines;
-            s->counts.spooled += s->job.lines;
-        }
-        s->hand.n = 0;
-        return;
+    if (s->spooling || !s->hand.spool_id) {
+        s->counts.waiting -= s->job.lines;
+        s->counts.spooled += s->job.lines;
     }
-    s->counts.waiting -= s->job.lines;
-    s->counts.spooled += s->job.lines;
-    batch_free(ring_shift(&s->ring));
+    if (s->spooling)
+        batch_free(MOVE_PTR(s->spooling));
+    else
+        s->hand.n = 0;
 }
 
 static void fetched(struct sender *s, int64_t now)
@@ -574,7 +651,12 @@ static void spool_shrank(struct sender *s)
 
 void sender_done(struct sender *s, int64_t now_ms, struct sender_job *job)
 {
-    assert(s->busy && job == &s->job);
+    if (job != &s->job) {
+        assert(job->lane > 0 && job == &s->flights[job->lane - 1].job);
+        landed(s, now_ms, &s->flights[job->lane - 1]);
+        return;
+    }
+    assert(s->busy);
     s->busy = false;
     if (job->act == SENDER_SPOOL || job->act == SENDER_FETCH)
         spool_shrank(s);

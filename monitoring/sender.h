@@ -1,9 +1,13 @@
 /* The sender: lines in, jobs out, and every line accounted. Pure: it opens nothing and knows no clock; time is a parameter (any clock
- * that only goes forward, in milliseconds), its jobs are done by others (monitoring/sender_io), one at a time.
+ * that only goes forward, in milliseconds), its jobs are done by others (monitoring/sender_io).
  *
  * Lines gather in a ring of batches in memory. A batch that is full or old enough is sent. While the server does not take them, batches
  * that grow old, or that the ring has no room for, go to the spool on disk, and come back from it when the server answers again, in
  * turn with new ones. What the server rejects is halved until the line that is why stands alone; it goes to the quarantine file.
+ *
+ * While the server takes everything, up to `in_flight` batches are being sent at once, in no order: points carry their time. While it
+ * does not, or a batch is being halved, nothing is sent beside it, so that one answer stops all; and those that were under way when it
+ * stopped are of the same outage, whatever they end with.
  *
  * At every moment: produced = stored + spooled + quarantined + dropped + waiting; at the end nothing waits. */
 #ifndef MONITORING_SENDER_H
@@ -16,13 +20,16 @@
 #include "base/buf.h"
 #include "monitoring/influx_answer.h"
 
+enum { SENDER_IN_FLIGHT_MAX = 8 };
+
 /* Zeros stand for what is in brackets. */
 struct sender_cfg {
+    unsigned in_flight;   /* [1] batches that are being sent at once, at most SENDER_IN_FLIGHT_MAX */
     uint32_t batch_lines; /* [5000] of one batch, at most INFLUX_LINES_MAX */
     size_t batch_bytes;   /* [1 MiB] */
     int64_t age_ms;       /* [1000] a batch that is not full waits so long for more */
-    size_t
-        ring_bytes; /* [16 MiB] in memory; beyond half of it batches go to the spool; beyond it the oldest is dropped */
+    size_t ring_bytes; /* [16 MiB] in memory, but for batches that are being sent; beyond half of it batches go to the
+                           * spool; beyond it the oldest is dropped */
     int64_t spool_after_ms; /* [10000] a batch older than this goes to the spool when the server takes nothing */
     int64_t sync_ms;        /* [1000] what was spooled is synced after so long */
     int64_t backoff_ms;     /* [1000] doubled with each failure; the wait is even between 0 and that */
@@ -63,6 +70,7 @@ enum sender_act {
 /* One thing to be done. The sender fills in the first part, who does it the second. */
 struct sender_job {
     enum sender_act act;
+    unsigned lane;     /* jobs of different lanes may be done at the same time; all but SENDER_SEND are of lane 0 */
     const char *bytes; /* whole lines; valid until sender_done() */
     size_t len;
     uint32_t lines;
@@ -85,8 +93,8 @@ void sender_free(struct sender *s);
  * is counted. */
 void sender_push(struct sender *s, int64_t now_ms, const char *bytes, size_t len, uint32_t lines);
 
-/* 1: do *out, then call sender_done(). 0: nothing to do before *out_wake_ms (INT64_MAX: before the next push or done), or a
- * job is still being done. */
+/* 1: do *out, then call sender_done(); meanwhile there may be more to do beside it, of another lane. 0: nothing to do before
+ * *out_wake_ms (INT64_MAX: before the next push or done). */
 int sender_next(struct sender *s, int64_t now_ms, struct sender_job **out, int64_t *out_wake_ms);
 void sender_done(struct sender *s, int64_t now_ms, struct sender_job *job);
 

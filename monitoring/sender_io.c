@@ -58,7 +58,7 @@ static int quarantine(const struct sender_io *io, const struct sender_job *job, 
     return rc < 0 ? err_sys(e, rc, "cannot write to '%s'", io->quarantine) : 0;
 }
 
-static int do_spool(struct spool *s, struct sender_job *job, struct err *e)
+static int do_act(struct spool *s, struct sender_job *job, struct err *e)
 {
     switch (job->act) {
     case SENDER_SPOOL: return spool_append(s, job->bytes, job->len, job->lines, e);
@@ -68,21 +68,25 @@ static int do_spool(struct spool *s, struct sender_job *job, struct err *e)
     }
 }
 
+static int do_spool(struct spool *s, struct sender_job *job, struct err *e)
+{
+    int rc = do_act(s, job, e);
+    job->front = spool_id(s);
+    job->dropped = spool_counts(s).dropped;
+    return rc;
+}
+
 void sender_io_run(const struct sender_io *io, struct sender_job *job)
 {
     struct err e = { 0 };
-    if (job->act == SENDER_SEND && io->influx)
-        influx_send(io->influx, job->bytes, job->len, job->lines, &job->answer);
-    else if (job->act == SENDER_SEND)
+    if (job->act == SENDER_SEND && io->udp)
         send_datagrams(io->udp, job);
+    else if (job->act == SENDER_SEND)
+        influx_send(io->influx[job->lane], job->bytes, job->len, job->lines, &job->answer);
     else if (job->act == SENDER_QUARANTINE)
         job->rc = quarantine(io, job, &e);
     else
         job->rc = do_spool(io->spool, job, &e);
     if (job->rc < 0)
         (void)snprintf(job->why, sizeof job->why, "%.250s", e.text);
-    if (io->spool) {
-        job->front = spool_id(io->spool);
-        job->dropped = spool_counts(io->spool).dropped;
-    }
 }

@@ -1,4 +1,4 @@
-/* Does the sender's jobs: the server, the spool, the quarantine file. Blocks: for a worker, one job at a time. */
+/* Does the sender's jobs: the server, the spool, the quarantine file. Blocks: for workers, one job of a lane at a time. */
 #ifndef MONITORING_SENDER_IO_H
 #define MONITORING_SENDER_IO_H
 
@@ -10,8 +10,8 @@
 #include "monitoring/udp.h"
 
 struct sender_io {
-    struct influx *influx; /* one of these two. Over UDP nobody answers: "stored" then means handed to the network */
-    struct udp_out *udp;
+    struct influx *influx[SENDER_IN_FLIGHT_MAX]; /* of each lane; or, for one lane alone: */
+    struct udp_out *udp; /* nobody answers over UDP: "stored" then means handed to the network */
     struct spool *spool; /* NULL: none */
     const char *
         quarantine; /* file (made with mode 0600) of rejected lines, each behind a comment with the reason, so that it is line
@@ -19,7 +19,7 @@ struct sender_io {
     uint64_t quarantine_max; /* bytes; what would go beyond is dropped. 0: 16 MiB */
 };
 
-/* All pointers are borrowed. Nothing but them and the job is touched. */
+/* All pointers are borrowed. Nothing but them and the job is touched; by SENDER_SEND, only the lane's own. */
 void sender_io_run(const struct sender_io *io, struct sender_job *job);
 
 #endif

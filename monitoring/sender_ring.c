@@ -26,6 +26,15 @@ void ring_push(struct ring *r, struct batch *b)
     r->bytes += b->text.len;
 }
 
+void ring_unshift(struct ring *r, struct batch *b)
+{
+    b->next = r->first;
+    r->first = b;
+    if (!r->last)
+        r->last = b;
+    r->bytes += b->text.len;
+}
+
 struct batch *ring_shift(struct ring *r)
 {
     struct batch *b = r->first;

@@ -2,6 +2,7 @@
 #ifndef MONITORING_SENDER_RING_H
 #define MONITORING_SENDER_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct batch {
     struct buf text; /* whole lines */
     uint32_t lines;
     int64_t since_ms; /* its first line */
+    bool refused;     /* the server did not take it as it is */
 };
 
 struct ring {
@@ -22,7 +24,8 @@ struct ring {
 struct batch *batch_new(int64_t now_ms); /* NULL: memory */
 void batch_free(struct batch *b);
 
-void ring_push(struct ring *r, struct batch *b); /* takes it, behind the others */
-struct batch *ring_shift(struct ring *r);        /* gives the oldest; there must be one */
+void ring_push(struct ring *r, struct batch *b);    /* takes it, behind the others */
+void ring_unshift(struct ring *r, struct batch *b); /* takes it, before the others */
+struct batch *ring_shift(struct ring *r);           /* gives the oldest; there must be one */
 
 #endif

@@ -11,20 +11,29 @@
 #include "base/own.h"
 #include "monitoring/sender_io.h"
 
-enum { CONNECT_MS = 5000, TIMEOUT_MS = 10000 };
+/* Two: while the server answers one batch it reads the next. More brought little (make bench-influx), and are others' share. */
+enum { CONNECT_MS = 5000, TIMEOUT_MS = 10000, IN_FLIGHT = 2 };
 
 static const struct spool_cfg spool_cfg = { .cap = 256 << 20, .segment = 4 << 20 };
+
+/* What a worker does for us, one job at a time. */
+struct lane {
+    struct deliver *d;
+    uv_work_t work;
+    struct sender_job *job;
+    bool working;
+};
 
 struct deliver {
     const struct deliver_ops *ops;
     void *ctx;
     uv_loop_t *loop;
     uv_timer_t wake;
-    uv_work_t work;
-    bool working, closed, freed;
+    struct lane lanes[IN_FLIGHT];
+    unsigned working; /* lanes */
+    bool closed, freed;
     struct sender *sender;
-    struct sender_job *job;
-    /* Of the worker while it works. */
+    /* Of the workers while they work: each uses its lane's own; the rest is the first lane's. */
     struct sender_io io;
     struct udp_out udp;
     char *udp_url; /* NULL: over HTTP */
@@ -91,7 +100,8 @@ static int open_influx(struct deliver *d, const struct deliver_cfg *cfg, struct 
         .connect_ms = CONNECT_MS,
         .timeout_ms = TIMEOUT_MS,
     };
-    rc = influx_new(&d->io.influx, &to, e);
+    for (size_t i = 0; rc == 0 && i < IN_FLIGHT; i++)
+        rc = influx_new(&d->io.influx[i], &to, e);
     credential_done(&secret);
     return rc;
 }
@@ -113,6 +123,7 @@ static int open_sender(struct deliver *d, struct err *e)
 {
     struct spool_counts found = spool_counts(d->io.spool);
     const struct sender_cfg cfg = {
+        .in_flight = d->udp_url ? 1 : IN_FLIGHT,
         .spool = true,
         .spooled = found.lines,
         .spool_dropped = found.dropped,
@@ -127,7 +138,8 @@ static void drop(struct deliver *d)
 {
     sender_free(d->sender);
     spool_close(d->io.spool);
-    influx_free(d->io.influx);
+    for (size_t i = 0; i < IN_FLIGHT; i++)
+        influx_free(d->io.influx[i]);
     udp_out_done(&d->udp);
     free(d->udp_url);
     free(d->quarantine);
@@ -155,7 +167,9 @@ int deliver_open(struct deliver **out, uv_loop_t *loop, const struct deliver_cfg
     d->ops = ops;
     d->ctx = ctx;
     d->loop = loop;
-    d->work.data = d->wake.data = d;
+    d->wake.data = d;
+    for (size_t i = 0; i < IN_FLIGHT; i++)
+        d->lanes[i].d = d;
     (void)uv_timer_init(loop, &d->wake); /* it cannot fail */
     *out = d;
     wake_at(d, 0); /* for what an earlier process left in the spool */
@@ -165,22 +179,24 @@ int deliver_open(struct deliver **out, uv_loop_t *loop, const struct deliver_cfg
 /* --- on the worker ---------------------------------------------------------------------------------------------------- */
 
 /* False: the job is done, by a verdict that says why nothing can be sent. */
-static bool have_udp(struct deliver *d)
+static bool have_udp(struct deliver *d, struct sender_job *job)
 {
     struct err e = { 0 };
-    if (!d->udp_url || d->udp.fd >= 0 || d->job->act != SENDER_SEND || udp_out_open(&d->udp, d->udp_url, 0, &e) == 0)
+    if (!d->udp_url || d->udp.fd >= 0 || job->act != SENDER_SEND || udp_out_open(&d->udp, d->udp_url, 0, &e) == 0)
         return true;
-    d->job->answer = (struct influx_answer){ .kind = INFLUX_RETRY, .wait_ms = -1 };
-    (void)snprintf(d->job->answer.text, sizeof d->job->answer.text, "%.250s", e.text);
+    job->answer = (struct influx_answer){ .kind = INFLUX_RETRY, .wait_ms = -1 };
+    (void)snprintf(job->answer.text, sizeof job->answer.text, "%.250s", e.text);
     return false;
 }
 
 static void on_work(uv_work_t *work)
 {
-    struct deliver *d = work->data;
-    if (have_udp(d))
-        sender_io_run(&d->io, d->job);
-    d->spool_bytes_there = spool_counts(d->io.spool).bytes;
+    struct lane *l = work->data;
+    struct deliver *d = l->d;
+    if (have_udp(d, l->job))
+        sender_io_run(&d->io, l->job);
+    if (l->job->lane == 0)
+        d->spool_bytes_there = spool_counts(d->io.spool).bytes;
 }
 
 /* --- on the loop ------------------------------------------------------------------------------------------------------ */
@@ -209,29 +225,41 @@ static void step(struct deliver *d);
 
 static void on_worked(uv_work_t *work, int status)
 {
-    struct deliver *d = work->data;
-    d->working = false;
-    if (d->closed) {
+    struct lane *l = work->data;
+    struct deliver *d = l->d;
+    d->working--;
+    l->working = false;
+    if (d->closed && !d->working) {
         drop(d);
         return;
     }
     if (status == 0 && !d->freed) { /* else it was cancelled, for nobody wants it any more */
-        d->spool_bytes = d->spool_bytes_there;
-        sender_done(d->sender, (int64_t)uv_now(d->loop), d->job);
+        if (l->job->lane == 0)
+            d->spool_bytes = d->spool_bytes_there;
+        sender_done(d->sender, (int64_t)uv_now(d->loop), l->job);
         step(d);
     }
 }
 
-/* Starts what is next, or sleeps until there is something; then tells what there is to be told, which may do anything to `d`. */
+static void start(struct deliver *d, struct sender_job *job)
+{
+    struct lane *l = &d->lanes[job->lane];
+    l->job = job;
+    l->work.data = l;
+    l->working = true;
+    d->working++;
+    (void)uv_queue_work(d->loop, &l->work, on_work, on_worked); /* fails only without a callback */
+}
+
+/* Starts what is next, and sleeps until there is more; then tells what there is to be told, which may do anything to `d`. */
 static void step(struct deliver *d)
 {
     int64_t wake = INT64_MAX;
-    if (!d->working && sender_next(d->sender, (int64_t)uv_now(d->loop), &d->job, &wake)) {
-        d->working = true;
-        (void)uv_queue_work(d->loop, &d->work, on_work, on_worked); /* fails only without a callback */
-    } else if (!d->working && wake != INT64_MAX) {
+    struct sender_job *job;
+    while (sender_next(d->sender, (int64_t)uv_now(d->loop), &job, &wake))
+        start(d, job);
+    if (wake != INT64_MAX)
         wake_at(d, wake);
-    }
     tell(d);
 }
 
@@ -293,8 +321,9 @@ void deliver_free(struct deliver *d)
     if (!d || d->freed)
         return;
     d->freed = true;
-    if (d->working)
-        (void)uv_cancel((uv_req_t *)&d->work); /* one that has begun ends by itself */
+    for (size_t i = 0; i < IN_FLIGHT; i++)
+        if (d->lanes[i].working)
+            (void)uv_cancel((uv_req_t *)&d->lanes[i].work); /* one that has begun ends by itself */
     uv_close((uv_handle_t *)&d->wake, on_closed);
 }
 

@@ -20,16 +20,26 @@
 #include "base/buf.h"
 #include "base/own.h"
 
+enum { CONNECTIONS_MAX = 256 };
+
+struct connection {
+    struct sink *s;
+    pthread_t thread;
+    int fd;
+};
+
 struct sink {
     int listener, stop; /* an eventfd */
     uint16_t port;
     pthread_t thread;
+    struct connection connections[CONNECTIONS_MAX]; /* that thread's */
+    size_t n_connections;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* Under the lock. */
     const char *answer;
     bool held, stopped;
-    int requests;
+    int requests, waiting;
     struct buf lines, head;
 };
 
@@ -85,10 +95,13 @@ static const char *judge(struct sink *s, const struct buf *in, size_t body)
     s->requests++;
     buf_clear(&s->head);
     buf_put(&s->head, in->data, body);
+    bool packed = strstr(buf_text(&s->head), "Content-Encoding: gzip") != NULL;
+    s->waiting++;
     while (s->held && !s->stopped)
         (void)pthread_cond_wait(&s->changed, &s->lock);
+    s->waiting--;
     const char *answer = s->stopped ? "" : s->answer ? s->answer : no_content;
-    if (answer == no_content && strstr(buf_text(&s->head), "Content-Encoding: gzip"))
+    if (answer == no_content && packed)
         unpack(&s->lines, in->data + body, in->len - body);
     else if (answer == no_content)
         buf_put(&s->lines, in->data + body, in->len - body);
@@ -107,13 +120,25 @@ static void serve(struct sink *s, int fd)
     }
 }
 
+static void *run_connection(void *arg)
+{
+    struct connection *c = arg;
+    serve(c->s, c->fd);
+    (void)shutdown(c->fd, SHUT_RDWR); /* closed when the thread is joined */
+    return NULL;
+}
+
 static void *run(void *arg)
 {
     struct sink *s = arg;
     while (is_readable(s, s->listener)) {
-        AUTO_CLOSE int fd = accept(s->listener, NULL, NULL);
-        if (fd >= 0)
-            serve(s, fd);
+        assert_true(s->n_connections < CONNECTIONS_MAX);
+        struct connection *c = &s->connections[s->n_connections];
+        *c = (struct connection){ .s = s, .fd = accept(s->listener, NULL, NULL) };
+        if (c->fd < 0)
+            continue;
+        assert_int_equal(pthread_create(&c->thread, NULL, run_connection, c), 0);
+        s->n_connections++;
     }
     return NULL;
 }
@@ -147,6 +172,10 @@ void sink_free(struct sink *s)
     (void)pthread_mutex_unlock(&s->lock);
     assert_int_equal(eventfd_write(s->stop, 1), 0);
     (void)pthread_join(s->thread, NULL);
+    for (size_t i = 0; i < s->n_connections; i++) {
+        (void)pthread_join(s->connections[i].thread, NULL);
+        (void)close(s->connections[i].fd);
+    }
     (void)close(s->listener);
     (void)close(s->stop);
     (void)pthread_cond_destroy(&s->changed);
@@ -181,6 +210,14 @@ int sink_requests(struct sink *s)
 {
     (void)pthread_mutex_lock(&s->lock);
     int n = s->requests;
+    (void)pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+int sink_held(struct sink *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    int n = s->held ? s->waiting : 0;
     (void)pthread_mutex_unlock(&s->lock);
     return n;
 }

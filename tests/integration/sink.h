@@ -1,5 +1,5 @@
-/* A small HTTP server on loopback that takes what is written to it: one thread, one connection at a time. Whatever goes wrong in here
- * fails the running test. */
+/* A small HTTP server on loopback that takes what is written to it, a thread for each connection. Whatever goes wrong in here fails the
+ * running test. */
 #ifndef TESTS_INTEGRATION_SINK_H
 #define TESTS_INTEGRATION_SINK_H
 
@@ -18,10 +18,11 @@ uint16_t sink_port(const struct sink *s);
 /* What it answers from now on: a whole answer, borrowed; NULL: 204; "": closes the connection. */
 void sink_answer(struct sink *s, const char *answer);
 
-/* No answer to the next request before sink_answer() or sink_free(). */
+/* No answer to requests from now on before sink_answer() or sink_free(). */
 void sink_hold(struct sink *s);
 
 int sink_requests(struct sink *s);
+int sink_held(struct sink *s); /* requests that wait for their answer now */
 
 /* The bodies that were answered with 204, unpacked, one after the other; and the head of the newest request. Free it. */
 char *sink_lines(struct sink *s);

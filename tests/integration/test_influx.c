@@ -531,7 +531,7 @@ static struct line_out line_out_new(struct peer *p, char *dir, struct sender_cfg
     struct line_out l = { .dir = dir, .told = -1 };
     AUTO_FREE char *spool_dir = harness_path(dir, "spool");
     l.quarantine = harness_path(dir, "quarantine");
-    l.io.influx = client(p, (struct influx_cfg){ .database = "energy" });
+    l.io.influx[0] = client(p, (struct influx_cfg){ .database = "energy" });
     l.io.quarantine = l.quarantine;
     struct err e = { 0 };
     if (spool_open(&l.io.spool, spool_dir, spool, &e) < 0)
@@ -548,7 +548,7 @@ static void line_out_done(struct line_out *l)
 {
     sender_free(l->s);
     spool_close(l->io.spool);
-    influx_free(l->io.influx);
+    influx_free(l->io.influx[0]);
     free(l->quarantine);
 }
 

@@ -39,6 +39,8 @@ struct world {
     uint64_t held; /* the id that was fetched */
     int syncs;
     char notes[4096];
+    struct sender_job *open[SENDER_IN_FLIGHT_MAX]; /* being done */
+    int n_open;
 };
 
 static struct influx_answer answer_of(enum influx_kind kind)
@@ -177,6 +179,33 @@ static void run_until(struct world *w, int64_t until)
     }
     if (w->now < until)
         w->now = until;
+}
+
+/* The same, with jobs of several lanes that take their time and end in any order; some are still under way then. */
+static void run_mixed_until(struct world *w, int64_t until)
+{
+    for (int64_t wake = 0;;) {
+        struct sender_job *job;
+        while (w->n_open < SENDER_IN_FLIGHT_MAX && sender_next(w->s, w->now, &job, &wake)) {
+            for (int i = 0; i < w->n_open; i++)
+                assert_int_not_equal(w->open[i]->lane, job->lane);
+            w->open[w->n_open++] = job;
+        }
+        if (w->n_open > 0) {
+            w->now += (int64_t)rng_below(&w->rng, 3) * 100;
+            int i = (int)rng_below(&w->rng, (uint64_t)w->n_open);
+            job = w->open[i];
+            w->open[i] = w->open[--w->n_open];
+            do_job(w, job);
+        } else if (sender_ended(w->s) || wake > until) {
+            break;
+        } else {
+            w->now = wake > w->now ? wake : w->now;
+        }
+        if (w->now >= until && rng_below(&w->rng, 2) == 0)
+            return;
+    }
+    w->now = w->now < until ? until : w->now;
 }
 
 static void push(struct world *w, int n)
@@ -584,6 +613,188 @@ static void a_batch_is_halved_at_its_middle(void **state)
     }
 }
 
+/* --- several at once --- */
+
+/* All that may be done now; returns how many. */
+static int begin_all(struct world *w, struct sender_job *jobs[SENDER_IN_FLIGHT_MAX])
+{
+    int n = 0;
+    int64_t wake;
+    while (n < SENDER_IN_FLIGHT_MAX && sender_next(w->s, w->now, &jobs[n], &wake))
+        n++;
+    return n;
+}
+
+static void whole_batches_are_sent_beside_each_other(void **state)
+{
+    (void)state;
+    struct world *w = world_new((struct sender_cfg){ .in_flight = 3, .batch_lines = 10 });
+    struct sender_job *jobs[SENDER_IN_FLIGHT_MAX], *next[SENDER_IN_FLIGHT_MAX];
+    push(w, 45);
+    assert_int_equal(begin_all(w, jobs), 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(jobs[i]->act, SENDER_SEND);
+        assert_int_equal(jobs[i]->lane, i);
+        assert_true(has_line(jobs[i], 10 * i));
+    }
+    assert_int_equal(sender_counts(w->s).waiting, 45);
+    do_job(w, jobs[1]);
+    assert_int_equal(begin_all(w, next), 1);
+    assert_int_equal(next[0]->lane, 1);
+    do_job(w, jobs[2]);
+    do_job(w, next[0]);
+    assert_int_equal(begin_all(w, next), 0); /* five lines are not a whole batch */
+    do_job(w, jobs[0]);
+    close_in(w, 1000);
+    assert_int_equal(count_of(w->at_peer), 45);
+    assert_int_equal(w->requests, 5);
+    world_done(w);
+}
+
+static void one_that_must_wait_stops_all(void **state)
+{
+    (void)state;
+    struct world *w = world_new((struct sender_cfg){ .in_flight = 3, .batch_lines = 10 });
+    struct sender_job *jobs[SENDER_IN_FLIGHT_MAX], *probe[SENDER_IN_FLIGHT_MAX];
+    push(w, 100);
+    assert_int_equal(begin_all(w, jobs), 3);
+    w->answer = asks_for_90_s;
+    do_job(w, jobs[1]);
+    w->answer = delivers;
+    do_job(w, jobs[0]); /* what was under way is there, but does not end the wait */
+    do_job(w, jobs[2]);
+    assert_int_equal(sender_counts(w->s).stored, 20);
+    w->now = 89999;
+    assert_int_equal(begin_all(w, probe), 0);
+    w->now = 90000;
+    assert_int_equal(begin_all(w, probe), 1); /* one alone looks whether it is over */
+    do_job(w, probe[0]);
+    assert_int_equal(begin_all(w, jobs), 3);
+    for (int i = 0; i < 3; i++)
+        do_job(w, jobs[i]);
+    close_in(w, 1000);
+    assert_int_equal(count_of(w->at_peer), 100);
+    assert_string_equal(w->notes, "influxdb takes no data, trying again: words\ninfluxdb takes data again\n");
+    world_done(w);
+}
+
+static void those_that_fail_together_are_one_failure(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct world *w = world_new(
+            (struct sender_cfg){ .in_flight = 4, .batch_lines = 10, .seed = seed, .backoff_ms = 1000, .spool = true });
+        struct sender_job *jobs[SENDER_IN_FLIGHT_MAX];
+        int64_t wake;
+        push(w, 40);
+        assert_int_equal(begin_all(w, jobs), 4);
+        w->answer = is_down;
+        for (int i = 0; i < 4; i++)
+            do_job(w, jobs[i]);
+        if (!sender_next(w->s, w->now, &jobs[0], &wake))
+            assert_true(wake <= 1000); /* the wait after the first of several failures */
+        run_until(w, 60000);
+        assert_int_equal(sender_counts(w->s).spooled, 40);
+        assert_string_equal(w->notes, "influxdb takes no data, trying again: words\n");
+        world_done(w);
+    }
+}
+
+static void a_pause_that_comes_late_is_one(void **state)
+{
+    (void)state;
+    struct world *w = world_new((struct sender_cfg){ .in_flight = 2, .batch_lines = 10, .pause_ms = 60000 });
+    struct sender_job *jobs[SENDER_IN_FLIGHT_MAX];
+    push(w, 40);
+    assert_int_equal(begin_all(w, jobs), 2);
+    w->answer = is_down;
+    do_job(w, jobs[0]);
+    w->answer = is_forbidden_at_first;
+    do_job(w, jobs[1]);
+    w->now = 59999;
+    assert_int_equal(begin_all(w, jobs), 0);
+    assert_non_null(strstr(w->notes, "the credentials are not accepted"));
+    w->answer = delivers;
+    run_until(w, 80000);
+    assert_int_equal(sender_counts(w->s).stored, 40);
+    world_done(w);
+}
+
+static void nothing_is_sent_beside_a_batch_in_halves(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct influx_answer (*answer)(struct world *w, const struct sender_job *job);
+        uint64_t quarantined;
+    } rows[] = {
+        { "a line is poison", rejects_777, 1 },
+        { "the batch is too large", takes_4500_bytes, 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct world *w = world_new((struct sender_cfg){ .in_flight = 3, .batch_lines = 500 });
+        struct sender_job *jobs[SENDER_IN_FLIGHT_MAX];
+        w->answer = rows[i].answer;
+        push(w, 5000);
+        for (int n; (n = begin_all(w, jobs)) > 0;)
+            for (int k = n - 1; k >= 0; k--) {
+                if (jobs[k]->lines < 500 && n > 1)
+                    fail_msg("%s: a part of %u lines, and %d other batches", rows[i].name, jobs[k]->lines, n - 1);
+                do_job(w, jobs[k]);
+            }
+        assert_int_equal(sender_counts(w->s).quarantined, rows[i].quarantined);
+        assert_int_equal(sender_counts(w->s).stored, 5000 - rows[i].quarantined);
+        assert_true(w->requests < 100);
+        world_done(w);
+    }
+}
+
+static void one_that_comes_back_does_not_take_the_place_of_one_that_is_spooled(void **state)
+{
+    (void)state;
+    struct world *w =
+        world_new((struct sender_cfg){ .in_flight = 2, .batch_lines = 10, .ring_bytes = 1000, .spool = true });
+    struct sender_job *jobs[SENDER_IN_FLIGHT_MAX], *spool[SENDER_IN_FLIGHT_MAX];
+    push(w, 20);
+    assert_int_equal(begin_all(w, jobs), 2);
+    do_job(w, jobs[0]);
+    push(w, 80);
+    assert_int_equal(begin_all(w, spool), 1);
+    assert_int_equal(spool[0]->act, SENDER_SPOOL);
+    w->answer = is_down;
+    do_job(w, jobs[1]);
+    do_job(w, spool[0]);
+    assert_int_equal(sender_counts(w->s).spooled, 10);
+    w->answer = delivers;
+    run_until(w, 10000);
+    close_in(w, 1000);
+    assert_int_equal(count_of(w->at_peer), 100);
+    assert_int_equal(w->requests, 11);
+    world_done(w);
+}
+
+static void the_end_waits_for_what_is_under_way(void **state)
+{
+    (void)state;
+    struct world *w = world_new((struct sender_cfg){ .in_flight = 2, .batch_lines = 10, .spool = true });
+    struct sender_job *jobs[SENDER_IN_FLIGHT_MAX], *more[SENDER_IN_FLIGHT_MAX];
+    push(w, 40);
+    assert_int_equal(begin_all(w, jobs), 2);
+    sender_close(w->s, w->now, w->now + 1000);
+    w->now += 1000;
+    do_job(w, jobs[0]);
+    assert_int_equal(begin_all(w, more), 0);
+    assert_false(sender_ended(w->s));
+    w->answer = is_down;
+    do_job(w, jobs[1]);
+    run_until(w, w->now);
+    assert_true(sender_ended(w->s));
+    assert_int_equal(sender_counts(w->s).stored, 10);
+    assert_int_equal(sender_counts(w->s).spooled, 30);
+    assert_int_equal(on_disk(w), 30);
+    world_done(w);
+}
+
 /* --- the end --- */
 
 static void the_end_delivers_what_it_can(void **state)
@@ -695,19 +906,26 @@ static struct influx_answer any(struct world *w, const struct sender_job *job)
 static void whatever_happens_every_line_is_accounted(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 300; seed++) {
-        struct world *w = world_new((struct sender_cfg){
-            .seed = seed, .spool = seed % 4 != 0, .batch_lines = 20, .ring_bytes = 1500, .rejects_max = 4 });
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        struct world *w = world_new((struct sender_cfg){ .in_flight = 1 + (unsigned)seed % 5,
+                                                         .seed = seed,
+                                                         .spool = seed % 4 != 0,
+                                                         .batch_lines = 20,
+                                                         .ring_bytes = 1500,
+                                                         .rejects_max = 4 });
         w->rng = rng_seeded(seed);
         w->cap = seed % 3 ? 10 : BATCHES_MAX;
         w->answer = any;
         for (int i = 0; i < 200; i++) {
             w->disk_full = rng_below(&w->rng, 10) == 0;
             push(w, (int)rng_below(&w->rng, 40));
-            run_until(w, w->now + (int64_t)rng_below(&w->rng, 3000));
+            run_mixed_until(w, w->now + (int64_t)rng_below(&w->rng, 3000));
         }
         w->disk_full = false;
-        close_in(w, (int64_t)rng_below(&w->rng, 10000));
+        sender_close(w->s, w->now, w->now + (int64_t)rng_below(&w->rng, 10000));
+        while (!sender_ended(w->s))
+            run_mixed_until(w, INT64_MAX - 1);
+        assert_int_equal(sender_counts(w->s).waiting, 0);
         struct sender_counts c = sender_counts(w->s);
         assert_int_equal(c.produced, w->pushed);
         assert_int_equal(c.spooled, on_disk(w));
@@ -756,6 +974,13 @@ int main(void)
         cmocka_unit_test(a_batch_in_hand_outlives_its_place_in_the_spool),
         cmocka_unit_test(lines_may_come_while_a_job_is_done),
         cmocka_unit_test(a_batch_is_halved_at_its_middle),
+        cmocka_unit_test(whole_batches_are_sent_beside_each_other),
+        cmocka_unit_test(one_that_must_wait_stops_all),
+        cmocka_unit_test(those_that_fail_together_are_one_failure),
+        cmocka_unit_test(a_pause_that_comes_late_is_one),
+        cmocka_unit_test(nothing_is_sent_beside_a_batch_in_halves),
+        cmocka_unit_test(one_that_comes_back_does_not_take_the_place_of_one_that_is_spooled),
+        cmocka_unit_test(the_end_waits_for_what_is_under_way),
         cmocka_unit_test(the_end_delivers_what_it_can),
         cmocka_unit_test(the_end_spools_what_it_cannot_deliver),
         cmocka_unit_test(the_end_leaves_of_a_batch_only_what_was_not_delivered),
