@@ -749,6 +749,27 @@ static void nothing_is_sent_beside_a_batch_in_halves(void **state)
     }
 }
 
+static void one_that_is_refused_is_not_sent_again_and_again(void **state)
+{
+    (void)state;
+    struct world *w = world_new((struct sender_cfg){ .in_flight = 2, .batch_lines = 500 });
+    struct sender_job *jobs[SENDER_IN_FLIGHT_MAX], *more[SENDER_IN_FLIGHT_MAX];
+    push(w, 2000);
+    assert_int_equal(begin_all(w, jobs), 2);
+    w->answer = rejects_777;
+    do_job(w, jobs[1]);
+    assert_int_equal(begin_all(w, more), 0); /* it is the hand's, which is busy yet */
+    do_job(w, jobs[0]);
+    assert_int_equal(begin_all(w, more), 2);
+    assert_true(more[0]->lane == 0 && has_line(more[0], 777));
+    do_job(w, more[0]);
+    do_job(w, more[1]);
+    run_until(w, 0);
+    assert_int_equal(sender_counts(w->s).stored, 1999);
+    assert_int_equal(sender_counts(w->s).quarantined, 1);
+    world_done(w);
+}
+
 static void one_that_comes_back_does_not_take_the_place_of_one_that_is_spooled(void **state)
 {
     (void)state;
@@ -979,6 +1000,7 @@ int main(void)
         cmocka_unit_test(those_that_fail_together_are_one_failure),
         cmocka_unit_test(a_pause_that_comes_late_is_one),
         cmocka_unit_test(nothing_is_sent_beside_a_batch_in_halves),
+        cmocka_unit_test(one_that_is_refused_is_not_sent_again_and_again),
         cmocka_unit_test(one_that_comes_back_does_not_take_the_place_of_one_that_is_spooled),
         cmocka_unit_test(the_end_waits_for_what_is_under_way),
         cmocka_unit_test(the_end_delivers_what_it_can),
