@@ -1,4 +1,4 @@
-/* Lines on their way to an InfluxDB (or, for "udp://HOST:PORT", a Telegraf): monitoring/sender on the loop, its jobs on the worker. Optional
+/* Lines on their way to an InfluxDB (or, for "udp://HOST:PORT", a Telegraf): monitoring/sender on the loop, its jobs on workers. Optional
  * everywhere: what cannot be delivered waits in a spool, and nobody else waits for it. */
 #ifndef LIVE_DELIVER_H
 #define LIVE_DELIVER_H
