@@ -1,10 +1,13 @@
-"""Writes N points by a Python client: write.py influxdb|influxdb-client PORT DATABASE N, prints "points seconds cpu_seconds 0".
+"""Writes N points by a Python client: write.py influxdb|influxdb-client|bare PORT DATABASE N, prints "points seconds cpu_seconds 0".
 
-The points are those of bench_influx.c. Batches of 5000, one after the other; building a client's own points is part of its work."""
+The points are those of bench_influx.c. Batches of 5000, one after the other; building a client's own points is part of its work. Of
+`bare` it is not: lines that are there already, over several connections at once, are what the server takes at most."""
+import http.client
 import sys
+import threading
 import time
 
-BATCH, NODES, BEGIN_NS = 5000, 16, 1700000000000000000
+BATCH, NODES, BEGIN_NS, CONNECTIONS = 5000, 16, 1700000000000000000, 4
 
 
 def values(first, last):
@@ -36,8 +39,32 @@ def write_influxdb_client(port, database, n):
                                            for node, value, ns in batch])
 
 
+def post_each(port, database, bodies):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    for body in bodies:
+        connection.request("POST", f"/write?precision=ns&db={database}", body)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 204:
+            sys.exit(f"status {answer.status}")
+
+
+def write_bare(port, database, n):
+    bodies = ["".join(f"power,nodename={node} value={value} {ns}\n" for node, value, ns in batch).encode() for batch in batches(n)]
+    threads = [threading.Thread(target=post_each, args=(port, database, bodies[i::CONNECTIONS])) for i in range(CONNECTIONS)]
+    wall, cpu = time.monotonic(), time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(n, time.monotonic() - wall, time.process_time() - cpu, 0)
+
+
 def main():
     client, port, database, n = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    if client == "bare":
+        write_bare(port, database, n)
+        return
     write = {"influxdb": write_influxdb, "influxdb-client": write_influxdb_client}[client]
     write(port, database, 10)    # imports and the connection are not counted
     wall, cpu = time.monotonic(), time.process_time()
