@@ -248,15 +248,17 @@ static void run_until_held(struct fix *f, int requests)
     }
 }
 
-static void the_next_batch_goes_while_one_is_answered(void **state)
+enum { IN_FLIGHT = 4 }; /* deliver's own */
+
+static void batches_go_while_others_are_answered(void **state)
 {
     struct fix *f = *state;
     sink_hold(f->sink);
     begin(f);
     push(f, 25000);
-    run_until_held(f, 2);
+    run_until_held(f, IN_FLIGHT);
     assert_int_equal(deliver_counts(f->d).waiting, 25000);
-    assert_int_equal(sink_requests(f->sink), 2);
+    assert_int_equal(sink_requests(f->sink), IN_FLIGHT);
     sink_answer(f->sink, NULL);
     end(f, 10000);
     AUTO_FREE char *lines = sink_lines(f->sink);
@@ -265,15 +267,15 @@ static void the_next_batch_goes_while_one_is_answered(void **state)
     expect_account(f, "produced 25000 = stored 25000 + spooled 0 + quarantined 0 + dropped 0");
 }
 
-static void an_outage_that_meets_two_is_told_once(void **state)
+static void an_outage_that_meets_several_is_told_once(void **state)
 {
     struct fix *f = *state;
     sink_hold(f->sink);
     begin(f);
     push(f, 25000);
-    run_until_held(f, 2);
+    run_until_held(f, IN_FLIGHT);
     sink_answer(f->sink, SINK_BUSY);
-    while (deliver_counts(f->d).retries < 2)
+    while (deliver_counts(f->d).retries < IN_FLIGHT)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     assert_int_equal(deliver_counts(f->d).waiting, 25000);
     sink_answer(f->sink, NULL);
@@ -285,13 +287,13 @@ static void an_outage_that_meets_two_is_told_once(void **state)
     assert_int_equal(harness_count(f->notes, "\n"), 2);
 }
 
-static void two_that_were_not_waited_for_end_with_their_requests(void **state)
+static void several_that_were_not_waited_for_end_with_their_requests(void **state)
 {
     struct fix *f = *state;
     sink_hold(f->sink);
     begin(f);
-    push(f, 10000);
-    run_until_held(f, 2);
+    push(f, 5000 * IN_FLIGHT);
+    run_until_held(f, IN_FLIGHT);
     deliver_free(MOVE_PTR(f->d));
     assert_true(uv_run(&f->loop, UV_RUN_NOWAIT)); /* they still go on */
     sink_answer(f->sink, SINK_BUSY);
@@ -379,9 +381,9 @@ int main(void)
         T(a_line_that_is_rejected_is_set_aside),
         T(many_lines_at_once_are_several_batches),
         T(what_was_not_waited_for_ends_with_its_request),
-        T(the_next_batch_goes_while_one_is_answered),
-        T(an_outage_that_meets_two_is_told_once),
-        T(two_that_were_not_waited_for_end_with_their_requests),
+        T(batches_go_while_others_are_answered),
+        T(an_outage_that_meets_several_is_told_once),
+        T(several_that_were_not_waited_for_end_with_their_requests),
         T(a_spool_has_one_owner),
         T(bad_places_are_refused),
         T(a_secret_that_others_may_read_is_refused_and_not_told),
