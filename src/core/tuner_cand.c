@@ -51,18 +51,34 @@ double tuner_cand_least(const struct tuner *t, const struct trial_state *s, int 
 
 /* --- choosing --- */
 
-/* The next candidate: the open one with the fewest pairs; among equals one that was hinted at, then the one farthest in cores, since scaling is mostly
- * monotone and the far end then settles the matter. -1: none is left. */
+/* Has the trial compared its incumbent with anything yet? */
+static bool compared(const struct tuner *t, const struct trial_state *s)
+{
+    for (int h = 0; h < t->space.n_hot; h++)
+        if (h != s->incumbent && s->cand[h].measured)
+            return true;
+    return false;
+}
+
+/* Is `a` to be measured before `b`? The far end first, since scaling is mostly monotone: it is the best then, or the end where it
+ * began is. What is near to that is next: it is the least likely to be far slower. */
+static bool sooner(const struct trial_state *s, int a, int b, bool far)
+{
+    int by = abs(a - s->incumbent) - abs(b - s->incumbent);
+    return s->cand[a].pairs < s->cand[b].pairs || (s->cand[a].pairs == s->cand[b].pairs && (far ? by > 0 : by < 0));
+}
+
+/* The next candidate: the open one with the fewest pairs; among equals one that was hinted at. -1: none is left. */
 int tuner_cand_next(const struct tuner *t, const struct trial_state *s)
 {
+    bool far = !compared(t, s);
     int best = -1;
     for (int h = 0; h < t->space.n_hot; h++) {
         if (h == s->incumbent || s->cand[h].verdict != CAND_OPEN || !tuner_cand_allowed(s, h))
             continue;
         if (h == s->hint && s->cand[h].pairs == 0)
             return h;
-        if (best < 0 || s->cand[h].pairs < s->cand[best].pairs ||
-            (s->cand[h].pairs == s->cand[best].pairs && abs(h - s->incumbent) > abs(best - s->incumbent)))
+        if (best < 0 || sooner(s, h, best, far))
             best = h;
     }
     return best;
