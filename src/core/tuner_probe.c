@@ -9,7 +9,7 @@
 enum { PAIRS_MIN = 2, DRIFT_WINDOWS = 3 };
 
 static const double STEADY = 0.10;     /* two successive windows this close: the job no longer warms up */
-static const double CLEAR = 0.20;      /* a log-ratio beyond this needs no second pair */
+static const double CLEAR = 0.20;      /* a log-ratio beyond this needs no second pair, nor a second look */
 static const double ADOPT_NOW = -0.15; /* a candidate this much better is kept without going back first */
 static const double CUT_FACTOR =
     1.5; /* a candidate may cost this times what the incumbent does for the same records … */
@@ -354,8 +354,9 @@ void tuner_probe_open(const struct tuner *t, struct trial_state *s, bool keep)
             continue;
         c->centre = knowledge_ratio(k, s->start.cold, h, s->incumbent, &c->at_least);
         double cost = tuner_cand_cost(t, s, h, c->centre);
-        /* Under a new cold setting only those that were close before can have become the best. */
-        bool open = s->recognised ? false : c->at_least ? cost < 0 : !known && (cost < NEAR || isnan(cost));
+        /* Under a new cold setting those that were close before can have become the best. */
+        bool open = isnan(cost) ? !known || k->recall != RECALL_HOLDS : c->at_least ? cost < 0 : !known && cost < NEAR;
+        open = open && !s->recognised;
         c->verdict = open ? CAND_OPEN : c->at_least ? CAND_CUT : CAND_WORSE;
     }
 }
@@ -427,9 +428,8 @@ static void reopen_near(const struct tuner *t, struct trial_state *s)
 {
     for (int h = 0; h < t->space.n_hot; h++) {
         struct candidate *c = &s->cand[h];
-        bool judged = c->verdict == CAND_WORSE || c->verdict == CAND_TIE;
-        if (h == s->incumbent || !judged || c->confirmed ||
-            !(tuner_cand_cost(t, s, h, c->centre) < TUNER_CONFIRM_RANGE))
+        bool judged = (s->new_cold || c->measured) && (c->verdict == CAND_WORSE || c->verdict == CAND_TIE);
+        if (h == s->incumbent || !judged || c->confirmed || !(tuner_cand_cost(t, s, h, c->centre) < CLEAR))
             continue;
         reopen(c);
         c->confirmed = true;
@@ -443,7 +443,8 @@ void tuner_probe_epoch(struct tuner *t, struct trial_state *s, int epoch)
     if (epoch != s->first || s->epochs <= epoch)
         return;
     s->before = NAN; /* a warm JVM is up to twice as fast: what was measured cold compares with nothing any more */
-    if (!s->new_cold || !s->alone)
+    bool recalled = !s->new_cold && s->class->recall == RECALL_HOLDS; /* its canary was enough */
+    if (!s->alone || recalled)
         return;
     reopen_near(t, s);
     if (s->phase == PHASE_SETTLED && tuner_cand_next(t, s) >= 0)
