@@ -157,14 +157,17 @@ double tuner_cold_next(const struct tuner *t, const struct class_entry *c, struc
 
 /* --- when --- */
 
+/* Seconds per record after the first epoch. */
 static double steady(const struct trial_state *s)
 {
-    return s->steady_records > 0 ? s->steady_s / s->steady_records : s->reference;
+    if (s->steady_records > 0)
+        return s->steady_s / s->steady_records;
+    return s->reference * (s->reference_epoch == s->first ? exp(-WARM_UP) : 1);
 }
 
 static double epoch_s(const struct trial_state *s)
 {
-    return steady(s) * s->epoch_records * (s->epoch == s->first ? exp(-WARM_UP) : 1);
+    return steady(s) * s->epoch_records;
 }
 
 /* What a relaunch costs now. */

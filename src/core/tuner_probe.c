@@ -231,6 +231,13 @@ static bool cut(struct tuner *t, struct trial_state *s, struct tuner_actions *ou
 
 /* --- a window is complete --- */
 
+/* The incumbent's newest value. */
+static void refer(struct trial_state *s, double value)
+{
+    s->before = s->reference = value;
+    s->reference_epoch = s->epoch;
+}
+
 static bool is_steady(const struct tuner *t, const struct trial_state *s, double value)
 {
     /* Iterations as long as a window are windows of their own. */
@@ -246,7 +253,7 @@ static bool is_steady(const struct tuner *t, const struct trial_state *s, double
 static void on_warm(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
 {
     bool steady = is_steady(t, s, value);
-    s->before = s->reference = value;
+    refer(s, value);
     if (steady)
         tuner_recall_profile(s, out);
     if (steady || t->waiting > 0)
@@ -264,7 +271,7 @@ static void on_candidate(struct tuner *t, struct trial_state *s, double value, s
     bool at_once = cost < ADOPT_NOW && c->pairs == 0;
     /* What was recalled is not given up for the speed that a cold JVM gains between two windows. */
     if (at_once && s->recognised && s->profiled) {
-        s->before = s->reference = value;
+        refer(s, value);
         tuner_recall_failed(t, s, s->probing, ratio, out);
         return;
     }
@@ -272,7 +279,7 @@ static void on_candidate(struct tuner *t, struct trial_state *s, double value, s
         char why[64];
         (void)snprintf(why, sizeof why, "%.1f %% %s at once", 100.0 * (1.0 - exp(cost)),
                        t->waiting > 0 ? "fewer core-seconds" : "faster");
-        s->before = s->reference = value;
+        refer(s, value);
         tuner_probe_adopt(t, s, s->probing, ratio, out, why);
         return;
     }
@@ -284,7 +291,7 @@ static void on_back(struct tuner *t, struct trial_state *s, double value, struct
 {
     int h = s->probing;
     double around = isfinite(s->before) ? (log(s->before) + log(value)) / 2.0 : log(value);
-    s->before = s->reference = value;
+    refer(s, value);
     if (h < 0) { /* the candidate was cut: this window is the next one's "before" */
         probe(t, s, out);
         return;
@@ -296,7 +303,7 @@ static void on_back(struct tuner *t, struct trial_state *s, double value, struct
 
 static void on_hold(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
 {
-    s->before = s->reference = value;
+    refer(s, value);
     probe(t, s, out);
 }
 
@@ -310,7 +317,7 @@ static void on_settled(struct tuner *t, struct trial_state *s, double value, str
 {
     if (s->epoch > s->first || (isfinite(s->before) && fabs(log(value / s->before)) <= STEADY))
         tuner_recall_profile(s, out);
-    s->before = s->reference = value;
+    refer(s, value);
     if (!isfinite(s->settled_value) || value < s->settled_value)
         s->settled_value = value;
     s->slow_windows = value > DRIFT * s->settled_value ? s->slow_windows + 1 : 0;

@@ -55,6 +55,7 @@ struct trial_state {
     struct window window;
     double before;        /* the incumbent's newest value; NAN: none that still holds */
     double reference;     /* its newest value, however old: what a cut is judged by; NAN: none */
+    int reference_epoch;  /* that it was measured in */
     double measured;      /* the candidate's value, in PHASE_BACK */
     double changed_s;     /* when the setting changed last */
     double probe_records; /* trained since then */
