@@ -87,10 +87,9 @@ const struct class_entry *knowledge_relative(const struct knowledge *k, const ch
     return NULL;
 }
 
-/* More memory than the default, or than what trains with as many cores or more: it was not for want of memory. */
-static bool has_room(const struct class_entry *c, struct tuner_setting s)
+bool knowledge_has_room(const struct class_entry *c, struct tuner_setting s)
 {
-    if (c->start.cold < s.cold || (c->start.cold == s.cold && c->start.hot >= s.hot))
+    if (c->start.cold <= s.cold && c->start.hot >= s.hot)
         return true;
     for (int cold = 0; cold <= s.cold; cold++)
         for (int hot = s.hot; hot < TUNER_MAX_HOT; hot++)
@@ -108,7 +107,7 @@ void knowledge_refuse(struct class_entry *c, struct tuner_setting s)
 void knowledge_bound(struct class_entry *c, struct tuner_setting s)
 {
     knowledge_refuse(c, s);
-    for (int cold = s.cold - 1; cold >= 0 && !has_room(c, s); cold--)
+    for (int cold = s.cold - 1; cold >= 0 && !knowledge_has_room(c, s); cold--)
         knowledge_refuse(c, (struct tuner_setting){ s.hot, cold });
 }
 

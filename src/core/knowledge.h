@@ -35,7 +35,7 @@ struct class_entry {
     bool infeasible[TUNER_MAX_HOT][TUNER_MAX_COLD];
     struct tuner_setting start; /* the default, as last asked for, which is taken to be feasible */
     double startup_s;           /* of a launch, as last seen */
-    double spent_s;             /* on launches that were tries */
+    double spent_s;             /* on launches that failed, and on tries that were worse */
     double records;             /* of a whole trial, as last seen */
     int planned_for;            /* the trial that is to be launched with `plan`; 0: none */
     struct tuner_setting plan;
@@ -72,6 +72,10 @@ struct class_entry *knowledge_get(struct knowledge *k, const char *key,
 
 /* A class of the same family that was learnt from, the one met last; NULL: none. */
 const struct class_entry *knowledge_relative(const struct knowledge *k, const char *key, const char *family);
+
+/* Is there at least as much memory for as few cores as where it trains, or as in the default? What fails there fails for another
+ * reason. */
+bool knowledge_has_room(const struct class_entry *c, struct tuner_setting s);
 
 /* A setting that ran out of memory: it is not tried again, nor less memory at the same cores, unless what trained elsewhere shows
  * that it cannot have been for want of memory. */

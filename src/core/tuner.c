@@ -223,6 +223,7 @@ static void on_ended(struct tuner *t, struct trial_state *s, struct tuner_action
     if (measured || s->alone) {
         tuner_learn(t, s, measured ? s->steady_s / s->steady_records : NAN, out);
         s->class->trials++;
+        tuner_cold_ended(s);
     }
     drop(t, s);
 }
@@ -236,6 +237,7 @@ static int on_launch_failed(struct tuner *t, const struct tuner_event *ev, struc
     if (!ev->infeasible)
         return 0;
     tuner_recall_launch_failed(c, ev, out);
+    c->spent_s += c->startup_s; /* 0 as long as none of its launches has succeeded: those were no tries */
     knowledge_refuse(c, ev->setting);
     if (!ev->unexplained)
         knowledge_bound(c, ev->setting);

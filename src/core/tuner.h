@@ -13,12 +13,16 @@
  *    the largest, as long as memory is free (nothing runs beside it, no trial waits): too small a heap costs up to several times
  *    the time, too large a one costs a single trial nothing. Going up from the default by one step per launch finds the same,
  *    but each step is a trial at less than the best: on synthetic runs that was a fifth of all time.
+ *    One that cannot be launched in it gets the next smaller. Less than the default, which can be had, is only launched for what a
+ *    job that differs in batch alone saved by it.
  *  - A trial whose memory does not let it have cores that may be the best is relaunched where it may have them, early in its
- *    first epoch, when little is lost. It may cost half of what a relative is known to gain, else probe_budget of the time left;
- *    a fifth of that where it is against the odds (a setting between is worse already).
+ *    first epoch, when little is lost. It may cost half of what a relative is known to gain, or, where nothing else trained on that
+ *    side, of what the last step towards it gained; else probe_budget of the time left, and a fifth of that where it is against the
+ *    odds (others on that side are no better). Half of it where they may have been refused for want of memory and there is less.
  *  - A later trial of a class may be launched with the next smaller memory, a step further as long as each was no worse, so that
  *    memory comes to fit. No recorded peak is asked for: what it may cost is bounded (a launch that fails, a relaunch when its
- *    first windows, or none in time, show that it is worse) and charged to a fiftieth of the class's time.
+ *    first windows, or none in time, show that it is worse), and what tries have cost, as far as they were worse, is kept to a
+ *    fiftieth of the class's time.
  *  - A launch that failed bounds memory from below, unless what trained elsewhere shows that it was not for want of memory.
  *
  * What earlier studies left (EV_RECALL) is used without probing, and taken back when it does not hold here:

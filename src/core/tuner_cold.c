@@ -11,10 +11,10 @@
 
 enum { RELAUNCHES_MAX = 3 /* of a trial */ };
 
-static const double NEAR = 0.1; /* log: a setting between that is this much worse rules out what lies beyond it */
-static const double AGAINST_ODDS = 0.2;  /* of what a try is worth */
-static const double REFUSED_AGAIN = 0.5; /* the same, for each memory but one that has refused these cores */
-static const double RISK = 0.25;         /* that a try cannot be launched, and another start-up is lost */
+static const double NEAR = 0.1;         /* log: cores this close may be the best under another memory … */
+static const double IN_REACH = 0.4;     /* … and these may, against the odds */
+static const double AGAINST_ODDS = 0.2; /* of what a try is worth */
+static const double REFUSED_AGAIN = 0.5; /* … for each memory but one that has refused these cores, and in less of it */
 static const double SURE = 0.08;         /* log: times of first epochs differ this much by themselves */
 static const double PATIENCE = 2;  /* epochs of the class's best after which a try has to have completed a window */
 static const double WARM_UP = 0.4; /* log: how much slower a first epoch is, where nobody has measured it */
@@ -35,14 +35,30 @@ static double cost_over(const struct class_entry *c, int cold, const struct choi
     return knowledge_ratio(c, cold, hot, over, &at_least) + rule->load[hot] - rule->load[over];
 }
 
-/* Speed over cores has one peak, mostly: beyond a setting that is worse nothing is better. */
-static bool could_be_best(const struct view *v, int hot)
+/* Log of what `hot` saves, over what another costs: that, or more, where the other was cut. NAN: not known. */
+static double gain_of(const struct class_entry *c, int cold, const struct choice_rule *rule, int hot, int over)
+{
+    double gain = cost_over(c, cold, rule, over, hot);
+    return isnan(gain) ? -cost_over(c, cold, rule, hot, over) : gain;
+}
+
+/* Log of what the first hot setting from `hot` on costs that was compared with the trial's, over that one; NAN: there is none. */
+static double cost_from(const struct view *v, int hot, int step)
+{
+    double cost = NAN;
+    for (; isnan(cost) && hot >= 0 && hot < v->rule.n_hot; hot += step)
+        cost = cost_over(v->c, v->from.cold, &v->rule, hot, v->from.hot);
+    return cost;
+}
+
+/* Log of what cores that never trained may gain over the trial's, which are the best of those that did. Speed over cores has one peak,
+ * mostly: nothing where others on that side trained and were no better, else as much as the last step on the way here did. NAN:
+ * nothing tells. */
+static double trend(const struct view *v, int hot)
 {
     int step = hot > v->from.hot ? 1 : -1;
-    for (int h = v->from.hot + step; h != hot; h += step)
-        if (cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) > NEAR)
-            return false;
-    return true;
+    bool passed = !isnan(cost_from(v, v->from.hot + step, step));
+    return passed ? -INFINITY : cost_from(v, v->from.hot - step, -step);
 }
 
 static int refusals(const struct view *v, int hot)
@@ -83,8 +99,12 @@ static double try_cores(const struct view *v, int hot, struct tuner_setting *out
     bool there = v->c->recall == RECALL_HOLDS && !v->c->infeasible[hot][v->from.cold];
     if (cold < 0 || there) /* what was recalled may leave out cores that can be had where it is */
         return 0;
-    double gain = v->relative ? -cost_over(v->relative, v->relative->best.cold, &v->rule, hot, v->from.hot) : NAN;
-    double worth = worth_of(v, gain, could_be_best(v, hot));
+    double gain = v->relative ? gain_of(v->relative, v->relative->best.cold, &v->rule, hot, v->from.hot) : NAN;
+    if (isnan(gain))
+        gain = trend(v, hot);
+    double worth = worth_of(v, gain, true);
+    if (cold < v->from.cold && !knowledge_has_room(v->c, (struct tuner_setting){ hot, v->from.cold }))
+        worth *= REFUSED_AGAIN; /* it may be for want of memory that they were refused, and then less is no cure */
     for (int n = refusals(v, hot); n > 1; n--)
         worth *= REFUSED_AGAIN;
     *out = (struct tuner_setting){ hot, cold };
@@ -96,8 +116,7 @@ static int hot_for(const struct view *v, int cold)
 {
     int hot = -1;
     for (int h = 0; h < v->rule.n_hot; h++)
-        if (!v->c->infeasible[h][cold] &&
-            cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) < TUNER_CONFIRM_RANGE &&
+        if (!v->c->infeasible[h][cold] && cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) < IN_REACH &&
             (hot < 0 || abs(h - v->from.hot) < abs(hot - v->from.hot)))
             hot = h;
     return hot;
@@ -116,7 +135,7 @@ static double try_memory(const struct view *v, int cold, struct tuner_setting *o
     double gain = NAN;
     if (v->relative)
         gain = -(knowledge_gap(v->relative, *out, v->from) + v->rule.load[hot] - v->rule.load[v->from.hot]);
-    return worth_of(v, gain, hot == v->from.hot);
+    return worth_of(v, gain, cost_over(v->c, v->from.cold, &v->rule, hot, v->from.hot) < NEAR);
 }
 
 /* The next smaller memory, if all that were tried between were as good as the best one, and no relative says otherwise. */
@@ -187,6 +206,7 @@ static void relaunch(struct trial_state *s, struct tuner_setting to, const char 
     c->relaunched = c->planned_for = s->number;
     c->plan = to;
     c->records = s->epoch_records > 0 ? s->epoch_records * s->epochs : c->records;
+    c->spent_s += s->new_cold && !s->fresh ? relaunch_s(s) : 0; /* this was a try */
     s->leaving = true;
     tuner_act_on(out, ACT_RELAUNCH, s, to, why);
 }
@@ -222,11 +242,21 @@ void tuner_cold_consider(const struct tuner *t, struct trial_state *s, struct tu
     if (go_back(t, s, left_s, out))
         return;
     double worth = tuner_cold_next(t, s->class, at, s->n_hot, COLD_RELAUNCH, &to);
-    if (relaunch_s(s) + RISK * s->startup_s < worth * left_s)
+    if (relaunch_s(s) + TUNER_RISK * s->startup_s < worth * left_s)
         relaunch(s, to,
                  knowledge_has_trained(s->class, to.hot) ? "a larger memory is worth a try"
                                                          : "cores that this memory does not let run are worth a try",
                  out);
+}
+
+void tuner_cold_ended(const struct trial_state *s)
+{
+    struct class_entry *c = s->class;
+    if (!s->new_cold || s->fresh || c->best.cold < 0)
+        return;
+    double gap = knowledge_gap(c, (struct tuner_setting){ s->incumbent, s->start.cold }, c->best);
+    if (gap > 0)
+        c->spent_s += (exp(gap) - 1) * knowledge_per_record(c) * c->records;
 }
 
 /* --- a memory that gets a trial nowhere --- */

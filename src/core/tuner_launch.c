@@ -69,10 +69,9 @@ static const char *next_launch(const struct tuner *t, struct class_entry *c, con
     if (c->recall == RECALL_OPEN)
         return c->like ? "known: it has the profile of a class that is" : "known from earlier studies";
     double worth = ask->alone ? tuner_cold_next(t, c, best, rule->n_hot, COLD_LAUNCH, &next) : 0;
-    if (!(c->spent_s + c->startup_s <
+    if (!(c->spent_s + TUNER_RISK * c->startup_s <
           worth * knowledge_per_record(c) * c->records * (c->trials + 1))) /* what earlier trials left counts */
         return "the best setting of its class";
-    c->spent_s += c->startup_s;
     *out = next;
     return "worth a try, at what a launch costs";
 }

@@ -10,7 +10,7 @@
 
 enum { PAIRS_MAX = 5 };
 
-#define TUNER_CONFIRM_RANGE 0.4 /* log: what lies within it may still become the best */
+#define TUNER_RISK 0.25 /* that a setting which is tried cannot be launched, and a start-up is lost */
 
 /* What the trial is doing. */
 enum phase {
@@ -143,6 +143,9 @@ double tuner_cold_next(const struct tuner *t, const struct class_entry *c, struc
 
 /* Asks for a relaunch when that promises more than it costs. */
 void tuner_cold_consider(const struct tuner *t, struct trial_state *s, struct tuner_actions *out);
+
+/* The trial has run to its end: what a try cost its class more than the best would have. */
+void tuner_cold_ended(const struct trial_state *s);
 
 /* A try is given time to show how fast it is; a heap that is much too small may do nothing but collect garbage. True: given up. */
 void tuner_cold_begin(struct trial_state *s);
