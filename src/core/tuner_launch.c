@@ -27,17 +27,28 @@ static int cold_worth(const struct tuner *t, const struct class_entry *c, const 
 /* --- a class that nothing is known of --- */
 
 /* A heap that is too small makes every collection of garbage longer, one that is too large costs a single trial nothing: where
- * memory is free the first trial gets the largest. When that cannot be had, the default. */
+ * memory is free the first trial gets the largest. When that cannot be had, the next smaller one, then the default. */
 static const char *stranger(const struct tuner *t, const struct class_entry *c, const struct tuner_ask *ask,
                             struct tuner_setting *out)
 {
     int largest = t->space.n_cold - 1, written = out->cold;
     while (out->cold < largest && c->infeasible[out->hot][out->cold]) /* a trial of the class has run out of it */
         out->cold++;
+    if (largest > out->cold && c->infeasible[out->hot][largest]) /* it may be more than the machine has to give */
+        largest--;
     if (!memory_is_free(t, ask) || largest <= out->cold || c->infeasible[out->hot][largest])
         return out->cold == written ? "the default setting" : "the least memory that has not proved too little";
     out->cold = largest;
-    return "the largest memory, which costs nothing while no trial waits";
+    return largest == t->space.n_cold - 1 ? "the largest memory, which costs nothing while no trial waits"
+                                          : "the largest memory but one, since that was refused";
+}
+
+/* Less memory than the default, which can be had, may fail to launch: what it saved a relative has to be worth that. */
+static bool less_pays(const struct class_entry *relative, struct tuner_setting less, int cold)
+{
+    double gap = knowledge_gap(relative, (struct tuner_setting){ less.hot, cold }, less);
+    double saves = (1 - exp(-gap)) * knowledge_per_record(relative) * relative->records;
+    return saves > TUNER_RISK * relative->startup_s;
 }
 
 static const char *first_launch(const struct tuner *t, const struct class_entry *c, const struct tuner_ask *ask,
@@ -48,7 +59,12 @@ static const char *first_launch(const struct tuner *t, const struct class_entry 
     if (!relative || !knowledge_best(relative, rule, &best) || c->infeasible[best.hot][best.cold])
         return stranger(t, c, ask, out);
     best.cold = cold_worth(t, relative, ask, best);
-    if (best.cold != out->cold) /* else its cores are taken up once it runs, when a change that fails costs nothing */
+    if (best.cold < out->cold && memory_is_free(t, ask) && !less_pays(relative, best, out->cold))
+        return "the default setting: less memory was hardly better for a job that differs in batch alone";
+    bool fewer = out->hot < best.hot && !c->infeasible[out->hot][best.cold];
+    if (best.cold == out->cold || fewer) /* its cores are taken up once it runs: a change that fails costs nothing */
+        out->cold = best.cold;
+    else
         *out = best;
     return "the memory that was best for a job that differs in batch alone";
 }
