@@ -293,6 +293,23 @@ static void test_a_recalled_class_is_launched_with_what_was_best(void **state)
     done(r);
 }
 
+/* Earlier studies have looked; what they did not compare is not looked for now. */
+static void test_what_was_not_recalled_is_not_probed(void **state)
+{
+    (void)state;
+    struct run *r = new_run((struct job){ { 4, 0.5, 1 }, 1, 0, -1 }, 0);
+    recall(r, "class", (struct tuner_setting){ 2, 0 }, (struct tuner_setting){ 2, 0 }, 0, true);
+    recall(r, "class", (struct tuner_setting){ 0, 0 }, (struct tuner_setting){ 2, 0 }, log(4), false);
+    for (int h = 0; h < HOT; h++) /* so that no launch tries the other memory */
+        feed(r,
+             (struct tuner_event){ .kind = EV_RECALL, .class_key = "class", .setting = { h, 1 }, .infeasible = true });
+    for (int trial = 0; trial < 2; trial++)
+        (void)run_trial(r);
+    assert_int_equal(r->kinds[ACT_CONFIRM], 1);
+    assert_int_equal(r->at.hot, 2);
+    done(r);
+}
+
 static void test_how_memories_compare_is_recalled_too(void **state)
 {
     (void)state;
@@ -873,6 +890,7 @@ int main(void)
         cmocka_unit_test(test_the_canary),
         cmocka_unit_test(test_a_job_that_warms_up_keeps_what_was_recalled),
         cmocka_unit_test(test_a_recalled_class_is_launched_with_what_was_best),
+        cmocka_unit_test(test_what_was_not_recalled_is_not_probed),
         cmocka_unit_test(test_how_memories_compare_is_recalled_too),
         cmocka_unit_test(test_a_recalled_bound_is_not_tried),
         cmocka_unit_test(test_one_canary_per_study),

@@ -1,0 +1,417 @@
+/* The tuner over simulated jobs in several memories: what is launched and relaunched, what is tried, and what that may cost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "core/knowledge.h"
+#include "core/tuner.h"
+
+enum { STEPS = 100, EPOCHS = 10, HOT = 4, COLD = 3 };
+
+static const struct tuner_cfg cfg = { .window_s = 3, .probe_budget = 0.1, .tie_margin = 0.01, .noise_floor = 0.01 };
+
+/* Seconds of an iteration under each memory and number of cores; 0: that cannot be had. In a first epoch `cold` times that, 0: as many. */
+struct job {
+    double step_s[COLD][HOT];
+    double cold;
+};
+
+struct run {
+    struct tuner *t;
+    const char *class_key;
+    double startup_s;
+    struct tuner_setting at;
+    int first_epoch;
+    bool relaunch;
+    int launches, failed; /* of the trial */
+    double now_s, wake_s;
+    char story[65536];
+    size_t len;
+};
+
+static struct run new_run(double startup_s)
+{
+    struct tuner_space space = { .n_hot = HOT, .n_cold = COLD, .cores = { 2, 4, 8, 16 }, .memory = { 4, 8, 16 } };
+    return (
+        struct run){ .t = tuner_new(&space, &cfg), .class_key = "class", .startup_s = startup_s, .wake_s = INFINITY };
+}
+
+static bool can_be_had(const struct job *j, struct tuner_setting s)
+{
+    return j->step_s[s.cold][s.hot] > 0;
+}
+
+static void feed(struct run *r, const struct job *j, struct tuner_event ev)
+{
+    struct tuner_actions acts;
+    struct err e;
+    ev.trial = 1;
+    ev.t_s = r->now_s;
+    ev.class_key = r->class_key;
+    ev.family_key = "family";
+    if (tuner_step(r->t, &ev, &acts, &e) < 0)
+        fail_msg("%s", e.text);
+    r->wake_s = INFINITY;
+    for (size_t i = 0; i < acts.n; i++) {
+        const struct tuner_action *a = &acts.list[i];
+        r->len += (size_t)snprintf(r->story + r->len, sizeof r->story - r->len, "%.1f %s\n", a->t_s, a->reason);
+        assert_true(r->len < sizeof r->story);
+        if (a->kind == ACT_WAKE)
+            r->wake_s = a->t_s;
+        r->relaunch |= a->kind == ACT_RELAUNCH;
+        if (a->kind == ACT_APPLY && !can_be_had(j, a->setting)) {
+            feed(r, j, (struct tuner_event){ .kind = EV_FAILED, .setting = a->setting, .infeasible = true });
+            return;
+        }
+        r->at = a->kind == ACT_APPLY ? a->setting : r->at;
+    }
+}
+
+static void run_iteration(struct run *r, const struct job *j, int epoch)
+{
+    double begin = r->now_s, left = 1, warm_up = epoch == r->first_epoch && j->cold > 0 ? j->cold : 1;
+    for (;;) {
+        double whole = j->step_s[r->at.cold][r->at.hot] * warm_up, end = r->now_s + left * whole;
+        if (r->wake_s >= end) {
+            r->now_s = end;
+            feed(r, j,
+                 (struct tuner_event){ .kind = EV_ITERATION,
+                                       .epoch = epoch,
+                                       .seconds = end - begin,
+                                       .records = 1,
+                                       .epoch_records = STEPS });
+            return;
+        }
+        double step = r->wake_s > r->now_s ? r->wake_s - r->now_s : 0;
+        left -= step / whole;
+        r->now_s += step;
+        feed(r, j, (struct tuner_event){ .kind = EV_TICK });
+    }
+}
+
+static struct tuner_setting ask(struct run *r, struct tuner_setting start)
+{
+    char reason[TUNER_REASON_MAX];
+    struct err e;
+    struct tuner_setting at;
+    struct tuner_ask a = { 1, r->class_key, "family", start, 0, true };
+    assert_int_equal(tuner_launch(r->t, &a, &at, reason, &e), 0);
+    r->len += (size_t)snprintf(r->story + r->len, sizeof r->story - r->len, "%.1f launch %d, %d: %s\n", r->now_s,
+                               at.hot, at.cold, reason);
+    return at;
+}
+
+static void refuse_launch(struct run *r, const struct job *j, struct tuner_setting at)
+{
+    feed(r, j, (struct tuner_event){ .kind = EV_FAILED, .setting = at, .infeasible = true, .unexplained = true });
+}
+
+static void launch(struct run *r, const struct job *j, struct tuner_setting start, int epoch)
+{
+    for (;;) {
+        r->at = ask(r, start);
+        r->now_s += r->startup_s;
+        r->launches++;
+        if (can_be_had(j, r->at))
+            break;
+        r->failed++;
+        refuse_launch(r, j, r->at);
+    }
+    r->relaunch = false;
+    r->first_epoch = epoch;
+    feed(r, j,
+         (struct tuner_event){ .kind = EV_TRIAL_STARTED,
+                               .setting = r->at,
+                               .epoch = epoch,
+                               .epochs = EPOCHS,
+                               .alone = true,
+                               .startup_s = r->startup_s });
+}
+
+static void run_epoch(struct run *r, const struct job *j, int epoch)
+{
+    double from = r->now_s;
+    for (int i = 0; i < STEPS && !r->relaunch; i++)
+        run_iteration(r, j, epoch);
+    if (!r->relaunch)
+        feed(r, j,
+             (struct tuner_event){ .kind = EV_EPOCH, .epoch = epoch, .seconds = r->now_s - from, .records = STEPS });
+}
+
+static void run_trial(struct run *r, const struct job *j, struct tuner_setting start)
+{
+    r->launches = r->failed = 0;
+    launch(r, j, start, 1);
+    for (int epoch = 1; epoch <= EPOCHS;) {
+        run_epoch(r, j, epoch);
+        epoch += !r->relaunch;
+        if (!r->relaunch)
+            continue;
+        feed(r, j, (struct tuner_event){ .kind = EV_TRIAL_LOST });
+        launch(r, j, start, epoch);
+    }
+    struct tuner_setting at = r->at;
+    feed(r, j, (struct tuner_event){ .kind = EV_TRIAL_ENDED });
+    r->at = at;
+}
+
+/* --- rows: some trials of a job, after one of another batch if `relative` has any --- */
+
+static const struct {
+    const char *name;
+    struct job relative, job;
+    struct tuner_setting relative_start, start;
+    double startup_s;
+    int trials;
+    struct tuner_setting want;
+    int launches, failed; /* of the last trial */
+} cases[] = {
+    { .name = "cores that the largest memory refuses are hardly to be had in less",
+      .job = { { { 2.4, 2, 1.2, 0 }, { 2.4, 2, 1.2, 0 }, { 2.4, 2, 1.2, 0 } }, 1 },
+      .startup_s = 90,
+      .trials = 1,
+      .want = { 2, 2 },
+      .launches = 1 },
+    { .name = "… but where more of them train in it, it was not for want of memory",
+      .job = { { { 0.5, 1, 2, 3 }, { 0.5, 1, 2, 3 }, { 0, 1, 2, 3 } }, 1 },
+      .start = { 1, 0 },
+      .startup_s = 90,
+      .trials = 1,
+      .want = { 0, 1 },
+      .launches = 2 },
+    { .name = "cores between others that are no better are against the odds",
+      .job = { { { 2, 1, 0.9, 1.05 }, { 2, 1, 0.9, 1.05 }, { 2, 1, 0, 1.05 } }, 1 },
+      .start = { 1, 0 },
+      .startup_s = 20,
+      .trials = 1,
+      .want = { 1, 2 },
+      .launches = 1 },
+    { .name = "what was cut for a relative says how much there is to gain, at the least",
+      .relative = { { { 15, 15, 15, 1 }, { 15, 15, 15, 1 }, { 15, 15, 15, 1 } }, 1 },
+      .relative_start = { 3, 2 },
+      .job = { { { 15, 15, 15, 1 }, { 15, 15, 15, 1 }, { 15, 15, 15, 0 } }, 1 },
+      .startup_s = 100,
+      .trials = 1,
+      .want = { 3, 1 },
+      .launches = 2 },
+    { .name = "a first epoch is not taken for those that follow",
+      .job = { { { 1, 0, 0, 0 }, { 1, 0, 0, 0 }, { 1, 0, 0, 0 } }, 3 },
+      .startup_s = 100,
+      .trials = 1,
+      .want = { 0, 2 },
+      .launches = 1 },
+    { .name = "a larger memory is tried with the cores that are nearly as good",
+      .job = { { { 1.5, 1, 1.05, 1.5 }, { 0, 0, 0, 0 }, { 0, 0, 0.5, 0.7 } }, 1 },
+      .start = { 1, 0 },
+      .startup_s = 20,
+      .trials = 1,
+      .want = { 2, 2 },
+      .launches = 4,
+      .failed = 2 },
+    { .name = "a try that proved no worse has cost nothing, and the next one follows",
+      .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 },
+      .start = { 3, 2 },
+      .startup_s = 100,
+      .trials = 3,
+      .want = { 3, 0 },
+      .launches = 1 },
+    { .name = "a launch that failed is charged: the next try has to wait",
+      .job = { { { 2, 1.5, 1, 0 }, { 2, 1.5, 1, 0 }, { 2, 1.5, 1, 0 } }, 1 },
+      .startup_s = 100,
+      .trials = 2,
+      .want = { 2, 2 },
+      .launches = 2,
+      .failed = 1 },
+    { .name = "when the largest memory cannot be had it is the next smaller one",
+      .job = { { { 1, 1.2, 1.4, 1.6 }, { 1, 1.2, 1.4, 1.6 }, { 0, 0, 0, 0 } }, 1 },
+      .startup_s = 20,
+      .trials = 1,
+      .want = { 0, 1 },
+      .launches = 2,
+      .failed = 1 },
+};
+
+static void test_what_is_launched(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        static struct run r;
+        r = new_run(cases[i].startup_s);
+        if (cases[i].relative.cold > 0) {
+            r.class_key = "relative";
+            run_trial(&r, &cases[i].relative, cases[i].relative_start);
+            r.class_key = "class";
+        }
+        for (int n = 0; n < cases[i].trials; n++)
+            run_trial(&r, &cases[i].job, cases[i].start);
+        if (r.at.hot != cases[i].want.hot || r.at.cold != cases[i].want.cold || r.launches != cases[i].launches ||
+            r.failed != cases[i].failed)
+            fail_msg("%s: got %d, %d in %d launches of which %d failed, want %d, %d in %d, %d\n%s", cases[i].name,
+                     r.at.hot, r.at.cold, r.launches, r.failed, cases[i].want.hot, cases[i].want.cold,
+                     cases[i].launches, cases[i].failed, r.story);
+        tuner_free(r.t);
+    }
+}
+
+/* --- the first launch of a job that differs in batch alone from one that is known --- */
+
+static const struct {
+    const char *name;
+    struct job relative;
+    struct tuner_setting relative_start, start, want;
+} firsts[] = {
+    { "less memory that was hardly better is not worth the risk: the default can be had",
+      { { { 4, 3, 2, 0.995 }, { 4, 3, 2, 0.995 }, { 4, 3, 2, 1 } }, 1 },
+      { 3, 2 },
+      { 3, 2 },
+      { 3, 2 } },
+    { "… unless it saved a good deal",
+      { { { 4, 3, 2, 0.7 }, { 4, 3, 2, 0.7 }, { 4, 3, 2, 1 } }, 1 },
+      { 3, 2 },
+      { 3, 2 },
+      { 3, 0 } },
+    { "more memory is launched with the fewest cores, the others are taken up when it runs",
+      { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 },
+      { 0, 0 },
+      { 0, 0 },
+      { 0, 2 } },
+    { "… which are the relative's best ones where these are fewer",
+      { { { 1, 2, 3, 4 }, { 1, 2, 3, 4 }, { 1, 2, 3, 4 } }, 1 },
+      { 3, 0 },
+      { 3, 0 },
+      { 0, 2 } },
+};
+
+static void test_what_a_relative_says_of_the_first_launch(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(firsts); i++) {
+        static struct run r;
+        r = new_run(100);
+        r.class_key = "relative";
+        bool less = firsts[i].relative_start.cold > 0; /* then that is tried in later trials */
+        for (int n = 0; n < (less ? 4 : 1); n++)
+            run_trial(&r, &firsts[i].relative, firsts[i].relative_start);
+        r.class_key = "class";
+        struct tuner_setting at = ask(&r, firsts[i].start);
+        if (at.hot != firsts[i].want.hot || at.cold != firsts[i].want.cold)
+            fail_msg("%s: got %d, %d\n%s", firsts[i].name, at.hot, at.cold, r.story);
+        tuner_free(r.t);
+    }
+}
+
+static void test_only_one_memory_below_the_largest_is_tried_for_a_stranger(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job none = { .cold = 1 };
+    struct tuner_setting start = { 1, 0 };
+    r = new_run(100);
+    for (int cold = COLD - 1; cold >= 0; cold--) {
+        struct tuner_setting at = ask(&r, start);
+        assert_true(at.hot == 1 && at.cold == cold);
+        refuse_launch(&r, &none, at);
+    }
+    tuner_free(r.t);
+}
+
+/* --- what tries have cost --- */
+
+static const struct {
+    const char *name;
+    double step_s; /* under the memory that is tried; 1 under the one that is known */
+    double least, most;
+} charges[] = {
+    { "as good as the other", 1, 0, 0 },
+    { "better", 0.9, 0, 0 },
+    { "a little worse: what the trial took longer", 1.05, 45, 55 },
+    { "much worse: the relaunch", 2, 20, 60 },
+};
+
+static void test_a_try_is_charged_with_what_it_cost(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(charges); i++) {
+        static struct run r;
+        double s = charges[i].step_s;
+        struct job j = { { { 0 }, { 4 * s, 3 * s, 2 * s, s }, { 4, 3, 2, 1 } }, 1 };
+        r = new_run(20);
+        run_trial(&r, &j, (struct tuner_setting){ 3, 2 });
+        run_trial(&r, &j, (struct tuner_setting){ 3, 2 });
+        assert_non_null(strstr(r.story, "launch 3, 1: worth a try"));
+        double spent = tuner_knowledge(r.t)->classes[0]->spent_s;
+        if (spent < charges[i].least || spent > charges[i].most)
+            fail_msg("%s: charged %.1f s\n%s", charges[i].name, spent, r.story);
+        tuner_free(r.t);
+    }
+}
+
+/* --- which cores are measured, and when --- */
+
+static void test_the_far_end_is_measured_first_then_what_is_near(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { { 0 }, { 0 }, { 4, 1.3, 1.2, 1 } }, 1 };
+    r = new_run(10);
+    run_trial(&r, &j, (struct tuner_setting){ 0, 2 });
+    const char *far = strstr(r.story, "probe 1 of 16"), *near = strstr(r.story, "probe 1 of 8"),
+               *last = strstr(r.story, "probe 1 of 4");
+    if (!far || !near || !last || far > near || near > last)
+        fail_msg("%s", r.story);
+    tuner_free(r.t);
+}
+
+static void test_what_was_clear_in_the_first_epoch_is_not_looked_at_again(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { { 0 }, { 0 }, { 1.3, 1.1, 1, 0 } }, 1 };
+    r = new_run(10);
+    launch(&r, &j, (struct tuner_setting){ 2, 2 }, 1);
+    run_epoch(&r, &j, 1);
+    const char *second = r.story + r.len;
+    run_epoch(&r, &j, 2);
+    if (!strstr(second, "of 4 cores") || strstr(second, "of 2 cores"))
+        fail_msg("%s", r.story);
+    tuner_free(r.t);
+}
+
+static void test_what_a_trial_had_no_time_to_compare_the_next_one_does(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { { 0 }, { 0 }, { 4, 3, 1.1, 1 } }, 1 };
+    struct tuner_setting start = { 0, 2 };
+    r = new_run(10);
+    launch(&r, &j, start, 1);
+    while (r.at.hot == 0)
+        run_iteration(&r, &j, 1);
+    feed(&r, &j, (struct tuner_event){ .kind = EV_TRIAL_ENDED }); /* while its first candidate is measured */
+    run_trial(&r, &j, start);
+    assert_int_equal(r.at.hot, 3);
+    const char *once = strstr(r.story, "probe 1 of 8");
+    assert_non_null(once);
+    assert_non_null(strstr(once + 1, "probe 1 of 8")); /* confirmed in its second epoch */
+    tuner_free(r.t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_launched),
+        cmocka_unit_test(test_what_a_relative_says_of_the_first_launch),
+        cmocka_unit_test(test_only_one_memory_below_the_largest_is_tried_for_a_stranger),
+        cmocka_unit_test(test_a_try_is_charged_with_what_it_cost),
+        cmocka_unit_test(test_the_far_end_is_measured_first_then_what_is_near),
+        cmocka_unit_test(test_what_was_clear_in_the_first_epoch_is_not_looked_at_again),
+        cmocka_unit_test(test_what_a_trial_had_no_time_to_compare_the_next_one_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
