@@ -69,8 +69,8 @@ static int refusals(const struct view *v, int hot)
     return n;
 }
 
-/* The share of the time left that a try may cost: half of what a relative says it gains; where nobody says anything, what
- * probing may lose; little of that where it is against the odds. */
+/* The share of the time left that a try may cost: half of what it is expected to gain; where nothing tells, what probing may lose;
+ * little of that where it is against the odds. */
 static double worth_of(const struct view *v, double gain, bool likely)
 {
     if (gain > 0)

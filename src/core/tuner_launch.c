@@ -43,7 +43,7 @@ static const char *stranger(const struct tuner *t, const struct class_entry *c, 
                                           : "the largest memory but one, since that was refused";
 }
 
-/* Less memory than the default, which can be had, may fail to launch: what it saved a relative has to be worth that. */
+/* Less memory than the default, which mostly can be had, may fail to launch: what it saved a relative has to be worth that. */
 static bool less_pays(const struct class_entry *relative, struct tuner_setting less, int cold)
 {
     double gap = knowledge_gap(relative, (struct tuner_setting){ less.hot, cold }, less);
@@ -59,10 +59,11 @@ static const char *first_launch(const struct tuner *t, const struct class_entry 
     if (!relative || !knowledge_best(relative, rule, &best) || c->infeasible[best.hot][best.cold])
         return stranger(t, c, ask, out);
     best.cold = cold_worth(t, relative, ask, best);
-    if (best.cold < out->cold && memory_is_free(t, ask) && !less_pays(relative, best, out->cold))
+    bool refused = c->infeasible[out->hot][out->cold];
+    if (best.cold < out->cold && !refused && memory_is_free(t, ask) && !less_pays(relative, best, out->cold))
         return "the default setting: less memory was hardly better for a job that differs in batch alone";
-    bool fewer = out->hot < best.hot && !c->infeasible[out->hot][best.cold];
-    if (best.cold == out->cold || fewer) /* its cores are taken up once it runs: a change that fails costs nothing */
+    bool fewer = best.cold == out->cold || out->hot < best.hot;
+    if (fewer && !c->infeasible[out->hot][best.cold]) /* the others once it runs: a change that fails costs nothing */
         out->cold = best.cold;
     else
         *out = best;

@@ -306,6 +306,24 @@ static void test_what_a_relative_says_of_the_first_launch(void **state)
     }
 }
 
+static void test_a_default_that_was_refused_is_not_preferred_to_less_memory(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct tuner_setting start = firsts[0].start;
+    r = new_run(100);
+    r.class_key = "relative";
+    for (int n = 0; n < 4; n++)
+        run_trial(&r, &firsts[0].relative, start);
+    r.class_key = "class";
+    struct tuner_setting at = ask(&r, start);
+    assert_true(at.hot == start.hot && at.cold == start.cold);
+    refuse_launch(&r, &(struct job){ .cold = 1 }, at);
+    at = ask(&r, start);
+    assert_true(at.hot == start.hot && at.cold < start.cold);
+    tuner_free(r.t);
+}
+
 static void test_only_one_memory_below_the_largest_is_tried_for_a_stranger(void **state)
 {
     (void)state;
@@ -407,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_launched),
         cmocka_unit_test(test_what_a_relative_says_of_the_first_launch),
+        cmocka_unit_test(test_a_default_that_was_refused_is_not_preferred_to_less_memory),
         cmocka_unit_test(test_only_one_memory_below_the_largest_is_tried_for_a_stranger),
         cmocka_unit_test(test_a_try_is_charged_with_what_it_cost),
         cmocka_unit_test(test_the_far_end_is_measured_first_then_what_is_near),
