@@ -9,12 +9,13 @@
 enum { PAIRS_MIN = 2, DRIFT_WINDOWS = 3 };
 
 static const double STEADY = 0.10;     /* two successive windows this close: the job no longer warms up */
-static const double CLEAR = 0.20;      /* a log-ratio beyond this needs no second pair, nor a second look */
+static const double CLEAR = 0.20;      /* a log-ratio beyond this needs no second pair */
 static const double ADOPT_NOW = -0.15; /* a candidate this much better is kept without going back first */
 static const double CUT_FACTOR =
     1.5; /* a candidate may cost this times what the incumbent does for the same records … */
 static const double CUT_SLACK_S = 2.0; /* … or this much more, whichever is later */
 static const double NEAR = 0.1;        /* log: what was this close may be the best under another cold setting */
+static const double SECOND_LOOK = 0.4; /* log: a JVM that warms up takes so much more of few cores than of many */
 static const double DRIFT = 1.15;
 
 static const char NOTHING_LEFT[] = "nothing is left to try";
@@ -436,7 +437,7 @@ static void reopen_near(const struct tuner *t, struct trial_state *s)
     for (int h = 0; h < t->space.n_hot; h++) {
         struct candidate *c = &s->cand[h];
         bool judged = (s->new_cold || c->measured) && (c->verdict == CAND_WORSE || c->verdict == CAND_TIE);
-        if (h == s->incumbent || !judged || c->confirmed || !(tuner_cand_cost(t, s, h, c->centre) < CLEAR))
+        if (h == s->incumbent || !judged || c->confirmed || !(tuner_cand_cost(t, s, h, c->centre) < SECOND_LOOK))
             continue;
         reopen(c);
         c->confirmed = true;
