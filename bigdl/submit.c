@@ -177,15 +177,14 @@ static void put_collector(struct buf *b, const struct submit *s, const char *nam
         buf_puts(b, " -XX:+UseParallelGC");
 }
 
-/* A trial lasts for a minute or two, in which the optimising compiler spends 5 to 15 % of all CPU time on code of Spark that runs a few
- * thousand times. It waits three times as long as it would; what trains for longer is compiled all the same. Other JVMs pass over it. */
+/* A trial lasts for a minute or two, in which the optimising compiler spends a fifth of all CPU time on code of Spark that runs a few
+ * thousand times. It waits thirty times as long as it would; what trains for longer is compiled all the same. Other JVMs pass over it. */
 static void put_compiler(struct buf *b, const struct submit *s, const char *name)
 {
     if (s->session && app_is_local(s->app) && strcmp(name, DRIVER_OPTIONS) == 0)
-        buf_puts(
-            b,
-            " -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800"
-            " -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000");
+        buf_puts(b, " -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=150000 "
+                    "-XX:Tier4MinInvocationThreshold=18000"
+                    " -XX:Tier4CompileThreshold=450000 -XX:Tier4BackEdgeThreshold=1200000");
 }
 
 /* The JVM takes an archive only when its version, jars and class path are those it was made with; else it goes on as ever, and

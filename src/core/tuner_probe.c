@@ -48,6 +48,26 @@ static bool budget_left(const struct tuner *t, const struct trial_state *s)
     return s->epoch_records <= 0 || s->lost_s < t->cfg.probe_budget * trial_estimate_s(s);
 }
 
+/* A candidate is compared with what runs before and after it: two windows, each behind a change. */
+static bool time_left(const struct tuner *t, const struct trial_state *s)
+{
+    if (!(s->epoch_records > 0) || !isfinite(s->reference))
+        return true;
+    double left_s = (s->epochs - s->epoch + 1) * s->epoch_records * s->reference - (s->now_s - s->epoch_began_s);
+    double window_s = fmax(t->cfg.window_s, 2 * s->step_records * s->reference);
+    return left_s >= 2 * (WINDOW_SETTLE_S + window_s);
+}
+
+/* Why nothing more is probed; NULL: something is. */
+static const char *no_probe(const struct tuner *t, const struct trial_state *s)
+{
+    if (tuner_cand_next(t, s) < 0)
+        return NOTHING_LEFT;
+    if (!time_left(t, s))
+        return "it ends before a probe would";
+    return s->alone && budget_left(t, s) ? NULL : "the budget for probing is used up";
+}
+
 /* --- settling --- */
 
 void tuner_probe_settle(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why)
@@ -93,12 +113,11 @@ static void probe(struct tuner *t, struct trial_state *s, struct tuner_actions *
         tuner_recall_go_on(t, s, out);
         return;
     }
-    int h = s->alone && budget_left(t, s) ? tuner_cand_next(t, s) : -1;
-    if (h < 0) {
-        tuner_probe_settle(t, s, out, tuner_cand_next(t, s) < 0 ? NOTHING_LEFT : "the budget for probing is used up");
-        return;
-    }
-    tuner_probe_measure(t, s, h, out, "probe");
+    const char *none = no_probe(t, s);
+    if (none)
+        tuner_probe_settle(t, s, out, none);
+    else
+        tuner_probe_measure(t, s, tuner_cand_next(t, s), out, "probe");
 }
 
 static void go_back(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why)
@@ -269,14 +288,14 @@ static void on_candidate(struct tuner *t, struct trial_state *s, double value, s
     charge(t, s);
     double ratio = isfinite(s->before) ? log(value / s->before) : NAN, cost = tuner_cand_cost(t, s, s->probing, ratio);
     c->measured = true;
-    bool at_once = cost < ADOPT_NOW && c->pairs == 0;
-    /* What was recalled is not given up for the speed that a cold JVM gains between two windows. */
-    if (at_once && s->recognised && s->profiled) {
+    /* What a cold JVM gains in speed between two windows is no merit of the second one: until it was steady, both sides are looked at. */
+    bool at_once = cost < ADOPT_NOW && c->pairs == 0 && s->profiled;
+    if (at_once && s->recognised) {
         refer(s, value);
         tuner_recall_failed(t, s, s->probing, ratio, out);
         return;
     }
-    if (at_once && !s->recognised) {
+    if (at_once) {
         char why[64];
         (void)snprintf(why, sizeof why, "%.1f %% %s at once", 100.0 * (1.0 - exp(cost)),
                        t->waiting > 0 ? "fewer core-seconds" : "faster");
@@ -369,20 +388,16 @@ void tuner_probe_open(const struct tuner *t, struct trial_state *s, bool keep)
     }
 }
 
-/* What was best for a job that differs in batch alone; -1: there is none. */
-static int relatives_best(const struct tuner *t, const struct trial_state *s)
-{
-    struct choice_rule rule = tuner_rule(t, s->n_hot);
-    const struct class_entry *relative = knowledge_relative(&t->known, s->class->key, s->class->family);
-    return relative ? knowledge_best_hot(relative, relative->best.cold, &rule) : -1;
-}
-
 /* The hot setting to begin with: the class's best, else that of a job that differs in batch alone. *out_why says which. */
 static int begin_with(const struct tuner *t, const struct trial_state *s, const char **out_why)
 {
     struct choice_rule rule = tuner_rule(t, s->n_hot);
-    int hot = s->fresh ? relatives_best(t, s) : knowledge_best_hot(s->class, s->start.cold, &rule);
+    const struct class_entry *relative =
+        s->fresh ? knowledge_relative(&t->known, s->class->key, s->class->family) : NULL;
+    int hot = s->fresh ? -1 : knowledge_best_hot(s->class, s->start.cold, &rule);
     *out_why = s->fresh ? "of a job that differs in batch alone" : "of its class";
+    if (relative)
+        hot = knowledge_best_hot(relative, relative->best.cold, &rule);
     return hot >= 0 && tuner_cand_allowed(s, hot) ? hot : s->incumbent < s->n_hot ? s->incumbent : s->n_hot - 1;
 }
 
@@ -524,10 +539,11 @@ static bool has_measured(const struct tuner *t, const struct trial_state *s)
     return any;
 }
 
-/* A trial that was packed, with what was left for it, and of whose class nothing is known: what it would have begun with alone. */
-static int unpacked(const struct tuner *t, const struct trial_state *s)
+/* A trial that was packed, with what was left for it, and of whose class nothing is known: the default. How another batch takes to more
+ * cores says little, least of all what it showed while others waited. */
+static int unpacked(const struct trial_state *s)
 {
-    int relatives = relatives_best(t, s), hot = relatives >= 0 ? relatives : s->class->start.hot;
+    int hot = s->class->start.hot;
     return hot >= 0 && tuner_cand_allowed(s, hot) ? hot : s->incumbent;
 }
 
@@ -536,7 +552,7 @@ static int move_to(const struct tuner *t, const struct trial_state *s)
 {
     int best;
     if (s->alone && s->class->best.cold < 0 && !has_measured(t, s))
-        return unpacked(t, s);
+        return unpacked(s);
     (void)tuner_cand_least(t, s, &best);
     bool better = tuner_cand_known(t, s, best) < -t->cfg.tie_margin || !tuner_cand_allowed(s, s->incumbent);
     if (best != s->incumbent && better)

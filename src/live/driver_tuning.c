@@ -40,14 +40,21 @@ static void keep_cpus(struct driver *d)
     }
 }
 
-/* Beside others a trial is launched with as many slots as it gets CPUs: two tasks that take turns on one CPU cost more than one.
- * It cannot be widened later then, which is worth it while trials wait. */
+/* Tasks that take turns on a CPU cost more than one does, but two for each could not be told from one. So many a trial is launched with
+ * beside others: it can be widened when it is left alone. */
+static int packed_slots(double cores, double batch, int slots)
+{
+    for (double n = 2 * cores; n >= cores; n -= cores)
+        if (n <= slots && (isnan(batch) || fmod(batch, n) == 0))
+            return (int)n;
+    return slots;
+}
+
 static void right_size(struct driver *d, struct study_trial *t)
 {
     double cores = tuning_cores(d->study->tuning, t->setting);
-    double batch = space_batch(&d->study->plan->space, &t->point);
-    if (d->packs && d->n > 0 && cores >= 1 && cores < t->row.slots && (isnan(batch) || fmod(batch, cores) == 0))
-        t->row.slots = (int)cores;
+    if (d->packs && d->n > 0 && cores >= 1)
+        t->row.slots = packed_slots(cores, space_batch(&d->study->plan->space, &t->point), t->row.slots);
 }
 
 int driver_choose(struct driver *d, struct study_trial *t)
@@ -159,7 +166,7 @@ bool driver_knows_next(const struct driver *d, const struct study_trial *first, 
         return false;
     *out = *first;
     out->row.number = 0;
-    out->row.slots = (int)least;
+    out->row.slots = packed_slots(least, space_batch(&d->study->plan->space, &first->point), first->row.slots);
     out->setting.hot = 0;
     return true;
 }

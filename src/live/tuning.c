@@ -454,15 +454,13 @@ int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone
     if (rc < 0)
         return rc;
     int n_hot = hot_within(t, room < trial->row.slots ? room : trial->row.slots);
-    struct tuner_setting start = t->choices->start;
-    start.hot = start.hot < n_hot ? start.hot : n_hot - 1;
     struct tuner_ask ask = { .trial = trial->row.number,
                              .class_key = buf_text(&k.class),
                              .family_key = buf_text(&k.family),
-                             .start = start,
+                             .start = t->choices->start, /* also where it may not have that yet */
                              .n_hot = n_hot,
                              .alone = alone };
-    struct tuner_setting got = start;
+    struct tuner_setting got = ask.start;
     char reason[TUNER_REASON_MAX];
     size_t before;
     rc = recall(t, ask.class_key, e);

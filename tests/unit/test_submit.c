@@ -308,7 +308,7 @@ static void test_submit_collects_for_throughput_in_sessions(void **state)
     struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
     struct submit s = job(&local);
     s.session = "/s.sock";
-    assert_has(&s, "s-1-1 -XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=15000 ");
+    assert_has(&s, "s-1-1 -XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=150000 ");
     assert_int_equal(collectors(&s), 1);
     s.properties = &own;
     s.n_properties = 1;

@@ -622,40 +622,55 @@ static void test_a_trial_that_is_left_alone_probes(void **state)
     tuner_free(r.t);
 }
 
-/* What was left for it beside others was no choice: alone it begins with what it would have had. */
-static void test_a_trial_that_is_left_alone_begins_with_what_it_would_have_had(void **state)
+/* What was left for it beside others was no choice: alone it begins with the default. */
+static void test_a_trial_that_is_left_alone_begins_with_the_default(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { 4, 2, 1 }, 1, 0, -1, false, 0 };
+    r = fresh_run();
+    load(&r, 1);
+    r.packed = true;
+    r.n_hot = 1;
+    begin_trial(&r, &j, (struct tuner_setting){ 2, 0 });
+    (void)run_epoch(&r, &j, 1);
+    assert_int_equal(r.at.hot, 0);
+    load(&r, 0);
+    assert_int_equal(r.at.hot, 0); /* there are no cores for it yet */
+    share(&r, &j, 0, true);
+    assert_int_equal(r.at.hot, 2);
+    assert_false(tuner_settled(r.t, 1));
+    (void)run_epoch(&r, &j, 2);
+    assert_true(tuner_settled(r.t, 1) && r.at.hot == 2);
+    tuner_free(r.t);
+}
+
+static void test_what_ends_before_a_probe_would_is_not_probed(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
-        const char *family;
-        int start, want;
+        double step_s;
+        int first_epoch;
+        bool probes;
     } rows[] = {
-        { "the default", "strangers", 2, 2 },
-        { "what was best for a job that differs in batch alone", "family", 1, 2 },
+        { "10 s are left", 0.15, 10, true },
+        { "6 s are left", 0.09, 10, false },
+        { "ten epochs of 6 s are left", 0.09, 1, true },
+        { "iterations of a minute, and 100 of them", 60, 10, true },
     };
-    struct job j = { { 4, 2, 1 }, 1, 0, -1, false, 0 };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         static struct run r;
         r = fresh_run();
-        r.class_key = "other batch";
-        r.family_key = "family";
-        (void)run_trial(&r, &j, (struct tuner_setting){ 0, 0 });
+        struct job j = { .cold = 1, .refused = -1 };
+        for (int h = 0; h < HOT; h++)
+            j.step_s[h] = rows[i].step_s;
         load(&r, 1);
-        r.class_key = "class";
-        r.family_key = rows[i].family;
-        r.packed = true;
-        r.n_hot = 1;
-        begin_trial(&r, &j, (struct tuner_setting){ rows[i].start, 0 });
-        (void)run_epoch(&r, &j, 1);
-        assert_int_equal(r.at.hot, 0);
-        load(&r, 0);
-        assert_int_equal(r.at.hot, 0); /* there are no cores for it yet */
-        share(&r, &j, 0, true);
-        if (r.at.hot != rows[i].want || tuner_settled(r.t, 1))
-            fail_msg("%s: got hot %d, want %d\n%s", rows[i].name, r.at.hot, rows[i].want, r.story);
-        (void)run_epoch(&r, &j, 2);
-        assert_true(tuner_settled(r.t, 1));
+        r.first_epoch = rows[i].first_epoch;
+        begin_trial(&r, &j, (struct tuner_setting){ 2, 0 });
+        (void)run_epoch(&r, &j, rows[i].first_epoch);
+        if ((r.applies > 0) != rows[i].probes)
+            fail_msg("%s: %d changes\n%s", rows[i].name, r.applies, r.story);
         tuner_free(r.t);
     }
 }
@@ -698,6 +713,27 @@ static void test_how_long_a_job_may_warm_up(void **state)
     }
 }
 
+/* What is learnt while a job warms up is no better for what was measured last. */
+static void test_a_job_that_warms_up_is_measured_from_both_sides(void **state)
+{
+    (void)state;
+    static struct run r;
+    r = fresh_run();
+    r.n_hot = 2;
+    load(&r, 1);
+    begin_trial(&r, &(struct job){ { 1, 1, 1 }, 1, 0, -1, false, 0 }, (struct tuner_setting){ 1, 0 });
+    for (int i = 0; i < STEPS; i++) {
+        double warm = 1 + exp(-r.now_s / 5);
+        struct job j = { { 0.3 * warm, 0.25 * warm, 1 }, 1, 0, -1, false, 0 };
+        run_iteration(&r, &j, 1, i);
+    }
+    assert_int_equal(r.at.hot, 0);
+    load(&r, 0);
+    if (r.at.hot != 1)
+        fail_msg("a setting that is slower by a fifth was learnt to be faster\n%s", r.story);
+    tuner_free(r.t);
+}
+
 /* With it others may be packed beside the trial. */
 static void test_a_winner_settles_at_once_when_nothing_else_is_open(void **state)
 {
@@ -708,7 +744,7 @@ static void test_a_winner_settles_at_once_when_nothing_else_is_open(void **state
     r.n_hot = 2;
     load(&r, 1);
     begin_trial(&r, &j, (struct tuner_setting){ 1, 0 });
-    for (int i = 0; i < STEPS && r.at.hot == 1; i++)
+    for (int i = 0; i < STEPS && (r.at.hot == 1 || r.applies < 3); i++)
         run_iteration(&r, &j, 1, i);
     double since = r.now_s;
     for (int i = 0; i < STEPS && !tuner_settled(r.t, 1); i++)
@@ -1010,8 +1046,10 @@ int main(void)
         cmocka_unit_test(test_a_relaunch_is_planned_for_its_trial_alone),
         cmocka_unit_test(test_a_packed_trial_takes_what_is_known),
         cmocka_unit_test(test_a_trial_that_is_left_alone_probes),
-        cmocka_unit_test(test_a_trial_that_is_left_alone_begins_with_what_it_would_have_had),
+        cmocka_unit_test(test_a_trial_that_is_left_alone_begins_with_the_default),
+        cmocka_unit_test(test_what_ends_before_a_probe_would_is_not_probed),
         cmocka_unit_test(test_how_long_a_job_may_warm_up),
+        cmocka_unit_test(test_a_job_that_warms_up_is_measured_from_both_sides),
         cmocka_unit_test(test_a_winner_settles_at_once_when_nothing_else_is_open),
         cmocka_unit_test(test_company_ends_a_round),
         cmocka_unit_test(test_a_break_voids_the_pair),
