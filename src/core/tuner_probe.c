@@ -539,11 +539,13 @@ static bool has_measured(const struct tuner *t, const struct trial_state *s)
     return any;
 }
 
-/* A trial that was packed, with what was left for it, and of whose class nothing is known: the default. How another batch takes to more
- * cores says little, least of all what it showed while others waited. */
-static int unpacked(const struct trial_state *s)
+/* A trial that has compared nothing, and may have had no choice beside others: the best of its class, else the default. How another
+ * batch takes to more cores says little, least of all what it showed while others waited. */
+static int unpacked(const struct tuner *t, const struct trial_state *s)
 {
-    int hot = s->class->start.hot;
+    struct choice_rule rule = tuner_rule(t, s->n_hot);
+    bool known = s->class->best.cold >= 0;
+    int hot = known ? knowledge_best_hot(s->class, s->start.cold, &rule) : s->class->start.hot;
     return hot >= 0 && tuner_cand_allowed(s, hot) ? hot : s->incumbent;
 }
 
@@ -551,8 +553,8 @@ static int unpacked(const struct trial_state *s)
 static int move_to(const struct tuner *t, const struct trial_state *s)
 {
     int best;
-    if (s->alone && s->class->best.cold < 0 && !has_measured(t, s))
-        return unpacked(s);
+    if (s->alone && !has_measured(t, s))
+        return unpacked(t, s);
     (void)tuner_cand_least(t, s, &best);
     bool better = tuner_cand_known(t, s, best) < -t->cfg.tie_margin || !tuner_cand_allowed(s, s->incumbent);
     if (best != s->incumbent && better)

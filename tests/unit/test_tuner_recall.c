@@ -395,6 +395,23 @@ static void test_a_packed_trial_leaves_the_canary_to_the_next(void **state)
     done(r);
 }
 
+/* Nobody knows how much better the best is than the few cores it had beside others; but that it is. */
+static void test_a_packed_trial_that_is_left_alone_takes_what_was_best(void **state)
+{
+    (void)state;
+    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 1);
+    recall(r, "class", (struct tuner_setting){ 2, 0 }, (struct tuner_setting){ 2, 0 }, 0, true);
+    r->packed = true;
+    r->n_hot = 1;
+    begin_trial(r);
+    run_epoch(r, 1);
+    assert_int_equal(r->at.hot, 0);
+    feed(r, (struct tuner_event){ .kind = EV_LOAD, .n_hot = HOT, .alone = true });
+    if (r->at.hot != 2)
+        fail_msg("%s", r->story);
+    done(r);
+}
+
 static void test_a_trial_that_is_lost_leaves_the_canary_to_the_next(void **state)
 {
     (void)state;
@@ -896,6 +913,7 @@ int main(void)
         cmocka_unit_test(test_one_canary_per_study),
         cmocka_unit_test(test_without_a_canary_it_settles_at_once),
         cmocka_unit_test(test_a_packed_trial_leaves_the_canary_to_the_next),
+        cmocka_unit_test(test_a_packed_trial_that_is_left_alone_takes_what_was_best),
         cmocka_unit_test(test_a_trial_that_is_lost_leaves_the_canary_to_the_next),
         cmocka_unit_test(test_two_trials_do_one_canary),
         cmocka_unit_test(test_company_ends_the_canary),
