@@ -28,7 +28,9 @@ usage() {
     cat <<'EOF'
 usage: ./run-pipetune.sh [--yes] [COMMAND]
 
-  demo [OPTION...]      set up, build, and tune LeNet on MNIST (the default; about 4 minutes after set-up)
+  demo [--with-model] [OPTION...]
+                        set up, build, and tune LeNet on MNIST (the default; about 2 minutes after set-up); --with-model: with what
+                        was learnt of such jobs elsewhere (examples/demo-model.json), so that the search is skipped
   setup [--dev]         install what is missing: Debian packages, Java, Spark, BigDL, data; --dev: what `check` needs too
   check                 set up, then run every test, the sanitizers, the linter, and a build with clang
   run CONF [OPTION...]  set up, build, and tune what CONF describes; the options go to `./pipetune run`
@@ -411,10 +413,19 @@ influxdb_here() (   # is there an InfluxDB 1.x on this machine?
     exit 1
 ) 2>/dev/null
 
+take_model() {
+    ./pipetune model import examples/demo-model.json || warn "the demo goes on with the model that the store has"
+}
+
 cmd_demo() {
-    local status=0
+    local status=0 with_model=0 options=() o
+    for o; do
+        if [ "$o" = --with-model ]; then with_model=1; else options+=("$o"); fi
+    done
+    set -- "${options[@]}"
     phase setup setup
     phase build build
+    [ $with_model = 0 ] || phase model take_model
     ! influxdb_here || set -- "$@" --url http://127.0.0.1:8086
     # In a condition, since a study that was interrupted still deserves its phases; `foreground` needs no `set -e`.
     phase tune foreground ./pipetune run --config conf/demo.conf "$@" || status=$?

@@ -13,6 +13,8 @@
 
 #include "base/io.h"
 #include "base/own.h"
+#include "clustering/model.h"
+#include "clustering/model_json.h"
 #include "live/plan.h"
 
 static const char with_arguments[] =
@@ -154,6 +156,35 @@ static void test_a_class_is_the_same_wherever_pipetune_lies(void **state)
     unload(&b);
 }
 
+static int choose_nothing(void *ctx, struct config *cfg, struct err *e)
+{
+    (void)ctx, (void)cfg, (void)e;
+    return 0;
+}
+
+/* What was recorded elsewhere would help nobody if the demo's jobs were called otherwise. */
+static void test_the_shipped_model_knows_the_jobs_of_the_demo(void **state)
+{
+    struct err e = { 0 };
+    struct plan demo;
+    struct model m;
+    AUTO_BUF struct buf text = BUF_INIT;
+    const char *file = "examples/demo-model.json";
+    (void)state;
+    if (io_read_file(&text, file, 1 << 20, &e) < 0 || model_json_read(&m, file, text.data, text.len, &e) < 0 ||
+        plan_load(&demo, "conf/demo.conf", NULL, choose_nothing, NULL, &e) < 0)
+        fail_msg("%s", e.text);
+    for (uint64_t i = 0; i < demo.space.dims[0].n; i++) {
+        AUTO_BUF struct buf of = BUF_INIT;
+        const struct point pt = { .x = { (double)i } };
+        plan_class_key(&demo, &pt, false, &of);
+        if (!model_class_find(&m, buf_text(&of)))
+            fail_msg("%s knows nothing of '%s'", file, buf_text(&of));
+    }
+    plan_done(&demo);
+    model_done(&m);
+}
+
 /* Under v2 the knobs are dimensions, too: no part of any class. */
 static void test_a_joined_space_has_settings_of_its_points(void **state)
 {
@@ -260,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_jobs_of_the_same_speed_share_knowledge),
         cmocka_unit_test(test_a_class_is_of_one_application_and_its_fixed_arguments),
         cmocka_unit_test(test_a_class_is_the_same_wherever_pipetune_lies),
+        cmocka_unit_test(test_the_shipped_model_knows_the_jobs_of_the_demo),
         cmocka_unit_test(test_a_joined_space_has_settings_of_its_points),
         cmocka_unit_test(test_the_config_says_which_events_are_counted),
         cmocka_unit_test(test_slots_are_what_a_launch_can_ever_use),
