@@ -565,7 +565,7 @@ static void test_a_trial_that_is_found_running_alone_is_tuned(void **state)
     struct world *w = *state;
     need_two_cpus();
     write_study(w, "{ \"cores\": [2, 1] }", ONE_POINT);
-    set_pace("1500", "15");
+    set_pace("4000", "40");
     expect_exit("left", RUN(w, "run", "c.conf", "--detach"), 0);
     expect_exit("found", RUN(w, "run", "c.conf", "--parallel", "1"), 0);
     expect_rows("it is probed", "SELECT count(*) FROM decisions WHERE reason LIKE 'probe 1 of 1 core'", "1");
