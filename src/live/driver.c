@@ -133,7 +133,7 @@ void driver_settle(struct driver *d, struct slot *s)
         study_drop(d->study, number);
     driver_schedule(d);
     if (d->packs)
-        driver_tell_room(d);
+        driver_neighbours_changed(d);
 }
 
 /* --- the launcher's word --- */
@@ -243,7 +243,7 @@ static void start(struct driver *d, int number)
     if (rc < 0)
         driver_fail(d, rc);
     else if (d->packs)
-        driver_tell_room(d);
+        driver_neighbours_changed(d);
 }
 
 static void ask(struct driver *d)
@@ -380,6 +380,8 @@ static void on_tick(uv_timer_t *timer)
         rc = driver_tick_samples(d);
     if (rc < 0)
         driver_fail(d, rc);
+    if (d->packs)
+        driver_tell_room(d);
     if (d->packs || d->gone_warm) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = false;

@@ -86,7 +86,8 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why);
 int driver_set_up_tuning(struct driver *d);
 int driver_choose(struct driver *d, struct study_trial *t); /* the setting and the slots of its next launch */
 int driver_room_for(struct driver *d, int number);
-void driver_tell_room(struct driver *d);
+void driver_tell_room(struct driver *d);          /* what each may have now; nothing to those who know */
+void driver_neighbours_changed(struct driver *d); /* to be called whenever one begins or ends */
 void driver_tell_load(struct driver *d);
 bool driver_fits(void *ctx, int number);
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);

@@ -71,20 +71,27 @@ int driver_choose(struct driver *d, struct study_trial *t)
     return rc;
 }
 
-/* What runs beside each other has changed: nobody's windows hold any more, and what each may have is told anew. */
+/* One that was launched beside others and begins to train when they are gone has heard of its launch's room alone. */
 void driver_tell_room(struct driver *d)
 {
-    struct tuning *t = d->study->tuning;
-    keep_cpus(d);
-    for (size_t i = 0; d->rc == 0 && i < d->n; i++) {
-        int number = d->slots[i]->a.trial->row.number;
-        int room = d->actuate ? actuate_room(d->actuate, number) : 0;
-        int rc = tuning_break(t, number, d->e);
-        if (rc == 0 && room > 0)
-            rc = tuning_room(t, number, room, d->n == 1, d->e);
+    for (size_t i = 0; d->rc == 0 && d->actuate && i < d->n; i++) {
+        int number = d->slots[i]->a.trial->row.number, room = actuate_room(d->actuate, number);
+        int rc = room > 0 ? tuning_room(d->study->tuning, number, room, d->n == 1, d->e) : 0;
         if (rc < 0)
             driver_fail(d, rc);
     }
+}
+
+/* What runs beside each other has changed: nobody's windows hold any more, and what each may have is told anew. */
+void driver_neighbours_changed(struct driver *d)
+{
+    keep_cpus(d);
+    for (size_t i = 0; d->rc == 0 && i < d->n; i++) {
+        int rc = tuning_break(d->study->tuning, d->slots[i]->a.trial->row.number, d->e);
+        if (rc < 0)
+            driver_fail(d, rc);
+    }
+    driver_tell_room(d);
 }
 
 /* GiB of a BigDL file's "1536m"; 1, as Spark has it, where the file says nothing. */

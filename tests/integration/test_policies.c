@@ -873,6 +873,27 @@ static void test_a_trial_is_not_alone_while_another_is_yet_to_be_found(void **st
                 "1|finished 2|failed 2|finished");
 }
 
+/* Its launch was told of the room beside the other one, which ends before it begins to train. */
+static void test_a_trial_that_begins_when_the_others_are_gone_hears_of_its_room(void **state)
+{
+    struct world *w = *state;
+    need_two_cpus();
+    write_app(w, "");
+    write_study(w, "{ \"cores\": [2, 1] }", TWO_POINTS);
+    (void)setenv("FAKE_START_MS", "5000", 1);
+    set_pace("2500", "25");
+    struct harness_output o = RUN(w, "run", "c.conf");
+    (void)unsetenv("FAKE_START_MS");
+    assert_int_equal(o.code, 0);
+    harness_output_done(&o);
+    expect_rows("packed when it was launched",
+                "SELECT count(*) FROM tuner_log WHERE text LIKE '%L 2 % 1 0' || char(10) || '%'", "1");
+    expect_rows("told that it is alone",
+                "SELECT count(*) FROM tuner_log WHERE char(10) || text LIKE '%' || char(10) || 'l 2 % 0 2 1' || "
+                "char(10) || '%'",
+                "1");
+}
+
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 static int run_settings(void)
@@ -913,6 +934,7 @@ static int run_packing(void)
         ROW(test_one_at_a_time_is_never_packed),
         ROW(test_never_more_trials_than_cpus),
         ROW(test_a_trial_is_not_alone_while_another_is_yet_to_be_found),
+        ROW(test_a_trial_that_begins_when_the_others_are_gone_hears_of_its_room),
     };
     return cmocka_run_group_tests_name("packing", tests, NULL, NULL);
 }
