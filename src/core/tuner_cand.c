@@ -51,8 +51,7 @@ double tuner_cand_least(const struct tuner *t, const struct trial_state *s, int 
 
 /* --- choosing --- */
 
-/* Has the trial compared its incumbent with anything yet? */
-static bool compared(const struct tuner *t, const struct trial_state *s)
+bool tuner_cand_compared(const struct tuner *t, const struct trial_state *s)
 {
     for (int h = 0; h < t->space.n_hot; h++)
         if (h != s->incumbent && s->cand[h].measured)
@@ -71,7 +70,7 @@ static bool sooner(const struct trial_state *s, int a, int b, bool far)
 /* The next candidate: the open one with the fewest pairs; among equals one that was hinted at. -1: none is left. */
 int tuner_cand_next(const struct tuner *t, const struct trial_state *s)
 {
-    bool far = !compared(t, s);
+    bool far = !tuner_cand_compared(t, s);
     int best = -1;
     for (int h = 0; h < t->space.n_hot; h++) {
         if (h == s->incumbent || s->cand[h].verdict != CAND_OPEN || !tuner_cand_allowed(s, h))

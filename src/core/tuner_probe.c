@@ -531,14 +531,6 @@ static void reopen_cut(const struct tuner *t, struct trial_state *s)
             reopen(&s->cand[h]);
 }
 
-static bool has_measured(const struct tuner *t, const struct trial_state *s)
-{
-    bool any = false;
-    for (int h = 0; h < t->space.n_hot; h++)
-        any |= s->cand[h].measured;
-    return any;
-}
-
 /* A trial that has compared nothing, and may have had no choice beside others: the best of its class, else the default. How another
  * batch takes to more cores says little, least of all what it showed while others waited. */
 static int unpacked(const struct tuner *t, const struct trial_state *s)
@@ -553,7 +545,7 @@ static int unpacked(const struct tuner *t, const struct trial_state *s)
 static int move_to(const struct tuner *t, const struct trial_state *s)
 {
     int best;
-    if (s->alone && !has_measured(t, s))
+    if (s->alone && !tuner_cand_compared(t, s))
         return unpacked(t, s);
     (void)tuner_cand_least(t, s, &best);
     bool better = tuner_cand_known(t, s, best) < -t->cfg.tie_margin || !tuner_cand_allowed(s, s->incumbent);

@@ -115,6 +115,9 @@ double tuner_cand_load(const struct tuner *t, int hot, int over);
 /* Log of a candidate's cost over the incumbent's, given that of its time. */
 double tuner_cand_cost(const struct tuner *t, const struct trial_state *s, int hot, double ratio);
 
+/* Has the trial compared its incumbent with anything yet? */
+bool tuner_cand_compared(const struct tuner *t, const struct trial_state *s);
+
 /* May the trial have it? */
 bool tuner_cand_allowed(const struct trial_state *s, int hot);
 
