@@ -6,8 +6,9 @@
 #include "core/stats.h"
 #include "core/tuner_state.h"
 
-enum { PAIRS_MIN = 2, DRIFT_WINDOWS = 3 };
+enum { PAIRS_MIN = 2, DRIFT_WINDOWS = 3, WINDOW_STEPS = 2, GLANCE_STEPS = 4 };
 
+static const double GLANCE = 1.0 / 3;  /* of a window */
 static const double STEADY = 0.10;     /* two successive windows this close: the job no longer warms up */
 static const double CLEAR = 0.20;      /* a log-ratio beyond this needs no second pair */
 static const double ADOPT_NOW = -0.15; /* a candidate this much better is kept without going back first */
@@ -433,6 +434,15 @@ void tuner_probe_begin(struct tuner *t, struct trial_state *s, struct tuner_acti
 
 /* --- events --- */
 
+/* While trials wait for this one to settle, a first look is a short one: what is not clear from it is measured in whole windows. */
+static bool has_lasted(const struct tuner *t, const struct trial_state *s)
+{
+    bool first = s->phase == PHASE_WARM || (s->probing >= 0 && s->cand[s->probing].pairs == 0);
+    bool glance = first && t->waiting > 0 && s->phase != PHASE_SETTLED && !s->recognised && !s->profiled;
+    return window_lasted(&s->window, (struct span){ t->cfg.window_s, WINDOW_STEPS }) ||
+           (glance && window_lasted(&s->window, (struct span){ GLANCE * t->cfg.window_s, GLANCE_STEPS }));
+}
+
 void tuner_probe_iteration(struct tuner *t, struct trial_state *s, const struct tuner_event *ev,
                            struct tuner_actions *out)
 {
@@ -440,7 +450,7 @@ void tuner_probe_iteration(struct tuner *t, struct trial_state *s, const struct 
     s->step_records = ev->records;
     s->epoch_records = ev->epoch_records;
     s->probe_records += ev->records;
-    if (window_add(&s->window, ev->t_s, ev->seconds, ev->records, t->cfg.window_s))
+    if (window_add(&s->window, ev->t_s, ev->seconds, ev->records) && has_lasted(t, s))
         on_window(t, s, out);
     else
         tuner_probe_tick(t, s, out);

@@ -15,10 +15,15 @@ void window_break(struct window *w)
     w->n = 0;
 }
 
-bool window_add(struct window *w, double end_s, double seconds, double records, double window_s)
+/* Times are differences of sums. */
+static double slack_s(double at_s)
 {
-    double slack = 1e-9 * (1.0 + fabs(end_s)); /* the begin is a difference of sums */
-    if (!(seconds > 0) || !(records > 0) || end_s - seconds < w->from_t_s - slack)
+    return 1e-9 * (1.0 + fabs(at_s));
+}
+
+bool window_add(struct window *w, double end_s, double seconds, double records)
+{
+    if (!(seconds > 0) || !(records > 0) || end_s - seconds < w->from_t_s - slack_s(end_s))
         return false;
     if (w->n == 0)
         w->begin_s = end_s - seconds;
@@ -26,7 +31,12 @@ bool window_add(struct window *w, double end_s, double seconds, double records, 
     w->n++;
     w->seconds += seconds;
     w->records += records;
-    return w->n >= 2 && w->seconds >= window_s - slack;
+    return true;
+}
+
+bool window_lasted(const struct window *w, struct span span)
+{
+    return w->n >= span.steps && w->seconds >= span.seconds - slack_s(w->begin_s + w->seconds);
 }
 
 double window_value(const struct window *w)

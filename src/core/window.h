@@ -23,9 +23,15 @@ void window_begin(struct window *w, double now_s, bool changed);
 /* An epoch has ended: what was gathered is dropped, since validation and checkpoint lie there. */
 void window_break(struct window *w);
 
-/* An iteration that ended at `end_s` and took `seconds` for `records`. True when it completes the window: at least
- * `window_s` seconds and two whole iterations. */
-bool window_add(struct window *w, double end_s, double seconds, double records, double window_s);
+/* How long a window lasts: so many seconds and whole iterations at least. */
+struct span {
+    double seconds;
+    size_t steps;
+};
+
+/* An iteration that ended at `end_s` and took `seconds` for `records`; false when it is no measurement. */
+bool window_add(struct window *w, double end_s, double seconds, double records);
+bool window_lasted(const struct window *w, struct span span);
 
 /* The median of seconds per record; NAN while there is none. */
 double window_value(const struct window *w);

@@ -688,10 +688,10 @@ static double restless(struct run *r, int epoch)
 static const struct {
     const char *name;
     int waiting;
-    double least, most; /* seconds until the first probe; a window takes 3 */
+    double least, most; /* seconds until the first probe; a whole window takes 3 */
 } first_probes[] = {
     { "half an epoch is enough for any job", 0, 15, 21 },
-    { "while trials wait the first window will do", 1, 3, 5 },
+    { "while trials wait a short one will do", 1, 1, 4 },
 };
 
 static void test_how_long_a_job_may_warm_up(void **state)
@@ -709,6 +709,35 @@ static void test_how_long_a_job_may_warm_up(void **state)
             took += restless(&r, 1);
         if (r.applies == 0 || took < first_probes[i].least || took > first_probes[i].most)
             fail_msg("%s: after %.1f s\n%s", first_probes[i].name, took, r.story);
+        tuner_free(r.t);
+    }
+}
+
+static const struct {
+    const char *name;
+    double one_core_s; /* an iteration; 0.1 on two */
+    double least, most; /* seconds until it settles */
+} first_looks[] = {
+    { "what is far off is clear from short windows", 0.13, 4, 7 },
+    { "what is close is measured in whole ones", 0.19, 12, 16 },
+};
+
+static void test_a_first_look_is_short_while_trials_wait(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(first_looks); i++) {
+        static struct run r;
+        struct job j = { { first_looks[i].one_core_s, 0.1, 1 }, 1, 0, -1, false, 0 };
+        r = fresh_run();
+        r.n_hot = 2;
+        load(&r, 1);
+        begin_trial(&r, &j, (struct tuner_setting){ 1, 0 });
+        double began_s = r.now_s;
+        for (int k = 0; k < 10 * STEPS && !tuner_settled(r.t, 1); k++)
+            run_iteration(&r, &j, 1, k);
+        double took = r.now_s - began_s;
+        if (r.at.hot != 0 || took < first_looks[i].least || took > first_looks[i].most)
+            fail_msg("%s: after %.1f s on %d\n%s", first_looks[i].name, took, r.at.hot, r.story);
         tuner_free(r.t);
     }
 }
@@ -1006,14 +1035,20 @@ static void test_a_window_leaves_out_the_change(void **state)
     (void)state;
     struct window w;
     window_begin(&w, 10, true);
-    assert_false(window_add(&w, 10.5, 0.5, 1, 3)); /* the iteration of the change */
-    assert_false(window_add(&w, 11.2, 0.7, 1, 3)); /* began within the first second */
-    assert_false(window_add(&w, 12.7, 1.5, 1, 3));
-    assert_true(window_add(&w, 14.2, 1.5, 1, 3));
+    const struct span span = { 3, 2 };
+    assert_false(window_add(&w, 10.5, 0.5, 1)); /* the iteration of the change */
+    assert_false(window_add(&w, 11.2, 0.7, 1)); /* began within the first second */
+    assert_true(window_add(&w, 12.7, 1.5, 1));
+    assert_false(window_lasted(&w, span));
+    assert_true(window_add(&w, 14.2, 1.5, 1));
+    assert_true(window_lasted(&w, span));
+    assert_false(window_lasted(&w, (struct span){ 1, 3 }));
     assert_true(fabs(window_value(&w) - 1.5) < 1e-12);
     window_begin(&w, 20, false);
-    assert_false(window_add(&w, 25, 5, 1, 3)); /* long enough, but one iteration is none */
-    assert_true(window_add(&w, 30, 5, 1, 3));
+    assert_true(window_add(&w, 25, 5, 1));
+    assert_false(window_lasted(&w, span)); /* long enough, but one iteration is none */
+    assert_true(window_add(&w, 30, 5, 1));
+    assert_true(window_lasted(&w, span));
     window_break(&w);
     assert_true(isnan(window_value(&w)));
 }
@@ -1049,6 +1084,7 @@ int main(void)
         cmocka_unit_test(test_a_trial_that_is_left_alone_begins_with_the_default),
         cmocka_unit_test(test_what_ends_before_a_probe_would_is_not_probed),
         cmocka_unit_test(test_how_long_a_job_may_warm_up),
+        cmocka_unit_test(test_a_first_look_is_short_while_trials_wait),
         cmocka_unit_test(test_a_job_that_warms_up_is_measured_from_both_sides),
         cmocka_unit_test(test_a_winner_settles_at_once_when_nothing_else_is_open),
         cmocka_unit_test(test_company_ends_a_round),
