@@ -715,7 +715,7 @@ static void test_how_long_a_job_may_warm_up(void **state)
 
 static const struct {
     const char *name;
-    double one_core_s; /* an iteration; 0.1 on two */
+    double one_core_s;  /* an iteration; 0.1 on two */
     double least, most; /* seconds until it settles */
 } first_looks[] = {
     { "what is far off is clear from short windows", 0.13, 4, 7 },
