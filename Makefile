@@ -162,7 +162,7 @@ bench-%: all $(TEST_TOOLS)
 	@mkdir -p build/bench
 	@tests/bench/$* $(B)
 
-# Where no job has been recorded yet, real ones are first: needs Spark.
+# Real jobs that have not been recorded yet are first: needs Spark.
 bench-reuse: all
 	@$(MAKE) --no-print-directory $(BENCH)
 	@mkdir -p build/bench
