@@ -326,6 +326,37 @@ static void test_submit_collects_for_throughput_in_sessions(void **state)
     app_done(&cluster);
 }
 
+static void test_submit_begins_sessions_with_all_their_heap(void **state)
+{
+    (void)state;
+    struct app local = parsed(PYTHON),
+               cluster = parsed("{\"master\": \"yarn\", \"conf\": \"/a.py\", \"driver_memory\": 1}"),
+               file = parsed("{\"master\": \"local[2]\", \"conf\": \"/a.py\", \"driver_memory\": \"900m\"}");
+    struct submit_property own = { "spark.driver.extraJavaOptions", "-Xms1g" };
+    struct submit s = job(&local);
+    s.memory_gb = 2.5;
+    assert_lacks(&s, "-Xms");
+    s.session = "/s.sock";
+    assert_has(&s, " -Xms2560m ");
+    s.properties = &own;
+    s.n_properties = 1;
+    assert_has(&s, " -Xms2560m -Xms1g "); /* the last one holds */
+    s = job(&local);
+    s.session = "/s.sock";
+    s.memory_gb = NAN;
+    assert_lacks(&s, "-Xms");
+    s = job(&file);
+    s.session = "/s.sock";
+    s.memory_gb = NAN;
+    assert_has(&s, " -Xms900m ");
+    s = job(&cluster);
+    s.session = "/s.sock";
+    assert_lacks(&s, "-Xms"); /* the driver there trains nothing */
+    app_done(&local);
+    app_done(&cluster);
+    app_done(&file);
+}
+
 static void test_submit_gives_python_drivers_their_class_archive(void **state)
 {
     (void)state;
@@ -406,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_submit_converts_checkpoints),
         cmocka_unit_test(test_submit_collects_serially_on_one_cpu),
         cmocka_unit_test(test_submit_collects_for_throughput_in_sessions),
+        cmocka_unit_test(test_submit_begins_sessions_with_all_their_heap),
         cmocka_unit_test(test_submit_gives_python_drivers_their_class_archive),
         cmocka_unit_test(test_submit_writes_sizes),
         cmocka_unit_test(test_submit_says_when_memory_is_out),
