@@ -169,11 +169,17 @@ static bool sets_collector(const struct submit *s, const char *name)
     return false;
 }
 
+/* Are these the options of the JVM that trains? Without a cluster that is the driver. */
+static bool trains_here(const struct submit *s, const char *name)
+{
+    return app_is_local(s->app) && strcmp(name, DRIVER_OPTIONS) == 0;
+}
+
 /* Training wants throughput, which G1 gives away for short pauses: in the JVM that trains, other collectors take 5 to 10 % less
  * CPU time. A plain submission is left as the user would make it. */
 static void put_collector(struct buf *b, const struct submit *s, const char *name)
 {
-    if (!app_is_local(s->app) || strcmp(name, DRIVER_OPTIONS) != 0 || sets_collector(s, name))
+    if (!trains_here(s, name) || sets_collector(s, name))
         return;
     if (s->one_cpu)
         buf_puts(b, " -XX:+UseSerialGC"); /* what the JVM would choose on such a machine */
@@ -185,7 +191,7 @@ static void put_collector(struct buf *b, const struct submit *s, const char *nam
  * thousand times. It waits thirty times as long as it would; what trains for longer is compiled all the same. Other JVMs pass over it. */
 static void put_compiler(struct buf *b, const struct submit *s, const char *name)
 {
-    if (s->session && app_is_local(s->app) && strcmp(name, DRIVER_OPTIONS) == 0)
+    if (s->session && trains_here(s, name))
         buf_puts(b, " -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=150000 "
                     "-XX:Tier4MinInvocationThreshold=18000"
                     " -XX:Tier4CompileThreshold=450000 -XX:Tier4BackEdgeThreshold=1200000");
@@ -197,7 +203,7 @@ static void put_heap(struct buf *b, const struct submit *s, const char *name)
 {
     char text[32];
     const char *heap = heap_text(s, text);
-    if (s->session && app_is_local(s->app) && strcmp(name, DRIVER_OPTIONS) == 0 && heap)
+    if (s->session && trains_here(s, name) && heap)
         buf_printf(b, " -Xms%s", heap);
 }
 

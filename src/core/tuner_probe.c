@@ -55,7 +55,7 @@ static bool time_left(const struct tuner *t, const struct trial_state *s)
     if (!(s->epoch_records > 0) || !isfinite(s->reference))
         return true;
     double left_s = (s->epochs - s->epoch + 1) * s->epoch_records * s->reference - (s->now_s - s->epoch_began_s);
-    double window_s = fmax(t->cfg.window_s, 2 * s->step_records * s->reference);
+    double window_s = fmax(t->cfg.window_s, WINDOW_STEPS * s->step_records * s->reference);
     return left_s >= 2 * (WINDOW_SETTLE_S + window_s);
 }
 
@@ -438,7 +438,7 @@ void tuner_probe_begin(struct tuner *t, struct trial_state *s, struct tuner_acti
 static bool has_lasted(const struct tuner *t, const struct trial_state *s)
 {
     bool first = s->phase == PHASE_WARM || (s->probing >= 0 && s->cand[s->probing].pairs == 0);
-    bool glance = first && t->waiting > 0 && s->phase != PHASE_SETTLED && !s->recognised && !s->profiled;
+    bool glance = first && t->waiting > 0 && !s->recognised && !s->profiled;
     return window_lasted(&s->window, (struct span){ t->cfg.window_s, WINDOW_STEPS }) ||
            (glance && window_lasted(&s->window, (struct span){ GLANCE * t->cfg.window_s, GLANCE_STEPS }));
 }
