@@ -21,8 +21,9 @@ static bool is(const char *name)
 
 static void say(const char *text)
 {
-    size_t step = is("partial") ? 1 : strlen(text);
-    for (size_t len = strlen(text), at = 0; at < len; at += step) {
+    size_t len = strlen(text), step = is("partial") ? 7 : len;
+    for (size_t at = 0; at < len; at += step) {
+        step = step < len - at ? step : len - at;
         if (write(STDOUT_FILENO, text + at, step) != (ssize_t)step)
             exit(4);
         if (is("partial"))
