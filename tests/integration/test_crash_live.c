@@ -88,6 +88,22 @@ static void fail_with_output(const struct series *s, const char *text)
             fail_with_output(s, "does not hold: " #what);                                                              \
     } while (0)
 
+/* For whoever has only the log. */
+static void tell_what_runs(const struct series *s)
+{
+    pid_t pids[16];
+    size_t n = world_find(s->dir, "", pids, ARRAY_LEN(pids));
+    for (size_t i = 0; i < n; i++) {
+        char path[64];
+        AUTO_BUF struct buf words = BUF_INIT;
+        (void)snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pids[i]);
+        (void)io_read_file(&words, path, 1 << 20, NULL); /* it may have ended meanwhile */
+        for (size_t c = 0; c < words.len; c++)
+            words.data[c] = words.data[c] ? words.data[c] : ' ';
+        print_message("%ld %.*s\n", (long)pids[i], (int)words.len, words.len ? words.data : "");
+    }
+}
+
 /* A driver over this study, its output appended to DIR/out. */
 static pid_t start(const struct series *s)
 {
@@ -107,11 +123,28 @@ static void set_pace(const char *epoch_ms)
     assert_int_equal(setenv("FAKE_EPOCH_MS", epoch_ms, 1), 0);
 }
 
+static bool is_over(void *pid)
+{
+    siginfo_t info = { 0 };
+    return waitid(P_PID, (id_t) * (pid_t *)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0;
+}
+
+static int exit_code(const struct series *s, pid_t driver)
+{
+    if (!harness_wait(is_over, &driver, HARNESS_MS)) {
+        tell_what_runs(s);
+        (void)kill(driver, SIGKILL);
+        (void)harness_exit_code(driver, HARNESS_MS);
+        fail_with_output(s, "the driver does not end");
+    }
+    return harness_exit_code(driver, HARNESS_MS);
+}
+
 /* It may have ended by itself just before: then with 0. */
 static void kill_driver(const struct series *s, pid_t pid)
 {
     assert_int_equal(kill(pid, SIGKILL), 0);
-    int code = harness_exit_code(pid, HARNESS_MS);
+    int code = exit_code(s, pid);
     if (code != 0 && code != 128 + SIGKILL)
         fail_with_output(s, "the driver failed");
 }
@@ -208,6 +241,14 @@ static bool nothing_left(void *dir)
     return world_find(dir, "", &pid, 1) == 0;
 }
 
+static void check_nothing_left(const struct series *s)
+{
+    if (harness_wait(nothing_left, s->dir, HARNESS_MS)) /* on a busy machine the end itself takes a while */
+        return;
+    tell_what_runs(s);
+    fail_with_output(s, "processes are left");
+}
+
 static void check_decisions(const struct series *s)
 {
     char replay[] = "replay", decisions[] = "decisions", name[] = "crash";
@@ -250,13 +291,13 @@ static void check_study(const struct series *s)
         HOLDS(s, lines_with(count, "pt-") == TRIALS);
         HOLDS(s, lines_with(count, "trained ") == (size_t)TRIALS * EPOCHS);
     }
-    HOLDS(s, harness_wait(nothing_left, s->dir, BACK_MS));
+    check_nothing_left(s);
     check_decisions(s);
 }
 
 static void run_to_the_end(const struct series *s)
 {
-    int code = harness_exit_code(start(s), HARNESS_MS);
+    int code = exit_code(s, start(s));
     if (code != 0)
         fail_with_output(s, "the last driver failed");
 }
@@ -378,7 +419,7 @@ static int strike_one_study(const struct lab *l, struct rng *rng, bool applicati
         done++;
     }
     if (!ended)
-        check_end(&s, harness_exit_code(pid, HARNESS_MS));
+        check_end(&s, exit_code(&s, pid));
     check_study(&s);
     series_done(&s);
     return done;
@@ -413,7 +454,7 @@ static void dies_at(const struct lab *l, const struct failpoint_row *f, unsigned
     char point[64];
     (void)snprintf(point, sizeof point, "%s:%u", f->name, nth);
     struct series s = series_begin(l, point);
-    int code = harness_exit_code(start_with(&s, "PIPETUNE_FAILPOINT", point), HARNESS_MS);
+    int code = exit_code(&s, start_with(&s, "PIPETUNE_FAILPOINT", point));
     if (code != 0 && code != 128 + SIGKILL)
         fail_with_output(&s, "the driver failed");
     if (code == 0 && f->of == OF_SESSIONS)
@@ -560,7 +601,7 @@ static void what_runs_on_while_the_driver_is_held_up_has_all_its_cpus(void **sta
     if (!harness_wait(none_is_narrowed, &s, BACK_MS))
         fail_with_output(&s, "still held to fewer CPUs");
     assert_int_equal(kill(pid, SIGCONT), 0);
-    int code = harness_exit_code(pid, HARNESS_MS);
+    int code = exit_code(&s, pid);
     if (code != 0)
         fail_with_output(&s, "the driver failed");
     check_study(&s);
