@@ -554,12 +554,8 @@ void attempt_signal(struct attempt *a, bool hard)
     if (pid <= 1 || !a->row.boot_id)
         return;
     launcher_signal(pid, (uint64_t)a->row.start_ticks, a->row.boot_id, hard);
-    pid_t *pids = NULL;
-    size_t n = 0;
-    if (hard && proc_tagged(a->row.launch, &pids, &n) == 0)
-        for (size_t i = 0; i < n; i++)
-            (void)kill(pids[i], SIGKILL);
-    free(pids);
+    if (hard)
+        launcher_kill_tagged(a->row.launch);
 }
 
 struct exit_note {

@@ -264,6 +264,16 @@ void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, bool 
     (void)kill(-pid, hard ? SIGKILL : SIGTERM); /* ESRCH: it has just ended, and that will be told */
 }
 
+void launcher_kill_tagged(const char *tag)
+{
+    pid_t *pids = NULL;
+    size_t n = 0;
+    if (proc_tagged(tag, &pids, &n) == 0)
+        for (size_t i = 0; i < n; i++)
+            (void)kill(pids[i], SIGKILL);
+    free(pids);
+}
+
 int launcher_go(struct launcher *l)
 {
     uv_buf_t go = uv_buf_init((char[]){ 'g' }, 1);

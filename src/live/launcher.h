@@ -52,6 +52,9 @@ int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher
 /* Tells a launcher's processes to end, or (`hard`) kills its whole session. Nothing when that very process is gone. */
 void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, bool hard);
 
+/* Kills whatever carries the tag: when a launcher was killed outright, what it ran may have left children. */
+void launcher_kill_tagged(const char *tag);
+
 int launcher_go(struct launcher *l); /* 0 or -errno: it ends by itself; `gone` is called in either case */
 void launcher_free(
     struct launcher *l); /* lets go of it, wherever it is: without a go it ends by itself, after one it goes on */

@@ -93,7 +93,9 @@ static void over(struct pool *p, struct warm *w, const char *why)
 static void on_gone(void *ctx, uint64_t id)
 {
     struct pool *p = ctx;
-    over(p, by_id(p, id), "its application has ended");
+    struct warm *w = by_id(p, id);
+    launcher_kill_tagged(w->tag);
+    over(p, w, "its application has ended");
 }
 
 static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
@@ -159,6 +161,10 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
     w->at = *r;
     w->running = true;
     w->born_ms = clock_ms();
+    if (w->ending) { /* it could not be told before */
+        signal_warm(w, true);
+        return;
+    }
     failpoint("session-launcher-ready");
     (void)launcher_go(w->launcher); /* where it has died since, its end is on the way */
     failpoint("session-go-sent");

@@ -501,6 +501,27 @@ static void test_an_interrupt_before_hello(void **state)
     expect_exit("it goes on", RUN(w, "run", "c.conf"), 0);
 }
 
+/* Whatever its session had started outlives a launcher that is killed outright; it is ended, too. */
+static void test_a_killed_session_leaves_nothing_behind(void **state)
+{
+    struct world *w = *state;
+    char boot[64];
+    int pid = 0;
+    write_study(w, "{ \"cores\": [1] }", ONE_POINT);
+    (void)setenv("FAKE_SESSION_MS", "60000", 1);
+    (void)setenv("FAKE_FAIL", "ignore-term", 1); /* it has a child */
+    pid_t driver = START(w, -1, "run", "c.conf");
+    assert_true(harness_wait_file(w->dir, "pipetune.d/s/session-1/pid", HARNESS_MS));
+    (void)poll(NULL, 0, 300);
+    AUTO_FREE char *note = harness_read(w->dir, "pipetune.d/s/session-1/pid");
+    assert_int_equal(sscanf(note, "%63s %d", boot, &pid), 2);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(harness_exit_code(driver, HARNESS_MS), 0);
+    (void)unsetenv("FAKE_SESSION_MS");
+    (void)unsetenv("FAKE_FAIL");
+    expect_rows("submitted by itself", TRIALS, "1|finished");
+}
+
 static void test_a_session_left_behind_is_found_again(void **state)
 {
     struct world *w = *state;
@@ -919,6 +940,7 @@ static int run_sessions(void)
         ROW(test_an_interrupt_ends_sessions_and_can_be_gone_on_from),
         ROW(test_a_second_interrupt_kills_a_session_at_once),
         ROW(test_an_interrupt_before_hello),
+        ROW(test_a_killed_session_leaves_nothing_behind),
         ROW(test_a_session_left_behind_is_found_again),
         ROW(test_a_trial_that_ended_in_a_session_left_behind_is_not_trained_again),
         ROW(test_a_run_that_was_never_sent_goes_on_from_its_checkpoint),
