@@ -141,7 +141,8 @@ static void on_lost(void *ctx, uint64_t id, const char *why)
     (void)why;
     session_link_free(MOVE_PTR(w->link));
     w->ready = false;
-    pool_end(p, w, false);
+    if (!w->ending) /* else that is how it begins to end */
+        pool_end(p, w, false);
 }
 
 static int connect_to(struct pool *p, struct warm *w, struct err *e)

@@ -6,7 +6,7 @@
  *   FAKE_EPOCH_MS (200), FAKE_ITERATIONS per epoch (10), FAKE_START_MS (50)
  *   FAKE_FAIL      comma list: oom data class executor-lost recover hang exit1-after-EPOCH fail-once stall garbage huge-log
  *                  ignore-term
- *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does,
+ *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-mute (no done) session-garbage (for a done) session-protocol (another one)
@@ -1236,7 +1236,9 @@ static void serve(const struct job *j)
             break;
         session_trial(j);
     }
+    session_drop();
     (void)unlink(j->session);
+    wait_ms((double)env_number("FAKE_STOP_MS", 0));
 }
 
 int main(int argc, char **argv)

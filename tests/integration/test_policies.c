@@ -501,6 +501,17 @@ static void test_an_interrupt_before_hello(void **state)
     expect_exit("it goes on", RUN(w, "run", "c.conf"), 0);
 }
 
+/* It closes its connection first: no reason to end it by force. */
+static void test_a_session_that_is_told_to_stop_ends_by_itself(void **state)
+{
+    struct world *w = *state;
+    write_study(w, "{ \"cores\": [1] }", ONE_POINT);
+    (void)setenv("FAKE_STOP_MS", "700", 1);
+    expect_exit("in a session", RUN(w, "run", "c.conf"), 0);
+    AUTO_FREE char *exit = harness_read(w->dir, "pipetune.d/s/session-1/exit");
+    expect_text("by itself", exit, "kind=exited code=0");
+}
+
 /* Whatever its session had started outlives a launcher that is killed outright; it is ended, too. */
 static void test_a_killed_session_leaves_nothing_behind(void **state)
 {
@@ -941,6 +952,7 @@ static int run_sessions(void)
         ROW(test_a_second_interrupt_kills_a_session_at_once),
         ROW(test_an_interrupt_before_hello),
         ROW(test_a_killed_session_leaves_nothing_behind),
+        ROW(test_a_session_that_is_told_to_stop_ends_by_itself),
         ROW(test_a_session_left_behind_is_found_again),
         ROW(test_a_trial_that_ended_in_a_session_left_behind_is_not_trained_again),
         ROW(test_a_run_that_was_never_sent_goes_on_from_its_checkpoint),
