@@ -275,6 +275,15 @@ static bool starting(const struct driver *d)
     return false;
 }
 
+/* Sessions that no trial is left for; with the end of the study all of them, and the loop. */
+static void end_what_waits(struct driver *d, bool over)
+{
+    if (over)
+        driver_end_sessions(d);
+    else if (d->pool && sched_waiting(&d->study->sched) == 0 && study_unasked(d->study) == 0)
+        driver_end_idle_sessions(d);
+}
+
 /* Starts what can be started; ends the loop when nothing is left. */
 void driver_schedule(struct driver *d)
 {
@@ -287,10 +296,8 @@ void driver_schedule(struct driver *d)
             start(d, number);
         else if (verb == SCHED_ASK)
             ask(d);
-        else if (verb == SCHED_WAIT)
-            break;
         else {
-            driver_end_sessions(d);
+            end_what_waits(d, verb == SCHED_END);
             break;
         }
     }

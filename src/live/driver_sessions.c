@@ -37,8 +37,8 @@ static int begin_run(struct driver *d, struct slot *s, struct warm *w)
     return 0;
 }
 
-/* Those that serve nobody, and were launched with what is not asked for now, hold memory that the next one needs. */
-static void end_idle(struct driver *d)
+/* Those that serve nobody hold memory that others need, and a session's end takes time, too. */
+void driver_end_idle_sessions(struct driver *d)
 {
     for (size_t i = 0; i < pool_count(d->pool); i++) {
         struct warm *w = pool_at(d->pool, i);
@@ -88,7 +88,7 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
         return 0;
     }
     if (!w) {
-        end_idle(d);
+        driver_end_idle_sessions(d); /* they were launched with what is not asked for now */
         int rc = pool_start(d->pool, t, &w, d->e);
         failpoint("session-spawned");
         if (rc < 0 && rc != -ENOMEM) {

@@ -78,6 +78,7 @@ void driver_own(struct driver *d, struct attempt *a); /* a prepared attempt gets
 struct warm *driver_warm_of(const struct driver *d, const struct slot *s);
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t);
 void driver_settle_served(struct driver *d, int64_t now);
+void driver_end_idle_sessions(struct driver *d);
 void driver_end_sessions(struct driver *d);
 void driver_on_hello(void *ctx, struct warm *w);
 void driver_on_done(void *ctx, struct warm *w, const struct session_message *m);

@@ -816,6 +816,26 @@ static void test_packed_trials_in_sessions(void **state)
     assert_int_equal(sessions(), 2); /* the third goes where the first one was */
 }
 
+static bool one_session_is_left(void *arg)
+{
+    (void)arg;
+    return running() == 1 && io_exists("pipetune.d/s/session-1/pid") != io_exists("pipetune.d/s/session-2/pid");
+}
+
+static void test_a_session_ends_when_no_trial_is_left_for_it(void **state)
+{
+    struct world *w = *state;
+    need_two_cpus();
+    write_app(w, SESSION);
+    write_study(w, "{ \"cores\": [2, 1] }", THREE_POINTS);
+    set_pace("2500", "25");
+    pid_t pid = START(w, -1, "run", "c.conf");
+    if (!harness_wait(one_session_is_left, NULL, HARNESS_MS))
+        fail_msg("both sessions lasted as long as the study");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    expect_rows("finished", TRIALS, "1|finished 2|finished 3|finished");
+}
+
 /* They settle at once, before the helper has held the first one to its CPU. */
 static void test_never_more_trials_than_cpus(void **state)
 {
@@ -977,6 +997,7 @@ static int run_packing_in_sessions(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(test_packed_trials_in_sessions),
+        ROW(test_a_session_ends_when_no_trial_is_left_for_it),
         ROW(test_packed_trials_that_are_left_get_their_cpus_back),
         ROW(test_heaps_that_do_not_fit_are_not_packed),
     };
