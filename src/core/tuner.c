@@ -287,7 +287,7 @@ static void on_trial(struct tuner *t, struct trial_state *s, const struct tuner_
     switch (ev->kind) {
     case EV_ITERATION: tuner_probe_iteration(t, s, ev, out); break;
     case EV_EPOCH: on_epoch(t, s, ev, out); break;
-    case EV_APPLIED: tuner_probe_applied(s, ev); break;
+    case EV_APPLIED: tuner_probe_applied(t, s, ev); break;
     case EV_FAILED: on_failed(t, s, ev, out); break;
     case EV_LOAD: on_share(t, s, ev, out); break;
     case EV_BREAK: tuner_probe_break(t, s, out); break;

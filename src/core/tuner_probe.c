@@ -8,7 +8,8 @@
 
 enum { PAIRS_MIN = 2, DRIFT_WINDOWS = 3, WINDOW_STEPS = 2, GLANCE_STEPS = 4 };
 
-static const double GLANCE = 1.0 / 3;  /* of a window */
+static const double SETTLE_S = 1;      /* after a change, what happens this soon is no measurement */
+static const double GLANCE = 1.0 / 3;  /* of either */
 static const double STEADY = 0.10;     /* two successive windows this close: the job no longer warms up */
 static const double CLEAR = 0.20;      /* a log-ratio beyond this needs no second pair */
 static const double ADOPT_NOW = -0.15; /* a candidate this much better is kept without going back first */
@@ -21,21 +22,33 @@ static const double DRIFT = 1.15;
 
 static const char NOTHING_LEFT[] = "nothing is left to try";
 
+/* While trials wait for this one to settle, a first look is a short one: what is not clear from it is measured in whole windows. */
+static bool is_glance(const struct tuner *t, const struct trial_state *s)
+{
+    bool first = s->phase == PHASE_WARM || (s->probing >= 0 && s->cand[s->probing].pairs == 0);
+    return first && t->waiting > 0 && !s->recognised && !s->profiled;
+}
+
+static void begin_window(const struct tuner *t, struct trial_state *s, double now_s, bool changed)
+{
+    window_begin(&s->window, now_s, !changed ? 0 : is_glance(t, s) ? GLANCE * SETTLE_S : SETTLE_S);
+}
+
 /* The one place that changes the phase. */
-static void enter(struct trial_state *s, enum phase phase, bool changed)
+static void enter(const struct tuner *t, struct trial_state *s, enum phase phase, bool changed)
 {
     s->phase = phase;
-    window_begin(&s->window, s->now_s, changed);
+    begin_window(t, s, s->now_s, changed);
 }
 
-void tuner_probe_enter_hold(struct trial_state *s, bool changed)
+void tuner_probe_enter_hold(const struct tuner *t, struct trial_state *s, bool changed)
 {
-    enter(s, PHASE_HOLD, changed);
+    enter(t, s, PHASE_HOLD, changed);
 }
 
-void tuner_probe_enter_warm(struct trial_state *s, bool changed)
+void tuner_probe_enter_warm(const struct tuner *t, struct trial_state *s, bool changed)
 {
-    enter(s, PHASE_WARM, changed);
+    enter(t, s, PHASE_WARM, changed);
 }
 
 static double trial_estimate_s(const struct trial_state *s)
@@ -56,7 +69,7 @@ static bool time_left(const struct tuner *t, const struct trial_state *s)
         return true;
     double left_s = (s->epochs - s->epoch + 1) * s->epoch_records * s->reference - (s->now_s - s->epoch_began_s);
     double window_s = fmax(t->cfg.window_s, WINDOW_STEPS * s->step_records * s->reference);
-    return left_s >= 2 * (WINDOW_SETTLE_S + window_s);
+    return left_s >= 2 * (SETTLE_S + window_s);
 }
 
 /* Why nothing more is probed; NULL: something is. */
@@ -86,7 +99,7 @@ void tuner_probe_settle(struct tuner *t, struct trial_state *s, struct tuner_act
     if (changed)
         tuner_act(out, ACT_APPLY, s, s->now_s, "%s", why);
     tuner_act(out, ACT_SETTLE, s, s->now_s, "%s", why);
-    enter(s, PHASE_SETTLED, changed);
+    enter(t, s, PHASE_SETTLED, changed);
     if (s->epoch == s->first && isfinite(s->reference))
         s->first_value = s->reference;
     if (s->alone)
@@ -104,7 +117,7 @@ void tuner_probe_measure(struct tuner *t, struct trial_state *s, int h, struct t
     s->whole_epoch = false;
     tuner_cand_change(s, h);
     tuner_act(out, ACT_APPLY, s, s->now_s, "%s %zu of %g core%s", what, s->cand[h].pairs + 1, TUNER_CORES(t, h));
-    enter(s, PHASE_CANDIDATE, true);
+    enter(t, s, PHASE_CANDIDATE, true);
     wake_for_cut(t, s, out);
 }
 
@@ -125,7 +138,7 @@ static void go_back(struct tuner *t, struct trial_state *s, struct tuner_actions
 {
     tuner_cand_change(s, s->incumbent);
     tuner_act(out, ACT_APPLY, s, s->now_s, "back to %g core%s: %s", TUNER_CORES(t, s->incumbent), why);
-    enter(s, PHASE_BACK, true);
+    enter(t, s, PHASE_BACK, true);
 }
 
 void tuner_probe_adopt(struct tuner *t, struct trial_state *s, int h, double ratio, struct tuner_actions *out,
@@ -136,7 +149,7 @@ void tuner_probe_adopt(struct tuner *t, struct trial_state *s, int h, double rat
     tuner_cand_change(s, h);
     if (changed)
         tuner_act(out, ACT_APPLY, s, s->now_s, "now the best: %g core%s, %s", TUNER_CORES(t, h), why);
-    enter(s, PHASE_HOLD, changed);
+    enter(t, s, PHASE_HOLD, changed);
     if (!s->recognised && tuner_cand_next(t, s) < 0) /* it stays anyway, and others may wait for it to settle */
         tuner_probe_settle(t, s, out, NOTHING_LEFT);
 }
@@ -280,7 +293,7 @@ static void on_warm(struct tuner *t, struct trial_state *s, double value, struct
     if (steady || t->waiting > 0)
         probe(t, s, out);
     else
-        enter(s, PHASE_WARM, false);
+        enter(t, s, PHASE_WARM, false);
 }
 
 static void on_candidate(struct tuner *t, struct trial_state *s, double value, struct tuner_actions *out)
@@ -343,7 +356,7 @@ static void on_settled(struct tuner *t, struct trial_state *s, double value, str
         s->settled_value = value;
     s->slow_windows = value > DRIFT * s->settled_value ? s->slow_windows + 1 : 0;
     if (s->slow_windows < DRIFT_WINDOWS || s->round_over || !s->alone) {
-        enter(s, PHASE_SETTLED, false);
+        enter(t, s, PHASE_SETTLED, false);
         return;
     }
     s->round_over = true;
@@ -420,7 +433,7 @@ void tuner_probe_begin(struct tuner *t, struct trial_state *s, struct tuner_acti
     bool changed = hot != s->now.hot;
     if (changed)
         take(t, s, hot, why, out);
-    enter(s, PHASE_WARM, changed);
+    enter(t, s, PHASE_WARM, changed);
     if (s->recognised && tuner_recall_begin(t, s, out))
         return;
     if (!s->recognised && (!s->alone || (!s->new_cold && tuner_cand_next(t, s) < 0)))
@@ -434,13 +447,10 @@ void tuner_probe_begin(struct tuner *t, struct trial_state *s, struct tuner_acti
 
 /* --- events --- */
 
-/* While trials wait for this one to settle, a first look is a short one: what is not clear from it is measured in whole windows. */
 static bool has_lasted(const struct tuner *t, const struct trial_state *s)
 {
-    bool first = s->phase == PHASE_WARM || (s->probing >= 0 && s->cand[s->probing].pairs == 0);
-    bool glance = first && t->waiting > 0 && !s->recognised && !s->profiled;
     return window_lasted(&s->window, (struct span){ t->cfg.window_s, WINDOW_STEPS }) ||
-           (glance && window_lasted(&s->window, (struct span){ GLANCE * t->cfg.window_s, GLANCE_STEPS }));
+           (is_glance(t, s) && window_lasted(&s->window, (struct span){ GLANCE * t->cfg.window_s, GLANCE_STEPS }));
 }
 
 void tuner_probe_iteration(struct tuner *t, struct trial_state *s, const struct tuner_event *ev,
@@ -481,17 +491,17 @@ void tuner_probe_epoch(struct tuner *t, struct trial_state *s, int epoch)
         return;
     reopen_near(t, s);
     if (s->phase == PHASE_SETTLED && tuner_cand_next(t, s) >= 0)
-        enter(s, PHASE_WARM, false);
+        enter(t, s, PHASE_WARM, false);
 }
 
 /* A late answer to an older change says nothing of the one under way. */
-void tuner_probe_applied(struct trial_state *s, const struct tuner_event *ev)
+void tuner_probe_applied(const struct tuner *t, struct trial_state *s, const struct tuner_event *ev)
 {
     if (ev->setting.hot != s->now.hot)
         return;
     s->changed_s = ev->t_s;
     s->probe_records = 0;
-    window_begin(&s->window, ev->t_s, true);
+    begin_window(t, s, ev->t_s, true);
 }
 
 /* A change that was asked for is refused: what was in force before still is. */
@@ -509,7 +519,7 @@ void tuner_probe_refused(struct tuner *t, struct trial_state *s, int hot, struct
     }
     if (s->incumbent == hot)
         tuner_cand_promote(t, s, s->now.hot, s->cand[s->now.hot].centre);
-    enter(s, s->phase == PHASE_SETTLED ? PHASE_SETTLED : PHASE_WARM, false);
+    enter(t, s, s->phase == PHASE_SETTLED ? PHASE_SETTLED : PHASE_WARM, false);
 }
 
 void tuner_probe_tick(struct tuner *t, struct trial_state *s, struct tuner_actions *out)
@@ -528,7 +538,7 @@ void tuner_probe_break(struct tuner *t, struct trial_state *s, struct tuner_acti
     if (s->phase == PHASE_CANDIDATE)
         go_back(t, s, out, "what was being measured is void");
     else
-        enter(s, s->phase, false);
+        enter(t, s, s->phase, false);
 }
 
 /* --- what counts has changed --- */
@@ -594,7 +604,7 @@ static void resume_round(struct tuner *t, struct trial_state *s, int hot, const 
     tuner_cand_change(s, hot);
     if (changed)
         tuner_act(out, ACT_APPLY, s, s->now_s, "%s", why);
-    enter(s, PHASE_WARM, changed);
+    enter(t, s, PHASE_WARM, changed);
 }
 
 void tuner_probe_reconsider(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *cause)
@@ -605,7 +615,7 @@ void tuner_probe_reconsider(struct tuner *t, struct trial_state *s, struct tuner
     say_move(t, s, hot, tuner_cand_cost(t, s, hot, s->cand[hot].centre), cause, why);
     if (s->alone && (s->phase != PHASE_SETTLED || tuner_cand_next(t, s) >= 0)) {
         if (s->phase == PHASE_SETTLED)
-            enter(s, PHASE_WARM, false);
+            enter(t, s, PHASE_WARM, false);
         resume_round(t, s, hot, why, out);
         return;
     }

@@ -186,7 +186,7 @@ static void start_over(struct tuner *t, struct trial_state *s, struct tuner_acti
         tuner_act(out, ACT_APPLY, s, s->now_s, "%g core%s: the default, as for a job that is not known",
                   TUNER_CORES(t, hot));
     if (s->alone)
-        tuner_probe_enter_warm(s, changed);
+        tuner_probe_enter_warm(t, s, changed);
     else
         tuner_probe_settle(t, s, out, "it is not alone");
 }
@@ -218,7 +218,7 @@ static bool recognise(struct tuner *t, struct trial_state *s, const struct class
     if (changed)
         tuner_act(out, ACT_APPLY, s, s->now_s, "%g core%s: %s", TUNER_CORES(t, hot), origin(s->class, why));
     if (!tuner_recall_begin(t, s, out))
-        tuner_probe_enter_hold(s, changed);
+        tuner_probe_enter_hold(t, s, changed);
     return true;
 }
 

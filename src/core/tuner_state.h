@@ -162,14 +162,14 @@ void tuner_probe_begin(struct tuner *t, struct trial_state *s, struct tuner_acti
 void tuner_probe_iteration(struct tuner *t, struct trial_state *s, const struct tuner_event *ev,
                            struct tuner_actions *out);
 void tuner_probe_epoch(struct tuner *t, struct trial_state *s, int epoch);
-void tuner_probe_applied(struct trial_state *s, const struct tuner_event *ev);
+void tuner_probe_applied(const struct tuner *t, struct trial_state *s, const struct tuner_event *ev);
 void tuner_probe_refused(struct tuner *t, struct trial_state *s, int hot, struct tuner_actions *out);
 void tuner_probe_tick(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
 void tuner_probe_break(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
 
 /* Steps of a trial that tuner_recall.c takes, too. */
-void tuner_probe_enter_hold(struct trial_state *s, bool changed);
-void tuner_probe_enter_warm(struct trial_state *s, bool changed);
+void tuner_probe_enter_hold(const struct tuner *t, struct trial_state *s, bool changed);
+void tuner_probe_enter_warm(const struct tuner *t, struct trial_state *s, bool changed);
 void tuner_probe_settle(struct tuner *t, struct trial_state *s, struct tuner_actions *out, const char *why);
 void tuner_probe_adopt(struct tuner *t, struct trial_state *s, int hot, double ratio, struct tuner_actions *out,
                        const char *why);

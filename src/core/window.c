@@ -4,9 +4,9 @@
 
 #include "core/stats.h"
 
-void window_begin(struct window *w, double now_s, bool changed)
+void window_begin(struct window *w, double now_s, double settle_s)
 {
-    *w = (struct window){ .from_t_s = changed ? now_s + WINDOW_SETTLE_S : now_s };
+    *w = (struct window){ .from_t_s = now_s + settle_s };
 }
 
 void window_break(struct window *w)

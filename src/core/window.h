@@ -7,8 +7,6 @@
 
 enum { WINDOW_KEPT = 64 }; /* iterations whose values are kept for the median; of a longer window, the last ones */
 
-#define WINDOW_SETTLE_S 1.0 /* after a change, what happens this soon is no measurement */
-
 struct window {
     double from_t_s; /* iterations that begin before it don't count */
     double begin_s;  /* of the first that counts */
@@ -17,8 +15,8 @@ struct window {
     double per_record[WINDOW_KEPT];
 };
 
-/* Begins at `now_s`; after a change of the setting the first second, and the iteration under way, are left out. */
-void window_begin(struct window *w, double now_s, bool changed);
+/* Begins `settle_s` after `now_s`: what happens so soon after a change is no measurement, nor is the iteration under way. */
+void window_begin(struct window *w, double now_s, double settle_s);
 
 /* An epoch has ended: what was gathered is dropped, since validation and checkpoint lie there. */
 void window_break(struct window *w);
