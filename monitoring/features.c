@@ -24,6 +24,8 @@ const char *const feature_names[FEATURES] = {
     [FEATURE_PROC_WRITE_CALLS] = "proc/write-calls",
     [FEATURE_LOG_ITERATIONS] = "log/iterations",
     [FEATURE_LOG_GC_TIME] = "log/gc-time",
+    [FEATURE_JVM_COMPILE_TIME] = "jvm/compile-time",
+    [FEATURE_JVM_COLLECT_TIME] = "jvm/collect-time",
     [FEATURE_LOG_RECORDS] = "log/records",
 };
 /* clang-format on */

@@ -34,6 +34,9 @@ enum {
     FEATURE_LOG_ITERATIONS = FEATURE_LOG,
     FEATURE_LOG_GC_TIME, /* s */
     FEATURE_LOG_RECORDS, /* trained */
+    FEATURE_JVM, /* CPU time of what a JVM does for itself, s: the part of FEATURE_PROC_CPU_TIME that no job asked for */
+    FEATURE_JVM_COMPILE_TIME = FEATURE_JVM,
+    FEATURE_JVM_COLLECT_TIME,
     FEATURES,
 };
 

@@ -21,9 +21,13 @@ enum source { SOURCE_SCHEDSTAT, SOURCE_STAT, SOURCE_IO, SOURCES };
 
 enum { SCHED_FIELDS = 3 };
 
+enum { NO_CHORE = -1, NAME_READS = 3 }; /* a thread is named soon after it is born */
+
 struct thread {
     pid_t tid;
     uint64_t last[SCHED_FIELDS]; /* ns that it ran, ns that it waited, time slices */
+    int chore;                   /* from FEATURE_JVM on; NO_CHORE */
+    int named;                   /* how often its name was asked for */
 };
 
 struct process {
@@ -46,6 +50,14 @@ struct totals {
     bool measured[SOURCES], seen; /* of one process at least, over the whole interval; there is one at all */
     uint8_t failed[SOURCES];      /* READING_OK, or why the sum would lack something */
     size_t threads;
+    double chore_ns[PROCS_CHORES];
+    bool chores; /* there is a thread that does one, and was there at the read before */
+};
+
+/* What one process's threads did since they were read last. */
+struct gain {
+    uint64_t of[SCHED_FIELDS], chore_ns[PROCS_CHORES];
+    bool chores;
 };
 
 static const struct row {
@@ -191,14 +203,48 @@ static uint8_t state_of(int rc)
                                             : READING_NOT_COUNTED;
 }
 
+/* The names that HotSpot gives its threads, as the kernel cuts them. */
+static int chore_of(const char *name)
+{
+    static const struct {
+        const char *begin;
+        int feature;
+    } names[] = {
+        { "C1 CompilerThre", FEATURE_JVM_COMPILE_TIME }, { "C2 CompilerThre", FEATURE_JVM_COMPILE_TIME },
+        { "GC Thread#", FEATURE_JVM_COLLECT_TIME },      { "G1 ", FEATURE_JVM_COLLECT_TIME },
+        { "ParGC Thread#", FEATURE_JVM_COLLECT_TIME },   { "VM Thread", FEATURE_JVM_COLLECT_TIME },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strncmp(name, names[i].begin, strlen(names[i].begin)) == 0)
+            return names[i].feature - FEATURE_JVM;
+    return NO_CHORE;
+}
+
+/* A thread without a name of its own yet is asked again. */
+static void find_chore(int dir, struct thread *t, const struct thread *old)
+{
+    char name[64], text[TEXT_SIZE];
+    t->chore = old ? old->chore : NO_CHORE;
+    t->named = old ? old->named : 0;
+    if (t->chore != NO_CHORE || t->named == NAME_READS)
+        return;
+    t->named++;
+    (void)snprintf(name, sizeof name, "task/%ld/comm", (long)t->tid);
+    if (read_at(dir, name, text) == 0)
+        t->chore = chore_of(text);
+}
+
 /* What this thread gained since `old`, its last reading; NULL: since it was born. */
-static void add_thread(const struct thread *now, const struct thread *old, uint64_t gained[SCHED_FIELDS])
+static void add_thread(const struct thread *now, const struct thread *old, struct gain *gained)
 {
     bool same = old && old->last[0] <= now->last[0]; /* else the number is another thread's */
     for (int i = 0; i < SCHED_FIELDS; i++) {
-        uint64_t before = same ? old->last[i] : 0;
-        gained[i] += now->last[i] > before ? now->last[i] - before : 0;
+        uint64_t before = same ? old->last[i] : 0, more = now->last[i] > before ? now->last[i] - before : 0;
+        gained->of[i] += more;
+        if (i == 0 && now->chore != NO_CHORE)
+            gained->chore_ns[now->chore] += more;
     }
+    gained->chores = gained->chores || now->chore != NO_CHORE;
 }
 
 /* 1, or 0: it has ended meanwhile; -errno. */
@@ -216,8 +262,8 @@ static int read_thread(int dir, pid_t tid, struct thread *out)
     return 1;
 }
 
-/* The threads as they are now replace those of the last read; gained[] is what they did meanwhile. */
-static int read_listed(struct process *p, int dir, const struct procs_tids *tids, uint64_t gained[SCHED_FIELDS])
+/* The threads as they are now replace those of the last read; `gained` is what they did meanwhile. */
+static int read_listed(struct process *p, int dir, const struct procs_tids *tids, struct gain *gained)
 {
     AUTO_FREE struct thread *now = calloc(tids->n + 1, sizeof *now);
     if (!now)
@@ -230,8 +276,11 @@ static int read_listed(struct process *p, int dir, const struct procs_tids *tids
         while (k < p->n_threads && p->threads[k].tid < tids->v[i])
             k++;
         bool known = k < p->n_threads && p->threads[k].tid == tids->v[i];
-        if (rc > 0)
-            add_thread(&now[n++], known ? &p->threads[k] : NULL, gained);
+        const struct thread *old = known ? &p->threads[k] : NULL;
+        if (rc == 0)
+            continue;
+        find_chore(dir, &now[n], old);
+        add_thread(&now[n++], old, gained);
     }
     free(p->threads);
     p->threads = MOVE_PTR(now);
@@ -242,15 +291,18 @@ static int read_listed(struct process *p, int dir, const struct procs_tids *tids
 static int read_schedstat(struct process *p, int dir, uint64_t now[PROCS_READINGS], struct totals *t)
 {
     struct procs_tids tids = { 0 };
-    uint64_t gained[SCHED_FIELDS] = { 0 };
+    struct gain gained = { 0 };
     int rc = list_threads(&tids, dir);
     if (rc == 0 && t->threads + tids.n > PROCS_THREADS_MAX)
         rc = -E2BIG;
     if (rc == 0)
-        rc = read_listed(p, dir, &tids, gained);
+        rc = read_listed(p, dir, &tids, &gained);
     t->threads += rc == 0 ? tids.n : 0;
     for (int i = 0; i < SCHED_FIELDS; i++)
-        now[i] = p->last[i] + gained[i]; /* of the process since it was first seen, ended threads included */
+        now[i] = p->last[i] + gained.of[i]; /* of the process since it was first seen, ended threads included */
+    for (int i = 0; rc == 0 && p->read[SOURCE_SCHEDSTAT] && i < PROCS_CHORES; i++)
+        t->chore_ns[i] += (double)gained.chore_ns[i];
+    t->chores = t->chores || (rc == 0 && p->read[SOURCE_SCHEDSTAT] && gained.chores);
     free(tids.v);
     return rc;
 }
@@ -384,7 +436,16 @@ static struct reading reading_of(const struct totals *t, int row)
     return (struct reading){ .value = t->sum[row] / per_one, .ratio = 1, .state = READING_OK };
 }
 
-int procs_read(struct procs *p, const struct procs_id *v, size_t n, struct reading out[PROCS_READINGS])
+static struct reading chore_of_all(const struct totals *t, int chore)
+{
+    uint8_t failed = t->failed[SOURCE_SCHEDSTAT];
+    if (failed != READING_OK || !t->chores)
+        return (struct reading){ .value = NAN, .state = failed != READING_OK ? failed : READING_NOT_COUNTED };
+    return (struct reading){ .value = t->chore_ns[chore] / 1e9, .ratio = 1, .state = READING_OK };
+}
+
+int procs_read(struct procs *p, const struct procs_id *v, size_t n, struct reading out[PROCS_READINGS],
+               struct reading chores[PROCS_CHORES])
 {
     struct totals t = { 0 };
     if (n > PROCS_MAX) {
@@ -398,5 +459,7 @@ int procs_read(struct procs *p, const struct procs_id *v, size_t n, struct readi
         return rc;
     for (int i = 0; i < PROCS_READINGS; i++)
         out[i] = reading_of(&t, i);
+    for (int i = 0; i < PROCS_CHORES; i++)
+        chores[i] = chore_of_all(&t, i);
     return 0;
 }

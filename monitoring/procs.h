@@ -16,6 +16,7 @@
 
 enum {
     PROCS_READINGS = FEATURE_LOG - FEATURE_PROC,
+    PROCS_CHORES = FEATURES - FEATURE_JVM,
     PROCS_MAX = 1024,           /* processes */
     PROCS_THREADS_MAX = 1 << 14 /* of one process; in procs_read() of all together */
 };
@@ -31,10 +32,12 @@ struct procs;
 struct procs *procs_new(const char *proc);
 void procs_free(struct procs *p);
 
-/* Reads all of these processes, and forgets those that are not among them any more. `out` begins with FEATURE_PROC. Not counted: where
+/* Reads all of these processes, and forgets those that are not among them any more. `out` begins with FEATURE_PROC, `chores` with
+ * FEATURE_JVM: of threads that go by the names that a JVM gives them, not counted while there is none. Not counted: where
  * no process was there at the read before, too, and from the process on that is one too many. Denied, unsupported: where
- * one of them is. -ENOMEM: `out` is untouched, and what was gained since the last read is lost. */
-int procs_read(struct procs *p, const struct procs_id *v, size_t n, struct reading out[PROCS_READINGS]);
+ * one of them is. -ENOMEM: both are untouched, and what was gained since the last read is lost. */
+int procs_read(struct procs *p, const struct procs_id *v, size_t n, struct reading out[PROCS_READINGS],
+               struct reading chores[PROCS_CHORES]);
 
 struct procs_tids {
     pid_t *v; /* owned; free() it */

@@ -143,7 +143,7 @@ static void done(struct sampler *one)
 static struct reading nothing(const struct sampler *one, int feature)
 {
     const bool *only = event_choice_only(&one->events);
-    bool absent = feature < EVENT_NAMES ? only && !only[feature] : feature >= FEATURE_LOG;
+    bool absent = feature < EVENT_NAMES ? only && !only[feature] : feature >= FEATURE_LOG && feature < FEATURE_JVM;
     return (struct reading){ .value = NAN, .state = absent ? READING_ABSENT : READING_NOT_COUNTED };
 }
 
@@ -155,7 +155,7 @@ static void read_all(struct samplers *s, struct sampler *one, size_t n, struct r
         counters_follow(one->counters, s->ids, n);
     if (one->counters)
         counters_read(one->counters, v);
-    (void)procs_read(one->procs, s->ids, n, v + FEATURE_PROC); /* out of memory: not counted this time */
+    (void)procs_read(one->procs, s->ids, n, v + FEATURE_PROC, v + FEATURE_JVM); /* no memory: not counted this time */
 }
 
 /* NULL: out of memory. */

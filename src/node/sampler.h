@@ -35,7 +35,7 @@ struct sample {
     enum sampler_scope scope;   /* what was measured: never SAMPLER_AUTO */
     double t_ms, dt_ms;         /* when the interval ended, since 1970; how long it was */
     uint64_t missed;            /* ticks between the sample before and this one */
-    struct reading v[FEATURES]; /* from FEATURE_LOG on absent */
+    struct reading v[FEATURES]; /* those of FEATURE_LOG absent */
 };
 
 struct samplers;

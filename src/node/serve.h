@@ -12,7 +12,7 @@
  *       answer is what was read back. No process here: processes 0. A driver but no executor: slots 0, cpus [].
  *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known; ends its sampling, too
  *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}
- *       {"id":7,"ok":true,"features":78}
+ *       {"id":7,"ok":true,"features":80}
  *       interval_ms: 100 to 60000, or 0 for no more samples; scope: system, process, cgroup or auto (sampler.h), which it is when it
  *       is left out; events: the hardware events that are opened and counted (monitoring/event_choice.h), the others being absent from
  *       its samples; "": none, left out: all 58. Again for the same tag: it begins anew. Nothing need be applied.

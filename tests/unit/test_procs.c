@@ -25,6 +25,8 @@
 
 #define AT(feature) ((feature)-FEATURE_PROC)
 
+static struct reading chores[PROCS_CHORES]; /* of the read before */
+
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
 #define STAT_TAIL " S 1 2 3 4 5 6 11 0 13 0 21 22 0 0 20 0 7 0 4711 123456 99 0\n"
@@ -185,7 +187,7 @@ static void all_features_are_sums_of_deltas(void **state)
     put_thread(10, 11, 60);
     put_process(20, 200, 5000);
     put_thread(20, 20, 70);
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     for (int i = FEATURE_PROC; i < FEATURE_LOG; i++)
         if (feature_kind(i) == FEATURE_COUNT)
             assert_state("the first read", v, i, READING_NOT_COUNTED);
@@ -195,10 +197,10 @@ static void all_features_are_sums_of_deltas(void **state)
     put_thread(10, 11, 62);
     put_process(20, 200, 5010);
     put_thread(20, 20, 73);
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     assert_all("the second read", v, 6, 11);
     assert_reads("the second read", v, FEATURE_PROC_RSS, 6011 * (double)sysconf(_SC_PAGESIZE));
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     assert_all("nothing was done", v, 0, 0);
     procs_free(p);
 }
@@ -211,23 +213,71 @@ static void a_process_that_comes_or_goes_makes_no_jump(void **state)
     struct procs *p = procs_new(root);
     put_process(10, 100, 1000);
     put_thread(10, 10, 50);
-    assert_int_equal(procs_read(p, ids, 1, v), 0);
+    assert_int_equal(procs_read(p, ids, 1, v, chores), 0);
     put_process(10, 100, 1003);
     put_thread(10, 10, 55);
     put_process(20, 200, 900000);
     put_thread(20, 20, 900000);
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     assert_all("one came", v, 5, 3);
     assert_reads("one came", v, FEATURE_PROC_THREADS, 4);
     put_process(20, 200, 900001);
     put_thread(20, 20, 900002);
     drop("10"); /* it is on the list still */
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     assert_all("one went", v, 2, 1);
     assert_reads("one went", v, FEATURE_PROC_THREADS, 2);
-    assert_int_equal(procs_read(p, ids, 0, v), 0);
+    assert_int_equal(procs_read(p, ids, 0, v, chores), 0);
     assert_state("none is left", v, FEATURE_PROC_CPU_TIME, READING_NOT_COUNTED);
     assert_state("none is left", v, FEATURE_PROC_RSS, READING_NOT_COUNTED);
+    procs_free(p);
+}
+
+static void put_name(int pid, int tid, const char *name)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "%d/task/%d/comm", pid, tid);
+    put(path, "%s\n", name);
+}
+
+static double chore(int feature)
+{
+    const struct reading *r = &chores[feature - FEATURE_JVM];
+    return r->state == READING_OK ? 1e9 * r->value : r->state == READING_NOT_COUNTED ? -1 : (double)NAN;
+}
+
+/* A thread gets its name soon after its birth, as the one that compiles does here. */
+static void what_a_jvm_does_for_itself_is_told_apart(void **state)
+{
+    (void)state;
+    static const struct procs_id id = { 10, 100 };
+    struct reading v[PROCS_READINGS];
+    struct procs *p = procs_new(root);
+    static const char *const collectors[] = { "GC Thread#1", "G1 Conc#0", "VM Thread", "ParGC Thread#0" };
+    put_process(10, 100, 1000);
+    put_thread(10, 10, 50);
+    put_name(10, 10, "java");
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
+    assert_true(chore(FEATURE_JVM_COMPILE_TIME) == -1);
+    put_thread(10, 10, 51);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
+    assert_true(chore(FEATURE_JVM_COMPILE_TIME) == -1); /* no JVM is no 0 */
+    put_thread(10, 11, 7);
+    put_name(10, 11, "java");
+    for (int i = 0; i < 4; i++) {
+        put_thread(10, 20 + i, 100);
+        put_name(10, 20 + i, collectors[i]);
+    }
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
+    assert_true(chore(FEATURE_JVM_COMPILE_TIME) == 0);
+    assert_true(chore(FEATURE_JVM_COLLECT_TIME) == 400); /* since they were born */
+    put_name(10, 11, "C2 CompilerThre");
+    put_thread(10, 11, 12);
+    put_thread(10, 20, 103);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
+    assert_true(chore(FEATURE_JVM_COMPILE_TIME) == 5);
+    assert_true(chore(FEATURE_JVM_COLLECT_TIME) == 3);
+    assert_reads("all of it", v, FEATURE_PROC_CPU_TIME, 8 / 1e9);
     procs_free(p);
 }
 
@@ -239,16 +289,16 @@ static void a_pid_in_use_again_is_another_process(void **state)
     struct procs *p = procs_new(root);
     put_process(10, 100, 1000);
     put_thread(10, 10, 50);
-    assert_int_equal(procs_read(p, &old, 1, v), 0);
+    assert_int_equal(procs_read(p, &old, 1, v, chores), 0);
     put_process(10, 170, 4000);
     put_thread(10, 10, 9000);
-    assert_int_equal(procs_read(p, &old, 1, v), 0);
+    assert_int_equal(procs_read(p, &old, 1, v, chores), 0);
     assert_state("gone", v, FEATURE_PROC_CPU_TIME, READING_NOT_COUNTED);
-    assert_int_equal(procs_read(p, &now, 1, v), 0);
+    assert_int_equal(procs_read(p, &now, 1, v, chores), 0);
     assert_state("new", v, FEATURE_PROC_CPU_TIME, READING_NOT_COUNTED);
     put_process(10, 170, 4001);
     put_thread(10, 10, 9002);
-    assert_int_equal(procs_read(p, &now, 1, v), 0);
+    assert_int_equal(procs_read(p, &now, 1, v, chores), 0);
     assert_all("followed", v, 2, 1);
     procs_free(p);
 }
@@ -262,17 +312,17 @@ static void threads_that_come_count_from_birth_and_those_that_go_stay_counted(vo
     put_process(10, 100, 1);
     put_thread(10, 10, 50);
     put_thread(10, 12, 500);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     put_thread(10, 11, 7); /* born since */
     put_thread(10, 12, 501);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     assert_reads("born", v, FEATURE_PROC_TIMESLICES, 3 * (7 + 1));
     drop("10/task/12");
     put_thread(10, 11, 9);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     assert_reads("gone", v, FEATURE_PROC_TIMESLICES, 3 * 2);
     put_thread(10, 11, 3); /* its number is used again */
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     assert_reads("another of its number", v, FEATURE_PROC_TIMESLICES, 3 * 3);
     procs_free(p);
 }
@@ -289,18 +339,18 @@ static void a_file_that_is_missing_takes_its_features_alone(void **state)
         put_process(20, 200, 1 + i);
         put_thread(20, 20, 1 + i);
         drop("20/io");
-        assert_int_equal(procs_read(p, ids, 2, v), 0);
+        assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     }
     assert_state("without io", v, FEATURE_PROC_READ_CALLS, READING_UNSUPPORTED);
     assert_reads("without io", v, FEATURE_PROC_TIMESLICES, 6);
     assert_reads("without io", v, FEATURE_PROC_MINOR_FAULTS, 2);
     put_process(20, 200, 2);
     drop("20/task/20/schedstat");
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     assert_state("without schedstat", v, FEATURE_PROC_CPU_TIME, READING_UNSUPPORTED);
     assert_reads("io of one that had none", v, FEATURE_PROC_READ_CALLS, 0);
     put("20/io", "nonsense");
-    assert_int_equal(procs_read(p, ids, 2, v), 0);
+    assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
     assert_state("an io that cannot be read", v, FEATURE_PROC_READ_CALLS, READING_NOT_COUNTED);
     procs_free(p);
 }
@@ -316,9 +366,9 @@ static void more_processes_than_it_holds_are_not_summed_in_part(void **state)
     put_process(1, 1, 1);
     put_thread(1, 1, 1);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(procs_read(p, ids, PROCS_MAX + 1, v), 0);
+        assert_int_equal(procs_read(p, ids, PROCS_MAX + 1, v, chores), 0);
     assert_state("too many", v, FEATURE_PROC_CPU_TIME, READING_NOT_COUNTED);
-    assert_int_equal(procs_read(p, ids, PROCS_MAX, v), 0);
+    assert_int_equal(procs_read(p, ids, PROCS_MAX, v, chores), 0);
     assert_reads("as many as it holds", v, FEATURE_PROC_CPU_TIME, 0);
     procs_free(p);
 }
@@ -339,12 +389,12 @@ static void whatever_memory_fails_the_next_read_is_whole(void **state)
         assert_non_null(p);
         v[0] = (struct reading){ .value = 7, .state = READING_OK };
         fault_arm(FAULT_ALLOC, nth);
-        rc = procs_read(p, ids, 2, v);
+        rc = procs_read(p, ids, 2, v, chores);
         bool struck = fault_disarm();
         if (rc < 0 && (rc != -ENOMEM || !struck || v[0].value != 7))
             fail_msg("fault %u: %d", nth, rc);
-        assert_int_equal(procs_read(p, ids, 2, v), 0);
-        assert_int_equal(procs_read(p, ids, 2, v), 0);
+        assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
+        assert_int_equal(procs_read(p, ids, 2, v, chores), 0);
         assert_all("after it", v, 0, 0);
         procs_free(p);
     }
@@ -362,9 +412,9 @@ static void no_descriptor_is_no_zero(void **state)
     struct procs *p = procs_new(root);
     put_process(10, 100, 1);
     put_thread(10, 10, 1);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     fault_arm(FAULT_OPEN, 1);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     assert_true(fault_disarm());
     for (int i = FEATURE_PROC; i < FEATURE_LOG; i++)
         assert_state("no descriptor", v, i, READING_NO_FD);
@@ -411,9 +461,9 @@ static void calls_of_a_real_process_are_counted_exactly(void **state)
     assert_int_equal(proc_start_ticks(id.pid, &id.start_ticks), 0);
     struct procs *p = procs_new("/proc");
     order(to, from, 1);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     order(to, from, 200);
-    assert_int_equal(procs_read(p, &id, 1, v), 0);
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
     (void)close(to[1]);
     assert_int_equal(waitpid(id.pid, NULL, 0), id.pid);
     (void)close(to[0]), (void)close(from[0]), (void)close(from[1]);
@@ -437,6 +487,7 @@ int main(void)
         cmocka_unit_test(what_is_no_stat_is_refused),
         cmocka_unit_test(schedstats_are_read),
         cmocka_unit_test(io_is_read_by_name),
+        WITH_ROOT(what_a_jvm_does_for_itself_is_told_apart),
         WITH_ROOT(all_features_are_sums_of_deltas),
         WITH_ROOT(a_process_that_comes_or_goes_makes_no_jump),
         WITH_ROOT(a_pid_in_use_again_is_another_process),
