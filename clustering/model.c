@@ -81,18 +81,34 @@ static int make_room(struct model *m, size_t to)
 static int count_new(const struct model *m, const struct profile_space *s, size_t *out, struct err *e)
 {
     size_t fresh = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct profile_feature *f = &s->features[i];
-        int at = find_feature(m, f->name, i);
-        fresh += at < 0;
-        if (at >= 0 && m->features[at].norm != f->norm)
-            return err_set(e, -EINVAL, "feature '%s' is taken per %s in the model, and per %s here", f->name,
-                           profile_norm_name(m->features[at].norm), profile_norm_name(f->norm));
-    }
+    for (size_t i = 0; i < s->n; i++)
+        fresh += find_feature(m, s->features[i].name, i) < 0;
     *out = fresh;
     return m->n + fresh <= PROFILE_FEATURES_MAX
                ? 0
                : err_set(e, -EINVAL, "a model has %d features at most", PROFILE_FEATURES_MAX);
+}
+
+static void forget_feature(struct model *m, size_t f)
+{
+    for (size_t i = 0; i < m->n_clusters; i++)
+        m->clusters[i].mean[f] = m->clusters[i].weight[f] = m->clusters[i].m2[f] = 0;
+}
+
+/* Rates over different things cannot be compared. True: some were. */
+static bool take_norms(struct model *m, const struct profile_space *s)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->n; i++) {
+        int at = find_feature(m, s->features[i].name, i);
+        if (at < 0 || m->features[at].norm == s->features[i].norm)
+            continue;
+        any = true;
+        forget_feature(m, (size_t)at);
+        m->features[at].norm = s->features[i].norm;
+        m->features[at].median = m->features[at].iqr = NAN;
+    }
+    return any;
 }
 
 int model_extend(struct model *m, const struct profile_space *s, struct err *e)
@@ -101,8 +117,13 @@ int model_extend(struct model *m, const struct profile_space *s, struct err *e)
         return err_set(e, -EINVAL, "a model that was made elsewhere does not learn: begin one of your own");
     size_t fresh = 0, had = m->n;
     int rc = count_new(m, s, &fresh, e);
-    if (rc < 0 || fresh == 0)
+    if (rc < 0)
         return rc;
+    if (fresh == 0) {
+        if (take_norms(m, s))
+            model_derive(m);
+        return 0;
+    }
     rc = make_room(m, had + fresh);
     for (size_t i = 0; rc == 0 && i < s->n; i++) {
         if (find_feature(m, s->features[i].name, i) >= 0)
@@ -114,6 +135,8 @@ int model_extend(struct model *m, const struct profile_space *s, struct err *e)
     }
     while (rc < 0 && m->n > had)
         free(m->features[--m->n].name);
+    if (rc == 0)
+        (void)take_norms(m, s);
     model_derive(m);
     return rc < 0 ? err_sys(e, rc, "cannot add features to the model") : 0;
 }

@@ -169,8 +169,8 @@ void model_contributions(const struct model *m, const struct model_cluster *c, c
 
 /* --- learning --- */
 
-/* Makes sure that the model has all the space's features; new ones come last. -EINVAL: a raw model, or a feature with another
- * normaliser; -ENOMEM: nothing has changed. */
+/* Makes sure that the model has all the space's features; new ones come last. What it knows of one by another normaliser is
+ * forgotten: an older version made it. -EINVAL: a raw model, or too many; -ENOMEM: nothing has changed. */
 int model_extend(struct model *m, const struct profile_space *s, struct err *e);
 
 /* One more profile: a known one joins its cluster, any other founds one, so that the next like it is known. `key` is its class (made when new), NULL: not known. *out_cluster: where it went.

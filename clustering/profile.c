@@ -15,6 +15,7 @@ enum part { PART_VALUE, PART_OVER, PART_TIME, PART_RATIO, PROFILE_PARTS };
 static const char *const norm_names[PROFILE_NORMS] = {
     [PROFILE_PER_INSTRUCTION] = "instructions",
     [PROFILE_PER_CPU_TIME] = "cpu-time",
+    [PROFILE_PER_WORK_TIME] = "work-time",
     [PROFILE_PER_SECOND] = "seconds",
     [PROFILE_AS_IS] = "none",
 };
@@ -59,14 +60,17 @@ static bool is_seconds(const char *name)
     return strchr(name, '/') && end && (strcmp(end, "-time") == 0 || strcmp(end, "-delay") == 0);
 }
 
-static enum profile_norm norm_of(const char *name, enum profile_kind kind)
+static enum profile_norm norm_of(const char *name, enum profile_kind kind, bool knows_work)
 {
     if (kind == PROFILE_GAUGE)
         return PROFILE_AS_IS;
     if (is_cpu_time(name))
         return PROFILE_PER_SECOND;
-    bool ours = strncmp(name, "proc/", 5) == 0 || strncmp(name, "log/", 4) == 0;
-    return ours || is_software(name) || is_instructions(name) ? PROFILE_PER_CPU_TIME : PROFILE_PER_INSTRUCTION;
+    if (strncmp(name, "jvm/", 4) == 0 || is_instructions(name))
+        return PROFILE_PER_CPU_TIME;
+    if (strncmp(name, "proc/", 5) == 0 || strncmp(name, "log/", 4) == 0 || is_software(name))
+        return knows_work ? PROFILE_PER_WORK_TIME : PROFILE_PER_CPU_TIME;
+    return PROFILE_PER_INSTRUCTION;
 }
 
 static int place_of(const struct profile_space *s, const char *name)
@@ -86,7 +90,19 @@ static int find_normalisers(struct profile_space *s, struct err *e)
     if (s->instructions < 0)
         s->instructions = place_of(s, "cpu/instructions/");
     s->cpu_time = place_of(s, "proc/cpu-time");
+    s->compile_time = place_of(s, "jvm/compile-time");
+    s->collect_time = place_of(s, "jvm/collect-time");
     return 0;
+}
+
+static void set_norms(struct profile_space *s)
+{
+    bool knows_work = s->cpu_time >= 0 && s->compile_time >= 0 && s->collect_time >= 0;
+    for (size_t i = 0; i < s->n; i++) {
+        struct profile_feature *f = &s->features[i];
+        f->norm = norm_of(f->name, f->kind, knows_work);
+        f->unit = f->norm == PROFILE_PER_INSTRUCTION ? PER_MILLION : is_seconds(f->name) ? MILLISECONDS : 1;
+    }
 }
 
 int profile_space_init(struct profile_space *out, const char *const *names, const enum profile_kind *kinds, size_t n,
@@ -97,16 +113,14 @@ int profile_space_init(struct profile_space *out, const char *const *names, cons
     struct profile_space s = { .features = calloc(n, sizeof *s.features), .n = n };
     if (!s.features)
         return err_sys(e, -ENOMEM, "cannot profile");
-    for (size_t i = 0; i < n; i++) {
-        enum profile_norm norm = norm_of(names[i], kinds[i]);
-        double unit = norm == PROFILE_PER_INSTRUCTION ? PER_MILLION : is_seconds(names[i]) ? MILLISECONDS : 1;
-        s.features[i] = (struct profile_feature){ names[i], kinds[i], norm, unit };
-    }
+    for (size_t i = 0; i < n; i++)
+        s.features[i] = (struct profile_feature){ .name = names[i], .kind = kinds[i] };
     int rc = find_normalisers(&s, e);
     if (rc < 0) {
         profile_space_done(&s);
         return rc;
     }
+    set_norms(&s);
     *out = s;
     return 0;
 }
@@ -149,14 +163,23 @@ static bool is_measured(double value, uint8_t state)
     return state <= 1 && isfinite(value) && value >= 0;
 }
 
+static double measured(const double *value, const uint8_t *state, int at)
+{
+    return at >= 0 && is_measured(value[at], state[at]) ? value[at] : (double)NAN;
+}
+
 /* What this interval's count stands over; NAN: it was not measured. */
 static double normaliser(const struct profile_space *s, const struct profile_feature *f, const double *value,
                          const uint8_t *state, double dt_s)
 {
-    int at = f->norm == PROFILE_PER_INSTRUCTION ? s->instructions : s->cpu_time;
-    if (f->norm == PROFILE_PER_SECOND || f->norm == PROFILE_AS_IS)
-        return dt_s;
-    return at >= 0 && is_measured(value[at], state[at]) ? value[at] : (double)NAN;
+    double cpu_s = measured(value, state, s->cpu_time);
+    double work_s = cpu_s - measured(value, state, s->compile_time) - measured(value, state, s->collect_time);
+    switch (f->norm) {
+    case PROFILE_PER_INSTRUCTION: return measured(value, state, s->instructions);
+    case PROFILE_PER_CPU_TIME: return cpu_s;
+    case PROFILE_PER_WORK_TIME: return work_s < 0 ? 0 : work_s;
+    default: return dt_s;
+    }
 }
 
 void profile_sum_add(struct profile_sum *sum, const struct profile_space *s, const double *value, const float *ratio,

@@ -25,7 +25,14 @@ enum { PROFILE_FEATURES_MAX = 4096 };
 
 enum profile_kind { PROFILE_COUNT /* a delta over the interval */, PROFILE_GAUGE };
 
-enum profile_norm { PROFILE_PER_INSTRUCTION, PROFILE_PER_CPU_TIME, PROFILE_PER_SECOND, PROFILE_AS_IS, PROFILE_NORMS };
+enum profile_norm {
+    PROFILE_PER_INSTRUCTION,
+    PROFILE_PER_CPU_TIME,
+    PROFILE_PER_WORK_TIME, /* CPU time without what the JVM compiled and collected */
+    PROFILE_PER_SECOND,
+    PROFILE_AS_IS,
+    PROFILE_NORMS
+};
 
 struct profile_feature {
     const char *name; /* borrowed */
@@ -37,17 +44,18 @@ struct profile_feature {
 struct profile_space {
     struct profile_feature *features;
     size_t n;
-    int instructions, cpu_time; /* places of the normalisers; -1: there is none */
+    int instructions, cpu_time, compile_time, collect_time; /* places of the normalisers; -1: there is none */
 };
 
-/* Keeps the names, which must live as long. Normalisers follow from the names: `proc/cpu-time` is taken per second; instructions,
- * everything below `proc/` and `log/`, and perf's software events per CPU-second; the other counts, of the hardware, per million
- * instructions. -EINVAL: no feature or too many, a name twice; -ENOMEM. */
+/* Keeps the names, which must live as long. Normalisers follow from the names: `proc/cpu-time` is taken per second; everything below
+ * `proc/` and `log/`, and perf's software events per second of work, which is CPU time without the JVM's own (`jvm/…`: it compiles for
+ * minutes, less and less, whatever it runs), or per CPU-second where no such features are given, as are instructions and `jvm/`
+ * itself; the other counts, of the hardware, per million instructions. -EINVAL: no feature or too many, a name twice; -ENOMEM. */
 int profile_space_init(struct profile_space *out, const char *const *names, const enum profile_kind *kinds, size_t n,
                        struct err *e);
 void profile_space_done(struct profile_space *s);
 
-/* "instructions", "cpu-time", "seconds", "none". */
+/* "instructions", "cpu-time", "work-time", "seconds", "none". */
 const char *profile_norm_name(enum profile_norm norm);
 /* -1: there is no such normaliser. */
 int profile_norm_find(const char *name);

@@ -70,20 +70,36 @@ static double busy(const struct level *l)
     return 0.5 + 1.5 / (1 + exp(-l->x[FEATURE_PROC_CPU_TIME]));
 }
 
+/* CPU time of one second: the job's work, and what the JVM does for itself, now more, now less, whatever it runs. */
+struct spent {
+    double cpu_s, work_s, compile_s, collect_s;
+};
+
+static struct spent spend(const struct level *l, struct rng *r)
+{
+    struct spent s = { .work_s = busy(l) * exp(0.03 * normal(r)) };
+    s.compile_s = 0.15 * s.work_s * exp(0.4 * normal(r));
+    s.collect_s = 0.03 * s.work_s * exp(0.1 * normal(r));
+    s.cpu_s = s.work_s + s.compile_s + s.collect_s;
+    return s;
+}
+
 static void put_cell(const struct gen_profiles *g, struct trace_samples *s, size_t row, int f, const struct level *l,
-                     double cpu_s, struct rng *r)
+                     const struct spent *spent, struct rng *r)
 {
     size_t cell = row * FEATURES + (size_t)f;
     double second = l->x[f] + SECOND_SD * normal(r) + (rng_unit(r) < BURST_CHANCE ? BURST : 0);
     bool hardware = f < FEATURE_SOFTWARE, mux = hardware && !is_fixed(f);
-    double ratio = mux ? g->ratio * (0.7 + 0.6 * rng_unit(r)) : 1, instructions = 2e9 * cpu_s;
-    double value = exp(second) * (hardware ? instructions : cpu_s);
+    double ratio = mux ? g->ratio * (0.7 + 0.6 * rng_unit(r)) : 1, instructions = 2e9 * spent->cpu_s;
+    double value = exp(second) * (hardware ? instructions : spent->work_s);
     if (is_fixed(f))
         value = instructions * exp(0.1 * second);
     if (feature_kind(f) == FEATURE_GAUGE)
         value = exp(l->x[f] + 0.02 * normal(r));
     if (f == FEATURE_PROC_CPU_TIME)
-        value = cpu_s;
+        value = spent->cpu_s;
+    if (f == FEATURE_JVM_COMPILE_TIME || f == FEATURE_JVM_COLLECT_TIME)
+        value = f == FEATURE_JVM_COMPILE_TIME ? spent->compile_s : spent->collect_s;
     if (mux)
         value *= exp(SLICE_SD / sqrt(SLICES * ratio) * normal(r));
     s->value[cell] = value;
@@ -94,11 +110,11 @@ static void put_cell(const struct gen_profiles *g, struct trace_samples *s, size
 static void put_second(const struct gen_profiles *g, struct trace_samples *s, size_t row, const struct level *l,
                        struct rng *r)
 {
-    double cpu_s = busy(l) * exp(0.03 * normal(r));
+    struct spent spent = spend(l, r);
     s->t_ns[row] = (int64_t)(row + 1) * 1000000000;
     for (int f = 0; f < FEATURES; f++) {
         if (is_counted(g, f))
-            put_cell(g, s, row, f, l, cpu_s, r);
+            put_cell(g, s, row, f, l, &spent, r);
         else
             s->state[row * FEATURES + (size_t)f] = TRACE_UNSUPPORTED;
     }

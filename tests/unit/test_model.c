@@ -352,6 +352,23 @@ static void test_another_machines_features_come_behind(void **state)
     profile_space_done(&w.space);
 }
 
+/* As a newer version may take it. */
+static void test_a_feature_by_another_normaliser_begins_anew(void **state)
+{
+    (void)state;
+    struct world w;
+    AUTO_MODEL struct model m;
+    make_world(&w, N);
+    model_init(&m);
+    (void)learn(&m, &w, 5, 1, "a");
+    w.space.features[3].norm = PROFILE_PER_WORK_TIME;
+    assert_int_equal(learn(&m, &w, 5, 2, "a"), 1); /* the others are common */
+    assert_int_equal(m.n, N);
+    assert_int_equal(m.features[3].norm, PROFILE_PER_WORK_TIME);
+    assert_true(m.clusters[0].weight[3] == 1 && m.clusters[0].weight[4] == 2);
+    profile_space_done(&w.space);
+}
+
 /* --- classes --- */
 
 static void lesson(struct model *m, const char *best, const char *setting, double ratio, bool at_least)
@@ -633,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_the_spread_of_few_is_mostly_the_pooled_one),
         cmocka_unit_test(test_too_few_features_are_not_learnt),
         cmocka_unit_test(test_another_machines_features_come_behind),
+        cmocka_unit_test(test_a_feature_by_another_normaliser_begins_anew),
         cmocka_unit_test(test_ratios_of_the_same_settings_are_averaged),
         cmocka_unit_test(test_a_bound_gives_way_to_a_measurement),
         cmocka_unit_test(test_nonsense_is_no_lesson),

@@ -67,6 +67,46 @@ static void test_each_kind_has_its_own_normaliser(void **state)
     profile_done(&p);
 }
 
+/* A JVM compiles less and less: what is told per second of work stays. */
+static void test_work_is_cpu_time_without_the_jvms_own(void **state)
+{
+    (void)state;
+    enum { CPU, COMPILE, COLLECT, STEPS, SWITCHES, ALL };
+    static const char *const with_jvm[ALL] = { "proc/cpu-time", "jvm/compile-time", "jvm/collect-time",
+                                               "log/iterations", "context-switches" };
+    static const enum profile_kind counts[ALL] = { PROFILE_COUNT };
+    static const struct {
+        const char *name;
+        double value[ALL];
+        uint8_t state[ALL];
+        double steps; /* NAN: masked */
+    } cases[] = {
+        { "it compiles", { 2, 0.9, 0.1, 50, 200 }, { 0 }, 50 },
+        { "it has compiled", { 1.1, 0, 0.1, 50, 200 }, { 0 }, 50 },
+        { "no JVM is seen", { 2, NAN, NAN, 50, 200 }, { 0, 2, 2 }, NAN },
+        { "there was no work", { 1, 0.8, 0.3, 50, 200 }, { 0 }, NAN },
+    };
+    static const float ratio[ALL] = { 1, 1, 1, 1, 1 };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct profile_space s;
+        struct profile_sum sum;
+        struct profile p;
+        struct err e;
+        assert_int_equal(profile_space_init(&s, with_jvm, counts, ALL, &e), 0);
+        assert_int_equal(profile_sum_init(&sum, &s, &e), 0);
+        profile_sum_add(&sum, &s, cases[i].value, ratio, cases[i].state, 1);
+        assert_int_equal(profile_make(&p, &s, &sum, &e), 0);
+        double want = log1p(cases[i].steps), got = p.mask[STEPS] ? p.x[STEPS] : (double)NAN;
+        if (!(fabs(got - want) < 1e-9) && !(isnan(got) && isnan(want)))
+            fail_msg("%s: %g, want %g", cases[i].name, got, want);
+        assert_int_equal(p.mask[SWITCHES], p.mask[STEPS]);
+        assert_true(fabs(p.x[CPU] - log1p(1000 * cases[i].value[CPU])) < 1e-9);
+        profile_done(&p);
+        profile_sum_done(&sum);
+        profile_space_done(&s);
+    }
+}
+
 static void test_the_length_of_a_window_does_not_matter(void **state)
 {
     (void)state;
@@ -212,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_kind_has_its_own_normaliser),
+        cmocka_unit_test(test_work_is_cpu_time_without_the_jvms_own),
         cmocka_unit_test(test_the_length_of_a_window_does_not_matter),
         cmocka_unit_test(test_sums_run_over_the_intervals_in_which_both_were_measured),
         cmocka_unit_test(test_what_cannot_be_trusted_is_masked),

@@ -134,6 +134,8 @@ static void sample_on(struct bench *b, size_t node, double t_ms, double cpu_s, b
     for (int i = FEATURE_PROC; i < FEATURE_LOG; i++)
         cells[i] = (struct reading){ 10.0 * i, 1, READING_OK };
     cells[FEATURE_PROC_CPU_TIME].value = cpu_s;
+    for (int i = FEATURE_JVM; i < FEATURES; i++)
+        cells[i] = (struct reading){ 0.1 * cpu_s, 1, READING_OK };
     sample_put(&text, cells, FEATURES);
     struct nodes_sample s = { .node = node, .t_ms = t_ms, .dt_ms = 1000, .scope = "process", .cells = buf_text(&text) };
     check(profiles_sampled(b->p, b->trial, &s, alone, &e), &e);
