@@ -341,6 +341,12 @@ size_t world_processes(const struct world *w, int sig)
     return alive;
 }
 
+size_t world_trials(const struct world *w)
+{
+    pid_t pids[256];
+    return world_find(w->dir, "spark-submit", pids, ARRAY_LEN(pids));
+}
+
 int world_close(void **state)
 {
     struct world *w = *state;

@@ -79,6 +79,7 @@ void world_script(const struct world *w, const char *name, const char *text);
 
 /* The processes that were started from this world; each gets the signal. */
 size_t world_processes(const struct world *w, int sig);
+size_t world_trials(const struct world *w); /* launchers, and what they run: helpers may end a moment later */
 
 /* At most so many of those whose PIPETUNE_WORLD is `dir` and whose arguments hold the word. */
 size_t world_find(const char *dir, const char *word, pid_t *out, size_t most);

@@ -458,7 +458,7 @@ static void test_an_interrupted_trial_goes_on_from_its_checkpoint(void **state)
         wait_for(w, trained, 2);
         assert_int_equal(kill(pid, signals[i]), 0);
         assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
-        assert_int_equal(world_processes(w, 0), 0);
+        assert_int_equal(world_trials(w), 0);
         harness_expect_rows(name, "pipetune.db", "SELECT state FROM trials ORDER BY id DESC LIMIT 1", "interrupted");
         expect_exit(name, RUN(w, "run", "c.conf", "--name", name, "--epochs", "4"), 0);
         assert_true(last_first_epoch(w) > 1);
@@ -522,7 +522,7 @@ static void test_a_second_interrupt_kills_at_once(void **state)
     wait_for(w, told_to_end, 1);
     assert_int_equal(kill(pid, SIGINT), 0);
     assert_int_equal(harness_exit_code(pid, 5000), 130); /* TERM would have had 10 s */
-    assert_true(harness_wait(nothing_left, w, 2000));
+    assert_true(harness_wait(nothing_left, w, HARNESS_MS));
     (void)unsetenv("FAKE_FAIL"), (void)setenv("FAKE_EPOCH_MS", "10", 1);
     expect_exit("it goes on", RUN(w, "run", "c.conf"), 0);
 }
