@@ -31,7 +31,7 @@
 #define MODEL_UNKNOWN_SPREADS 4.0
 #define MODEL_CUT 6.0
 #define MODEL_SPREAD_MAX 1.15
-#define MODEL_NOISE_FLOOR 0.1 /* of a log rate: 10 % */
+#define MODEL_NOISE_FLOOR 0.05 /* of a log rate: 5 % */
 #define MODEL_NOISE_PRIOR 0.2 /* what is taken for noise until it is measured… */
 
 enum {
