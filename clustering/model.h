@@ -32,7 +32,7 @@
 #define MODEL_CUT 6.0
 #define MODEL_SPREAD_MAX 1.15
 #define MODEL_NOISE_FLOOR 0.05 /* of a log rate: 5 % */
-#define MODEL_NOISE_PRIOR 0.2 /* what is taken for noise until it is measured… */
+#define MODEL_NOISE_PRIOR 0.2  /* what is taken for noise until it is measured… */
 
 enum {
     MODEL_NOISE_WEIGHT = 4, /* …as if seen so often */
