@@ -237,9 +237,8 @@ static void find_chore(int dir, struct thread *t, const struct thread *old)
 /* What this thread gained since `old`, its last reading; NULL: since it was born. */
 static void add_thread(const struct thread *now, const struct thread *old, struct gain *gained)
 {
-    bool same = old && old->last[0] <= now->last[0]; /* else the number is another thread's */
     for (int i = 0; i < SCHED_FIELDS; i++) {
-        uint64_t before = same ? old->last[i] : 0, more = now->last[i] > before ? now->last[i] - before : 0;
+        uint64_t before = old ? old->last[i] : 0, more = now->last[i] > before ? now->last[i] - before : 0;
         gained->of[i] += more;
         if (i == 0 && now->chore != NO_CHORE)
             gained->chore_ns[now->chore] += more;
@@ -276,9 +275,10 @@ static int read_listed(struct process *p, int dir, const struct procs_tids *tids
         while (k < p->n_threads && p->threads[k].tid < tids->v[i])
             k++;
         bool known = k < p->n_threads && p->threads[k].tid == tids->v[i];
-        const struct thread *old = known ? &p->threads[k] : NULL;
         if (rc == 0)
             continue;
+        bool same = known && p->threads[k].last[0] <= now[n].last[0]; /* else the number is another thread's */
+        const struct thread *old = same ? &p->threads[k] : NULL;
         find_chore(dir, &now[n], old);
         add_thread(&now[n++], old, gained);
     }

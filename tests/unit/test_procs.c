@@ -278,6 +278,10 @@ static void what_a_jvm_does_for_itself_is_told_apart(void **state)
     assert_true(chore(FEATURE_JVM_COMPILE_TIME) == 5);
     assert_true(chore(FEATURE_JVM_COLLECT_TIME) == 3);
     assert_reads("all of it", v, FEATURE_PROC_CPU_TIME, 8 / 1e9);
+    put_thread(10, 11, 4); /* another one, by the same number */
+    put_name(10, 11, "task-7");
+    assert_int_equal(procs_read(p, &id, 1, v, chores), 0);
+    assert_true(chore(FEATURE_JVM_COMPILE_TIME) == 0);
     procs_free(p);
 }
 
