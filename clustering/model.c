@@ -95,8 +95,8 @@ static void forget_feature(struct model *m, size_t f)
         m->clusters[i].mean[f] = m->clusters[i].weight[f] = m->clusters[i].m2[f] = 0;
 }
 
-/* Rates over different things cannot be compared. True: some were. */
-static bool take_norms(struct model *m, const struct profile_space *s)
+/* Rates over different things cannot be compared. */
+static void take_norms(struct model *m, const struct profile_space *s)
 {
     bool any = false;
     for (size_t i = 0; i < s->n; i++) {
@@ -108,7 +108,8 @@ static bool take_norms(struct model *m, const struct profile_space *s)
         m->features[at].norm = s->features[i].norm;
         m->features[at].median = m->features[at].iqr = NAN;
     }
-    return any;
+    if (any)
+        model_derive(m);
 }
 
 int model_extend(struct model *m, const struct profile_space *s, struct err *e)
@@ -120,8 +121,7 @@ int model_extend(struct model *m, const struct profile_space *s, struct err *e)
     if (rc < 0)
         return rc;
     if (fresh == 0) {
-        if (take_norms(m, s))
-            model_derive(m);
+        take_norms(m, s);
         return 0;
     }
     rc = make_room(m, had + fresh);
@@ -135,9 +135,9 @@ int model_extend(struct model *m, const struct profile_space *s, struct err *e)
     }
     while (rc < 0 && m->n > had)
         free(m->features[--m->n].name);
-    if (rc == 0)
-        (void)take_norms(m, s);
     model_derive(m);
+    if (rc == 0)
+        take_norms(m, s);
     return rc < 0 ? err_sys(e, rc, "cannot add features to the model") : 0;
 }
 

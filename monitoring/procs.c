@@ -300,9 +300,10 @@ static int read_schedstat(struct process *p, int dir, uint64_t now[PROCS_READING
     t->threads += rc == 0 ? tids.n : 0;
     for (int i = 0; i < SCHED_FIELDS; i++)
         now[i] = p->last[i] + gained.of[i]; /* of the process since it was first seen, ended threads included */
-    for (int i = 0; rc == 0 && p->read[SOURCE_SCHEDSTAT] && i < PROCS_CHORES; i++)
+    bool counts = rc == 0 && p->read[SOURCE_SCHEDSTAT];
+    for (int i = 0; counts && i < PROCS_CHORES; i++)
         t->chore_ns[i] += (double)gained.chore_ns[i];
-    t->chores = t->chores || (rc == 0 && p->read[SOURCE_SCHEDSTAT] && gained.chores);
+    t->chores = t->chores || (counts && gained.chores);
     free(tids.v);
     return rc;
 }

@@ -98,8 +98,10 @@ static void put_cell(const struct gen_profiles *g, struct trace_samples *s, size
         value = exp(l->x[f] + 0.02 * normal(r));
     if (f == FEATURE_PROC_CPU_TIME)
         value = spent->cpu_s;
-    if (f == FEATURE_JVM_COMPILE_TIME || f == FEATURE_JVM_COLLECT_TIME)
-        value = f == FEATURE_JVM_COMPILE_TIME ? spent->compile_s : spent->collect_s;
+    if (f == FEATURE_JVM_COMPILE_TIME)
+        value = spent->compile_s;
+    if (f == FEATURE_JVM_COLLECT_TIME)
+        value = spent->collect_s;
     if (mux)
         value *= exp(SLICE_SD / sqrt(SLICES * ratio) * normal(r));
     s->value[cell] = value;
