@@ -60,15 +60,20 @@ static bool is_seconds(const char *name)
     return strchr(name, '/') && end && (strcmp(end, "-time") == 0 || strcmp(end, "-delay") == 0);
 }
 
+static bool is_below(const char *name, const char *folder)
+{
+    return strncmp(name, folder, strlen(folder)) == 0;
+}
+
 static enum profile_norm norm_of(const char *name, enum profile_kind kind, bool knows_work)
 {
     if (kind == PROFILE_GAUGE)
         return PROFILE_AS_IS;
     if (is_cpu_time(name))
         return PROFILE_PER_SECOND;
-    if (strncmp(name, "jvm/", 4) == 0 || is_instructions(name))
+    if (is_below(name, "jvm/") || is_instructions(name))
         return PROFILE_PER_CPU_TIME;
-    if (strncmp(name, "proc/", 5) == 0 || strncmp(name, "log/", 4) == 0 || is_software(name))
+    if (is_below(name, "proc/") || is_below(name, "log/") || is_below(name, "code/") || is_software(name))
         return knows_work ? PROFILE_PER_WORK_TIME : PROFILE_PER_CPU_TIME;
     return PROFILE_PER_INSTRUCTION;
 }

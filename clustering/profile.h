@@ -48,7 +48,7 @@ struct profile_space {
 };
 
 /* Keeps the names, which must live as long. Normalisers follow from the names: `proc/cpu-time` is taken per second; everything below
- * `proc/` and `log/`, and perf's software events per second of work, which is CPU time without the JVM's own (`jvm/…`: it compiles for
+ * `proc/`, `log/` and `code/`, and perf's software events per second of work, which is CPU time without the JVM's own (`jvm/…`: it compiles for
  * minutes, less and less, whatever it runs), or per CPU-second where no such features are given, as are instructions and `jvm/`
  * itself; the other counts, of the hardware, per million instructions. -EINVAL: no feature or too many, a name twice; -ENOMEM. */
 int profile_space_init(struct profile_space *out, const char *const *names, const enum profile_kind *kinds, size_t n,

@@ -1,11 +1,9 @@
 #include "monitoring/counters.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,10 +11,10 @@
 
 #include "base/own.h"
 #include "monitoring/events_probe.h"
+#include "monitoring/online.h"
 
 enum {
-    TRIES_MAX = 4, /* a process that starts threads while it is being opened */
-    ONLINE_SIZE = 16 << 10,
+    TRIES_MAX = 4,  /* a process that starts threads while it is being opened */
     NOT_KNOWN = -1, /* in place of one of v */
     NOT_CHOSEN = -2,
 };
@@ -65,8 +63,7 @@ struct counters {
     bool grouped;         /* in each place what may be is read together, the first event leading */
     struct procs_id *ids; /* followed; owned */
     size_t n_ids;
-    int online_fd;
-    char online[ONLINE_SIZE], now[ONLINE_SIZE]; /* as the file had it, and has it */
+    struct online online;
 };
 
 /* --- what is counted ---------------------------------------------------------------------------------------------- */
@@ -368,23 +365,6 @@ static void fail_all(struct counters *c, uint8_t state)
 
 /* --- CPUs --------------------------------------------------------------------------------------------------------- */
 
-/* Without the file, all that there are. */
-static void read_online(struct counters *c)
-{
-    ssize_t n = c->online_fd >= 0 ? pread(c->online_fd, c->now, sizeof c->now - 1, 0) : -1;
-    if (n > 0)
-        c->now[n] = '\0';
-    else
-        (void)snprintf(c->now, sizeof c->now, "0-%ld", sysconf(_SC_NPROCESSORS_ONLN) - 1);
-}
-
-static void open_online(struct counters *c)
-{
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/devices/system/cpu/online", c->want.sysfs);
-    c->online_fd = open(path, O_RDONLY | O_CLOEXEC);
-}
-
 static void leave_cpus(struct counters *c, const struct sysfs_cpus *online)
 {
     for (size_t i = c->n_places; i-- > 0;)
@@ -442,8 +422,7 @@ static void disband(struct counters *c)
 static void follow_cpus(struct counters *c)
 {
     struct sysfs_cpus online;
-    read_online(c);
-    if (strcmp(c->now, c->online) == 0 || sysfs_cpus_parse(&online, c->now) < 0)
+    if (!online_changed(&c->online, &online))
         return;
     leave_cpus(c, &online);
     disband(c);
@@ -452,7 +431,6 @@ static void follow_cpus(struct counters *c)
         c->v[i].user = c->v[i].user && is_open(c, i);
     }
     enter_cpus(c, &online);
-    memcpy(c->online, c->now, sizeof c->online);
 }
 
 /* --- threads ------------------------------------------------------------------------------------------------------ */
@@ -601,13 +579,13 @@ struct counters *counters_new(const struct counters_want *want)
     }
     c->want = *want;
     choose(c);
-    c->online_fd = -1;
+    c->online.fd = -1;
     if (want->scope == COUNTERS_PROCESS) {
         c->follows_threads = can_follow_threads(want->ops);
         return c;
     }
     c->grouped = want->ops->join != NULL;
-    open_online(c);
+    online_open(&c->online, want->sysfs);
     follow_cpus(c);
     return c;
 }
@@ -621,8 +599,7 @@ void counters_free(struct counters *c)
     if (c->want.scope == COUNTERS_CGROUP)
         (void)close(c->want.cgroup_fd);
     free(c->places);
-    if (c->online_fd >= 0)
-        (void)close(c->online_fd);
+    online_close(&c->online);
     free(c->ids);
     free(c);
 }

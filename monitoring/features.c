@@ -27,6 +27,12 @@ const char *const feature_names[FEATURES] = {
     [FEATURE_JVM_COMPILE_TIME] = "jvm/compile-time",
     [FEATURE_JVM_COLLECT_TIME] = "jvm/collect-time",
     [FEATURE_LOG_RECORDS] = "log/records",
+    [FEATURE_CODE_GENERATED] = "code/generated-time",
+    [FEATURE_CODE_PAGES] = "code/pages-0-time", "code/pages-1-time", "code/pages-2-time", "code/pages-3-time",
+    "code/pages-4-time", "code/pages-5-time", "code/pages-6-time", "code/pages-7-time", "code/pages-8-time",
+    "code/pages-9-time", "code/pages-10-time", "code/pages-11-time", "code/pages-12-time", "code/pages-13-time",
+    "code/pages-14-time", "code/pages-15-time", "code/pages-16-time", "code/pages-17-time", "code/pages-18-time",
+    "code/pages-19-time", "code/pages-20-time", "code/pages-21-time", "code/pages-22-time", "code/pages-23-time",
 };
 /* clang-format on */
 

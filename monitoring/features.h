@@ -1,5 +1,6 @@
 /* What a profile is made of, in the order of every sample, profile and model: the 58 hardware events, what the kernel's software
- * counts in the same scope, what /proc says of a launch's own processes, and what the driver reads from its log. */
+ * counts in the same scope, what /proc says of a launch's own processes, what the driver reads from its log, and in whose code
+ * those processes were. */
 #ifndef MONITORING_FEATURES_H
 #define MONITORING_FEATURES_H
 
@@ -9,6 +10,8 @@ enum feature_kind {
     FEATURE_COUNT, /* grew by this over the interval */
     FEATURE_GAUGE, /* its mean over the interval */
 };
+
+enum { CODE_GROUPS = 24 };
 
 enum {
     FEATURE_SOFTWARE = EVENT_NAMES, /* perf's software events */
@@ -37,7 +40,10 @@ enum {
     FEATURE_JVM, /* CPU time of what a JVM does for itself, s: the part of FEATURE_PROC_CPU_TIME that no job asked for */
     FEATURE_JVM_COMPILE_TIME = FEATURE_JVM,
     FEATURE_JVM_COLLECT_TIME,
-    FEATURES,
+    FEATURE_CODE, /* in whose code those processes were, by samples, s: see monitoring/code */
+    FEATURE_CODE_GENERATED = FEATURE_CODE,
+    FEATURE_CODE_PAGES, /* CODE_GROUPS groups of libraries' pages */
+    FEATURES = FEATURE_CODE_PAGES + CODE_GROUPS,
 };
 
 extern const char *const feature_names[FEATURES];

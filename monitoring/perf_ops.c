@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,10 +62,55 @@ static int close_event(int fd, void *ctx)
     return close(fd) < 0 ? -errno : 0;
 }
 
+static size_t mapped(const struct perf_ring *ring)
+{
+    return (size_t)sysconf(_SC_PAGESIZE) + ring->size;
+}
+
+static int watch_cpu(int cpu, unsigned hz, struct perf_ring *ring, void *ctx)
+{
+    (void)ctx;
+    struct perf_event_attr a = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof a,
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .freq = 1,
+        .sample_freq = hz,
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .exclude_idle = 1,
+        .mmap = 1,
+        .watermark = 1, /* nobody waits for it */
+        .wakeup_watermark = (uint32_t)ring->size,
+    };
+    long fd = syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    void *memory = mmap(NULL, mapped(ring), PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+    if (memory == MAP_FAILED) {
+        int rc = -errno;
+        (void)close((int)fd);
+        return rc;
+    }
+    ring->memory = memory;
+    return (int)fd;
+}
+
+static void unwatch_cpu(int fd, struct perf_ring *ring, void *ctx)
+{
+    (void)ctx;
+    (void)munmap(ring->memory, mapped(ring)); /* what was mapped so */
+    (void)close(fd);
+    ring->memory = NULL;
+}
+
 const struct perf_ops perf_ops_kernel = {
     .open = open_event,
     .read = read_event,
     .close = close_event,
     .join = join_event,
     .read_group = read_group,
+    .watch = watch_cpu,
+    .unwatch = unwatch_cpu,
 };

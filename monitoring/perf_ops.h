@@ -1,4 +1,4 @@
-/* The three calls by which events are counted, so that tests and benches can count on machines that do not exist. */
+/* The calls by which events are counted, and CPUs watched, so that tests and benches can do so on machines that do not exist. */
 #ifndef MONITORING_PERF_OPS_H
 #define MONITORING_PERF_OPS_H
 
@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "monitoring/events.h"
+#include "monitoring/perf_ring.h"
 
 /* Flags of open(): `pid` is a descriptor of a cgroup's folder; threads that the thread starts are counted with it, its child processes
  * are not (Linux 5.13); user mode alone, which needs fewer rights; others may join it. */
@@ -31,6 +32,11 @@ struct perf_ops {
     /* The counts of a leader and of those that joined it, in that order, and the times that they share: as many as there are, or
      * -errno. One system call, and one interrupt where the CPU is another: that is what a read from afar costs. */
     int (*read_group)(int leader, uint64_t times[2] /* enabled, running */, uint64_t *values, int most, void *ctx);
+
+    /* NULL: no CPU can be watched. From now on the ring has where this CPU was, `hz` times a second of what it runs in user mode, and that
+     * a process mapped what can be executed. `ring` comes with its size. A descriptor for unwatch(), or -errno. */
+    int (*watch)(int cpu, unsigned hz, struct perf_ring *ring, void *ctx);
+    void (*unwatch)(int fd, struct perf_ring *ring, void *ctx);
 };
 
 extern const struct perf_ops perf_ops_kernel;

@@ -16,7 +16,7 @@
 
 enum {
     PROCS_READINGS = FEATURE_LOG - FEATURE_PROC,
-    PROCS_CHORES = FEATURES - FEATURE_JVM,
+    PROCS_CHORES = FEATURE_CODE - FEATURE_JVM,
     PROCS_MAX = 1024,           /* processes */
     PROCS_THREADS_MAX = 1 << 14 /* of one process; in procs_read() of all together */
 };

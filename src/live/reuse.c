@@ -231,9 +231,15 @@ bool reuse_knows(const struct reuse *r, const char *class_key)
 
 /* --- profiles --- */
 
-static bool has_hardware(const struct reuse *r, const struct profile *p)
+/* Was what tells two jobs apart that the kernel counts alike compared with this cluster? */
+static bool is_telling(const struct model *m, const struct profile *view, const struct model_cluster *c)
 {
-    return r->space->instructions >= 0 && p->mask[r->space->instructions];
+    static const char *const names[] = { "instructions", "cpu/instructions/", "code/generated-time" };
+    for (size_t f = 0; c && f < m->n; f++)
+        for (size_t i = 0; i < ARRAY_LEN(names) && view->mask[f] && c->weight[f] > 0; i++)
+            if (strcmp(m->features[f].name, names[i]) == 0)
+                return true;
+    return false;
 }
 
 /* Is one of the clusters that the verdict would have been the same for the class's? */
@@ -259,13 +265,14 @@ int reuse_verdict(const struct reuse *r, const struct profile *p, const char *ow
     if (rc < 0)
         return rc;
     model_verdict(out, m, &view);
-    profile_done(&view);
     const struct model_class *c = model_class_find(m, own);
     if (!may_be(out, c)) {
-        c = out->n_near > 0 ? model_class_of_cluster(m, out->near[0].cluster) : NULL;
-        if (out->decision == MODEL_KNOWN && !has_hardware(r, p))
+        int64_t nearest = out->n_near > 0 ? out->near[0].cluster : -1;
+        c = model_class_of_cluster(m, nearest);
+        if (out->decision == MODEL_KNOWN && !is_telling(m, &view, model_cluster_find(m, nearest)))
             out->decision = MODEL_AMBIGUOUS;
     }
+    profile_done(&view);
     bool like_one = out->decision == MODEL_KNOWN || out->decision == MODEL_AMBIGUOUS;
     *out_class = c && like_one ? c->key : NULL;
     return 0;

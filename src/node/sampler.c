@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "monitoring/code.h"
 #include "monitoring/counters.h"
 #include "monitoring/events.h"
 #include "monitoring/procs.h"
@@ -26,6 +27,7 @@ struct sampler { /* of one launch */
     uint64_t missed;           /* since the last sample */
     struct counters *counters; /* NULL: the cgroup is not known yet */
     struct procs *procs;
+    struct code *code;
 };
 
 struct samplers {
@@ -136,6 +138,7 @@ static void done(struct sampler *one)
 {
     counters_free(one->counters);
     procs_free(one->procs);
+    code_free(one->code);
     *one = (struct sampler){ 0 };
 }
 
@@ -156,6 +159,7 @@ static void read_all(struct samplers *s, struct sampler *one, size_t n, struct r
     if (one->counters)
         counters_read(one->counters, v);
     (void)procs_read(one->procs, s->ids, n, v + FEATURE_PROC, v + FEATURE_JVM); /* no memory: not counted this time */
+    code_read(one->code, s->ids, n, v + FEATURE_CODE);
 }
 
 /* NULL: out of memory. */
@@ -254,9 +258,15 @@ int samplers_set(struct samplers *s, int tag, const struct samplers_how *how, co
     *one = (struct sampler){
         .on = true, .asked = how->scope, .events = how->events, .ticker.interval = how->interval_ms * INT64_C(1000000)
     };
+    const struct code_want code = { .ops = s->on.ops,
+                                    .sysfs = s->on.sysfs,
+                                    .proc = s->on.proc,
+                                    .interval_ms = how->interval_ms,
+                                    .fds_left = &s->fds_left };
     one->procs = procs_new(s->on.proc);
+    one->code = code_new(&code);
     one->scope = scope_now(s, one);
-    int rc = one->procs ? start(s, one, list_ids(s, tag, m)) : -ENOMEM;
+    int rc = one->procs && one->code ? start(s, one, list_ids(s, tag, m)) : -ENOMEM;
     if (rc < 0)
         done(one);
     follow_scopes(s, m);

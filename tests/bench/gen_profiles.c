@@ -54,8 +54,11 @@ static struct level job_level(uint64_t seed, unsigned job)
     return l;
 }
 
+/* A machine of these may count, and not watch whole CPUs. */
 static bool is_counted(const struct gen_profiles *g, int f)
 {
+    if (f >= FEATURE_CODE)
+        return false;
     bool tsx = strncmp(feature_names[f], "cpu/tx-", 7) == 0 || strncmp(feature_names[f], "cpu/el-", 7) == 0;
     return f >= FEATURE_SOFTWARE || (g->counters && !tsx);
 }

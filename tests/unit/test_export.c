@@ -231,7 +231,8 @@ static void test_a_run_tells_what_the_store_knows(void **state)
     assert_int_equal(t.n, 1);
     assert_int_equal(t.features.n, FEATURES);
     assert_string_equal(t.features.v[0], "node-stores");
-    assert_string_equal(t.features.v[FEATURES - 1], "jvm/collect-time");
+    assert_string_equal(t.features.v[FEATURE_CODE], "code/generated-time");
+    assert_string_equal(t.features.v[FEATURES - 1], "code/pages-23-time");
     assert_string_equal(r->hyper, "{\"batch_size\": 64}");
     assert_string_equal(r->system, "{\"cores\": 8, \"memory\": 4}");
     assert_string_equal(r->results,

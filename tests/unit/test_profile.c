@@ -71,9 +71,9 @@ static void test_each_kind_has_its_own_normaliser(void **state)
 static void test_work_is_cpu_time_without_the_jvms_own(void **state)
 {
     (void)state;
-    enum { CPU, COMPILE, COLLECT, STEPS, SWITCHES, ALL };
-    static const char *const with_jvm[ALL] = { "proc/cpu-time", "jvm/compile-time", "jvm/collect-time",
-                                               "log/iterations", "context-switches" };
+    enum { CPU, COMPILE, COLLECT, STEPS, SWITCHES, CODE, ALL };
+    static const char *const with_jvm[ALL] = { "proc/cpu-time",  "jvm/compile-time", "jvm/collect-time",
+                                               "log/iterations", "context-switches", "code/generated-time" };
     static const enum profile_kind counts[ALL] = { PROFILE_COUNT };
     static const struct {
         const char *name;
@@ -81,12 +81,12 @@ static void test_work_is_cpu_time_without_the_jvms_own(void **state)
         uint8_t state[ALL];
         double steps; /* NAN: masked */
     } cases[] = {
-        { "it compiles", { 2, 0.9, 0.1, 50, 200 }, { 0 }, 50 },
-        { "it has compiled", { 1.1, 0, 0.1, 50, 200 }, { 0 }, 50 },
-        { "no JVM is seen", { 2, NAN, NAN, 50, 200 }, { 0, 2, 2 }, NAN },
-        { "there was no work", { 1, 0.8, 0.3, 50, 200 }, { 0 }, NAN },
+        { "it compiles", { 2, 0.9, 0.1, 50, 200, 0.5 }, { 0 }, 50 },
+        { "it has compiled", { 1.1, 0, 0.1, 50, 200, 0.5 }, { 0 }, 50 },
+        { "no JVM is seen", { 2, NAN, NAN, 50, 200, 0.5 }, { 0, 2, 2 }, NAN },
+        { "there was no work", { 1, 0.8, 0.3, 50, 200, 0.5 }, { 0 }, NAN },
     };
-    static const float ratio[ALL] = { 1, 1, 1, 1, 1 };
+    static const float ratio[ALL] = { 1, 1, 1, 1, 1, 1 };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct profile_space s;
         struct profile_sum sum;
@@ -100,6 +100,8 @@ static void test_work_is_cpu_time_without_the_jvms_own(void **state)
         if (!(fabs(got - want) < 1e-9) && !(isnan(got) && isnan(want)))
             fail_msg("%s: %g, want %g", cases[i].name, got, want);
         assert_int_equal(p.mask[SWITCHES], p.mask[STEPS]);
+        assert_int_equal(p.mask[CODE], p.mask[STEPS]);
+        assert_true(!p.mask[CODE] || fabs(p.x[CODE] - log1p(500)) < 1e-9); /* ms of each second */
         assert_true(fabs(p.x[CPU] - log1p(1000 * cases[i].value[CPU])) < 1e-9);
         profile_done(&p);
         profile_sum_done(&sum);

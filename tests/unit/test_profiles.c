@@ -570,6 +570,34 @@ static void test_hardware_events_tell_a_job_whose_key_is_new(void **state)
     reuse_close(r);
 }
 
+static void measure(struct profile *p, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        p->x[i] = 3;
+        p->mask[i] = 1;
+    }
+}
+
+static void test_so_does_the_code_that_it_runs(void **state)
+{
+    struct bench *b = *state;
+    struct err e = { 0 };
+    struct profile p = { 0 }, other = { 0 };
+    struct reuse *r = open_reuse(b);
+    check(profile_init(&p, FEATURES, &e), &e);
+    check(profile_init(&other, FEATURES, &e), &e);
+    measure(&p, FEATURE_SOFTWARE, FEATURE_LOG);
+    learn_profiles(b, r, "A", &p, 6);
+    measure(&p, FEATURE_CODE, FEATURE_CODE + 10);
+    assert_string_equal(class_of(r, &p, "C", MODEL_AMBIGUOUS), "A"); /* nobody had looked at the code of A */
+    measure(&other, FEATURE_PROC, FEATURES);
+    learn_profiles(b, r, "B", &other, 6);
+    assert_string_equal(class_of(r, &other, "C", MODEL_KNOWN), "B");
+    profile_done(&p);
+    profile_done(&other);
+    reuse_close(r);
+}
+
 static void put_model(struct bench *b, const char *text)
 {
     struct err e = { 0 };
@@ -677,6 +705,7 @@ int main(void)
         CASE(test_a_trial_that_compared_nothing_new_counts_no_ratio_again),
         CASE(test_a_job_that_may_be_its_own_class_is),
         CASE(test_hardware_events_tell_a_job_whose_key_is_new),
+        CASE(test_so_does_the_code_that_it_runs),
         CASE(test_a_model_that_was_made_elsewhere_is_left_alone),
         CASE(test_a_model_that_is_spoilt_meanwhile_ends_no_study),
         CASE(test_a_best_setting_that_fails_twice_is_not_recalled_any_more),

@@ -113,7 +113,8 @@ static void no_cell_is_all_absent(void **state)
 static void features_begin_with_the_events(void **state)
 {
     (void)state;
-    assert_int_equal(FEATURES, 80);
+    assert_int_equal(FEATURES, 105);
+    assert_int_equal(feature_index("code/pages-23-time"), FEATURES - 1);
     for (int i = 0; i < EVENT_NAMES; i++)
         assert_string_equal(feature_names[i], event_names[i]);
 }

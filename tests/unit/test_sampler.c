@@ -197,6 +197,7 @@ static void samples_come_at_each_tick_but_the_first(void **state)
     assert_true(got.v[FEATURE_PROC_READ_CALLS].value == 12);
     assert_true(got.v[FEATURE_PROC_THREADS].value == 1); /* not the launcher's */
     assert_int_equal(got.v[FEATURE_LOG].state, READING_ABSENT);
+    assert_int_equal(got.v[FEATURE_CODE].state, READING_UNSUPPORTED); /* no CPU can be watched on this machine */
     assert_none_after(s, 0);
     assert_true(samplers_due(s) == now_ns + 500 * MS);
     samplers_drop(s, 0, &members);
