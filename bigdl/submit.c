@@ -264,21 +264,25 @@ static void put_class_path(struct buf *b, const char *jar)
         buf_printf(b, "%s%s", b->len ? ":" : "", part);
 }
 
-/* Python's BigDL calls into the jars through py4j before --jars are loaded: they must stand on the JVM's own class path. */
-static void add_python(struct strv *out, const struct submit *s, const char *also)
+static void add_class_path(struct strv *out, const struct submit *s, const char *name, const char *first)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    if (s->python)
-        add_conf(out, "spark.pyspark.python", s->python);
-    if (also)
-        put_class_path(&b, also);
+    if (first)
+        put_class_path(&b, first);
     for (size_t i = 0; i < s->app->jars.n; i++)
         put_class_path(&b, s->app->jars.v[i]);
     out->failed |= b.failed;
-    if (!b.len)
-        return;
-    add_conf(out, "spark.driver.extraClassPath", buf_text(&b));
-    add_conf(out, "spark.executor.extraClassPath", buf_text(&b));
+    if (b.len)
+        add_conf(out, name, buf_text(&b));
+}
+
+/* Python's BigDL calls into the jars through py4j before --jars are loaded: they must stand on the JVM's own class path. */
+static void add_python(struct strv *out, const struct submit *s, const char *also)
+{
+    if (s->python)
+        add_conf(out, "spark.pyspark.python", s->python);
+    add_class_path(out, s, "spark.driver.extraClassPath", also ? also : s->closures);
+    add_class_path(out, s, "spark.executor.extraClassPath", also);
 }
 
 /* ---- the application's arguments ------------------------------------------------------------------------------------ */

@@ -24,6 +24,7 @@ struct submit {
     const char *log4j;        /* absolute path of our log4j2 properties; NULL: Spark's own */
     const char *launch;       /* the tag -Dpipetune.launch=…; NULL: none (--dry-run) */
     const char *classes;      /* a class archive of the driver's JVM for Python applications; NULL: none */
+    const char *closures;     /* a jar that comes before the application's in the driver's JVM; NULL: none */
     const char *python;       /* for Python applications, spark.pyspark.python; NULL: Spark's choice */
     const struct submit_hyper *hypers;
     size_t n_hypers;

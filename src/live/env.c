@@ -13,6 +13,8 @@
 #include "base/io.h"
 #include "base/own.h"
 
+enum { NOTED_MAX = 16 << 10 };
+
 static const char *getenv_filled(const char *name)
 {
     const char *value = getenv(name);
@@ -115,12 +117,43 @@ static bool has_size(const char *path, const char *size_file)
 }
 
 /* NULL costs a faster start, and nothing else. */
-static char *find_classes(const struct env *v)
+static char *find_archive(const struct env *v, const char *file, const char *size_file)
 {
-    AUTO_FREE char *archive = set_up_path(v->home, "classes/python.jsa");
-    AUTO_FREE char *size = set_up_path(v->home, "classes/size");
+    AUTO_FREE char *archive = set_up_path(v->home, file);
+    AUTO_FREE char *size = set_up_path(v->home, size_file);
     AUTO_FREE char *java = set_up_path(v->home, "classes/java");
     return archive && size && java && has_size(archive, size) && is_our_java(v, java) ? MOVE_PTR(archive) : NULL;
+}
+
+/* "SIZE MTIME PATH": is that file still as it was? *out is its path, within `text`. */
+static bool is_as_noted(char *text, const char **out)
+{
+    struct stat st;
+    char *end = NULL;
+    long long size = strtoll(text, &end, 10), mtime = strtoll(end, &end, 10);
+    *out = end + (*end == ' ');
+    return stat(*out, &st) == 0 && (long long)st.st_size == size && (long long)st.st_mtime == mtime;
+}
+
+/* Classes of other jars would be the wrong ones: those that they are of are noted, Spark's first and then BigDL's. */
+static int find_closures(struct env *v)
+{
+    AUTO_FREE char *jar = set_up_path(v->home, "classes/closures.jar");
+    AUTO_FREE char *of = set_up_path(v->home, "classes/closures.of");
+    AUTO_BUF struct buf text = BUF_INIT;
+    if (!jar || !of)
+        return -ENOMEM;
+    if (!io_exists(jar) || !v->spark_home || io_read_file(&text, of, NOTED_MAX, NULL) < 0 || text.len == 0)
+        return 0;
+    const char *sparks, *bigdls;
+    char *save = NULL, *first = strtok_r(text.data, "\n", &save), *second = strtok_r(NULL, "\n", &save);
+    size_t home = strlen(v->spark_home);
+    if (!first || !second || !is_as_noted(first, &sparks) || !is_as_noted(second, &bigdls) ||
+        strncmp(sparks, v->spark_home, home) != 0 || sparks[home] != '/')
+        return 0;
+    v->closures_of = strdup(bigdls);
+    v->closures = v->closures_of ? MOVE_PTR(jar) : NULL;
+    return v->closures ? 0 : -ENOMEM;
 }
 
 int env_find(struct env *out, const struct config *cfg, struct err *e)
@@ -140,7 +173,11 @@ int env_find(struct env *out, const struct config *cfg, struct err *e)
     v.converter = io_join(v.home, "bigdl/apps/convert_checkpoint.py");
     if ((java && !v.java_home) || !v.bigdl_home || !v.data || !v.python || !v.node || !v.log4j || !v.converter)
         goto nomem;
-    v.classes = find_classes(&v);
+    v.classes = find_archive(&v, "classes/python.jsa", "classes/python.size");
+    if (find_closures(&v) < 0)
+        goto nomem;
+    if (v.closures)
+        v.session_classes = find_archive(&v, "classes/session.jsa", "classes/session.size");
     if (!io_exists(v.python)) {
         free(v.python);
         v.python = NULL;
@@ -156,8 +193,9 @@ void env_done(struct env *v)
 {
     if (!v)
         return;
-    char *all[] = { v->home,   v->spark_home, v->spark_submit, v->java_home, v->bigdl_home, v->data,
-                    v->python, v->node,       v->log4j,        v->converter, v->classes };
+    char *all[] = { v->home,    v->spark_home,      v->spark_submit, v->java_home,  v->bigdl_home,
+                    v->data,    v->python,          v->node,         v->log4j,      v->converter,
+                    v->classes, v->session_classes, v->closures,     v->closures_of };
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         free(all[i]);
     *v = (struct env){ 0 };

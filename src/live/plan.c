@@ -490,6 +490,16 @@ static struct submit submit_of(const struct plan *p, const struct setting *set, 
     };
 }
 
+/* Unpacked classes, where they are those of this application's own jars; in the JVM of one submission they would save less. */
+static void add_closures(struct submit *s, const struct plan *p)
+{
+    for (size_t i = 0; p->env.closures && i < p->app.jars.n; i++)
+        if (strcmp(p->app.jars.v[i], p->env.closures_of) == 0) {
+            s->closures = p->env.closures;
+            s->classes = p->env.session_classes;
+        }
+}
+
 int plan_argv(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct strv *out,
               struct err *e)
 {
@@ -511,6 +521,8 @@ int plan_argv(const struct plan *p, const struct point *pt, const struct plan_la
     s.seed = l->seed_text;
     s.session = l->session;
     s.one_cpu = l->one_cpu;
+    if (l->session)
+        add_closures(&s, p);
     return submit_argv(&s, out, e);
 }
 

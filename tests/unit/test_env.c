@@ -31,7 +31,7 @@ static int begin(void **state)
     put("java-17/bin/java", "");
     put("java-8/bin/java", "");
     put(".pipetune/classes/python.jsa", "archive");
-    put(".pipetune/classes/size", "7\n");
+    put(".pipetune/classes/python.size", "7\n");
     if (symlink("../../java-17/bin/java", ".pipetune/classes/java") < 0)
         return -1;
     *state = strdup(dir);
@@ -41,7 +41,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     static const char *const made[] = { ".pipetune/classes/python.jsa",
-                                        ".pipetune/classes/size",
+                                        ".pipetune/classes/python.size",
                                         ".pipetune/classes/java",
                                         ".pipetune/classes",
                                         ".pipetune",
@@ -111,14 +111,14 @@ static void test_env_leaves_an_archive_that_was_cut_short(void **state)
     put(".pipetune/classes/python.jsa", "arch");
     assert_false(finds_classes());
     put(".pipetune/classes/python.jsa", "");
-    put(".pipetune/classes/size", "0");
+    put(".pipetune/classes/python.size", "0");
     assert_false(finds_classes());
 }
 
 static void test_env_needs_all_that_tells_of_the_archive(void **state)
 {
     (void)state;
-    static const char *const parts[] = { ".pipetune/classes/python.jsa", ".pipetune/classes/size",
+    static const char *const parts[] = { ".pipetune/classes/python.jsa", ".pipetune/classes/python.size",
                                          ".pipetune/classes/java" };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         assert_true(finds_classes());
@@ -130,6 +130,112 @@ static void test_env_needs_all_that_tells_of_the_archive(void **state)
     }
 }
 
+/* --- closures ----------------------------------------------------------------------------------------------------- */
+
+static const char *const jars[] = { ".pipetune/spark/jars/core.jar", ".pipetune/bigdl/dllib.jar" };
+
+/* As set-up notes which jars the classes are of. */
+static void note(const char *tail)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(jars); i++) {
+        struct stat st;
+        AUTO_FREE char *path = io_absolute(jars[i]);
+        assert_int_equal(stat(path, &st), 0);
+        buf_printf(&text, "%lld %lld %s%s", (long long)st.st_size, (long long)st.st_mtime, path, i ? tail : "\n");
+    }
+    put(".pipetune/classes/closures.of", buf_text(&text));
+}
+
+static int begin_with_closures(void **state)
+{
+    if (begin(state) < 0)
+        return -1;
+    put(".pipetune/spark/bin/spark-submit", "");
+    for (size_t i = 0; i < ARRAY_LEN(jars); i++)
+        put(jars[i], "jar");
+    put(".pipetune/classes/closures.jar", "jar");
+    put(".pipetune/classes/session.jsa", "archive");
+    put(".pipetune/classes/session.size", "7\n");
+    note("\n");
+    return 0;
+}
+
+static int end_with_closures(void **state)
+{
+    static const char *const made[] = { ".pipetune/spark/bin/spark-submit",
+                                        ".pipetune/spark/bin",
+                                        ".pipetune/spark/jars/core.jar",
+                                        ".pipetune/spark/jars",
+                                        ".pipetune/spark",
+                                        ".pipetune/bigdl/dllib.jar",
+                                        ".pipetune/bigdl",
+                                        ".pipetune/classes/closures.jar",
+                                        ".pipetune/classes/closures.of",
+                                        ".pipetune/classes/session.jsa",
+                                        ".pipetune/classes/session.size" };
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        (void)remove(made[i]);
+    return end(state);
+}
+
+/* 0: none; 1: the jar; 2: and the archive that was made with it. */
+static int finds_closures(void)
+{
+    struct config cfg = { 0 };
+    struct env v;
+    struct err e = { 0 };
+    if (env_find(&v, &cfg, &e) < 0)
+        fail_msg("%s", e.text);
+    AUTO_FREE char *bigdls = io_absolute(jars[1]);
+    int found = v.closures ? v.session_classes ? 2 : 1 : 0;
+    assert_int_equal(v.closures != NULL, v.closures_of != NULL);
+    if (found)
+        assert_string_equal(v.closures_of, bigdls);
+    assert_true(found || !v.session_classes);
+    env_done(&v);
+    return found;
+}
+
+static void test_env_finds_closures(void **state)
+{
+    (void)state;
+    assert_int_equal(finds_closures(), 2);
+    note(""); /* without the last newline */
+    assert_int_equal(finds_closures(), 2);
+    put(".pipetune/classes/session.size", "8\n");
+    assert_int_equal(finds_closures(), 1);
+    (void)remove(".pipetune/classes/closures.jar");
+    assert_int_equal(finds_closures(), 0);
+}
+
+static void test_env_leaves_closures_of_other_jars(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(jars); i++) {
+        put(jars[i], "a newer one");
+        assert_int_equal(finds_closures(), 0);
+        note("\n");
+        assert_int_equal(finds_closures(), 2);
+    }
+    setenv("SPARK_HOME", "another-spark", 1);
+    int found = finds_closures();
+    unsetenv("SPARK_HOME");
+    assert_int_equal(found, 0);
+}
+
+static void test_env_leaves_closures_of_nobody_knows_what(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "", "\n\n", "x", "3", "3 4", "1 2 /nowhere\n", "a b c\nd e f\n", "1 2 /\n1 2 /\n"
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        put(".pipetune/classes/closures.of", texts[i]);
+        assert_int_equal(finds_closures(), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +244,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_env_leaves_the_archive_of_another_java, begin, end),
         cmocka_unit_test_setup_teardown(test_env_leaves_an_archive_that_was_cut_short, begin, end),
         cmocka_unit_test_setup_teardown(test_env_needs_all_that_tells_of_the_archive, begin, end),
+        cmocka_unit_test_setup_teardown(test_env_finds_closures, begin_with_closures, end_with_closures),
+        cmocka_unit_test_setup_teardown(test_env_leaves_closures_of_other_jars, begin_with_closures, end_with_closures),
+        cmocka_unit_test_setup_teardown(test_env_leaves_closures_of_nobody_knows_what, begin_with_closures,
+                                        end_with_closures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,6 +285,49 @@ static void test_a_session_is_started_without_hyperparameters(void **state)
     unload(&b);
 }
 
+static bool has_word(const struct strv *v, const char *word)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (strcmp(v->v[i], word) == 0)
+            return true;
+    return false;
+}
+
+static bool is_launched_with_closures(const struct bench *b, const char *session)
+{
+    struct err e = { 0 };
+    const struct point pt = { .x = { 0, 0, 0 } };
+    AUTO_STRV struct strv argv = STRV_INIT;
+    struct plan_launch l = { .setting = plan_requested(&b->plan, &pt), .slots = 4, .epochs = 1, .session = session };
+    if (plan_argv(&b->plan, &pt, &l, &argv, &e) < 0)
+        fail_msg("%s", e.text);
+    return has_word(&argv, "spark.driver.extraClassPath=/h/closures.jar:/b/dllib.jar");
+}
+
+/* Of those very jars, and for many trials: else a plain submission is what the user would have made. */
+static void test_closures_are_for_sessions_with_their_jars(void **state)
+{
+    struct bench b;
+    (void)state;
+    load(&b, "pipetune",
+         "{ \"master\": \"local[*]\", \"conf\": \"/a/app.py\", \"jars\": [\"/b/dllib.jar\"], \"arguments\": { "
+         "\"batch_size\":\n"
+         "  [\"-b\", \"{}\"], \"learning_rate\": [\"-r\", \"{}\"], \"layers\": [\"-l\", \"{}\"], \"epochs\": [\"-e\", "
+         "\"{}\"] } }\n");
+    free(b.plan.env.closures);
+    free(b.plan.env.closures_of);
+    b.plan.env.closures = b.plan.env.closures_of = NULL;
+    assert_false(is_launched_with_closures(&b, "/run/s.sock"));
+    b.plan.env.closures = strdup("/h/closures.jar");
+    b.plan.env.closures_of = strdup("/b/dllib.jar");
+    assert_true(is_launched_with_closures(&b, "/run/s.sock"));
+    assert_false(is_launched_with_closures(&b, NULL));
+    free(b.plan.env.closures_of);
+    b.plan.env.closures_of = strdup("/elsewhere/dllib.jar");
+    assert_false(is_launched_with_closures(&b, "/run/s.sock"));
+    unload(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_the_config_says_which_events_are_counted),
         cmocka_unit_test(test_slots_are_what_a_launch_can_ever_use),
         cmocka_unit_test(test_a_session_is_started_without_hyperparameters),
+        cmocka_unit_test(test_closures_are_for_sessions_with_their_jars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

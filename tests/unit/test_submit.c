@@ -383,6 +383,20 @@ static void test_submit_gives_python_drivers_their_class_archive(void **state)
     app_done(&jvm);
 }
 
+static void test_submit_puts_closures_before_the_jars(void **state)
+{
+    (void)state;
+    struct app python =
+        parsed("{\"master\": \"local[2]\", \"conf\": \"/a/app.py\", \"jars\": [\"/b/x.jar\", \"/b/y.jar\"], "
+               "\"arguments\": {\"epochs\": [\"-e\", \"{}\"], \"batch_size\": [\"-b\", \"{}\"]}}");
+    struct submit s = job(&python);
+    assert_has(&s, "--conf spark.driver.extraClassPath=/b/x.jar:/b/y.jar ");
+    s.closures = "/h/closures.jar";
+    assert_has(&s, "--conf spark.driver.extraClassPath=/h/closures.jar:/b/x.jar:/b/y.jar ");
+    assert_has(&s, "--conf spark.executor.extraClassPath=/b/x.jar:/b/y.jar "); /* closures are the driver's */
+    app_done(&python);
+}
+
 static void test_submit_writes_sizes(void **state)
 {
     (void)state;
@@ -439,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_submit_collects_for_throughput_in_sessions),
         cmocka_unit_test(test_submit_begins_sessions_with_all_their_heap),
         cmocka_unit_test(test_submit_gives_python_drivers_their_class_archive),
+        cmocka_unit_test(test_submit_puts_closures_before_the_jars),
         cmocka_unit_test(test_submit_writes_sizes),
         cmocka_unit_test(test_submit_says_when_memory_is_out),
     };
