@@ -28,8 +28,9 @@
  * What earlier studies left (EV_RECALL) is used without probing, and taken back when it does not hold here:
  *  - A trial of a recalled class is launched with what was best there, hot and cold. Once steady it does the canary: a window of the
  *    default hot setting between two of its own. Where the default is better beyond the noise, all that was recalled of the class is
- *    dropped and the trial is probed as that of a new class, else the class is confirmed and the trial settles. One canary per class
- *    and study; none where there is nothing to compare or the trial is not alone.
+ *    dropped and the trial is probed as that of a new class, else the class is confirmed and the trial settles. While trials wait its
+ *    first look is a short one, as when probing. One canary per class and study; none where there is nothing to compare or the trial
+ *    is not alone.
  *  - The first steady window of each trial is to be profiled (ACT_PROFILE). Nothing waits for the verdict. One that says that the
  *    job is another one takes back what was recalled; one that finds a new class to be like a known one gives it that one's
  *    knowledge as recalled knowledge. What was learnt in this study beats any verdict. */

@@ -22,11 +22,13 @@ static const double DRIFT = 1.15;
 
 static const char NOTHING_LEFT[] = "nothing is left to try";
 
-/* While trials wait for this one to settle, a first look is a short one: what is not clear from it is measured in whole windows. */
+/* While trials wait for this one to settle, a first look is a short one: what is not clear from it is measured in whole windows. Of a
+ * recognised trial the canary alone is looked at so. */
 static bool is_glance(const struct tuner *t, const struct trial_state *s)
 {
-    bool first = s->phase == PHASE_WARM || (s->probing >= 0 && s->cand[s->probing].pairs == 0);
-    return first && t->waiting > 0 && !s->recognised && !s->profiled;
+    bool looks = s->probing >= 0 && s->cand[s->probing].pairs == 0;
+    bool first = s->recognised ? looks : (looks || s->phase == PHASE_WARM) && !s->profiled;
+    return first && t->waiting > 0;
 }
 
 static void begin_window(const struct tuner *t, struct trial_state *s, double now_s, bool changed)

@@ -276,6 +276,41 @@ static void test_a_job_that_warms_up_keeps_what_was_recalled(void **state)
     done(r);
 }
 
+static const struct {
+    const char *name;
+    int waiting;
+    double own_s, default_s; /* a step under what was recalled, and under the default, which has twice the cores */
+    double least, most;      /* seconds until the canary is judged */
+    int holds;
+} short_canaries[] = {
+    { "with nobody waiting its windows are whole", 0, 0.1, 0.13, 10, 15, 1 },
+    { "while trials wait short ones will do", 1, 0.13, 0.1, 4.5, 7, 1 },
+    { "what is near is measured in whole ones", 1, 0.13, 0.06, 10, 16, 0 }, /* 8 % better in core-seconds */
+};
+
+/* Nobody is packed beside a trial that compares. */
+static void test_the_canary_is_short_while_trials_wait(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(short_canaries); i++) {
+        const double own_s = short_canaries[i].own_s,
+                     then_s[HOT] = { own_s, own_s * (short_canaries[i].waiting ? 0.8 : 1.3), 0.2 };
+        struct run *r = new_run((struct job){ { own_s, short_canaries[i].default_s, 0.2 }, 1, 0, -1 }, 1);
+        if (short_canaries[i].waiting)
+            feed(r, (struct tuner_event){ .kind = EV_LOAD, .waiting = short_canaries[i].waiting });
+        recall_steps(r, "class", then_s, 0);
+        begin_trial(r);
+        double began_s = r->now_s;
+        for (int k = 0; k < 300 && r->kinds[ACT_CONFIRM] + r->kinds[ACT_WEAKEN] == 0; k++)
+            run_iteration(r, 1);
+        double took = r->now_s - began_s;
+        if (r->kinds[ACT_CONFIRM] != short_canaries[i].holds || took < short_canaries[i].least ||
+            took > short_canaries[i].most)
+            fail_msg("%s: after %.1f s\n%s", short_canaries[i].name, took, r->story);
+        done(r);
+    }
+}
+
 static void test_a_recalled_class_is_launched_with_what_was_best(void **state)
 {
     (void)state;
@@ -906,6 +941,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_canary),
         cmocka_unit_test(test_a_job_that_warms_up_keeps_what_was_recalled),
+        cmocka_unit_test(test_the_canary_is_short_while_trials_wait),
         cmocka_unit_test(test_a_recalled_class_is_launched_with_what_was_best),
         cmocka_unit_test(test_what_was_not_recalled_is_not_probed),
         cmocka_unit_test(test_how_memories_compare_is_recalled_too),
