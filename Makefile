@@ -200,7 +200,7 @@ help:
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-kmeans k-means beside scikit-learn's, on the same data, in a venv of its own"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
-	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) on idle and on busy CPUs, and its own cost with more"
+	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"
 	@echo "make bench-monitor what the monitor takes of a core and of memory at 1 Hz, for BENCH_SECONDS (60)"
 	@echo "make man          docs/pipetune.1 anew, from the program's tables"

@@ -13,7 +13,7 @@
 #include "monitoring/events_probe.h"
 #include "monitoring/online.h"
 
-enum { RECORD_SIZE = 24, ROOM = 2 }; /* so much of a ring is left free, for what else comes: 1 / ROOM */
+enum { RECORD_SIZE = 24, ROOM = 2 /* 1 / ROOM of a ring is left free, for what else comes */, NS = 1000000000 };
 
 struct watched { /* a CPU */
     int cpu, fd;
@@ -26,39 +26,44 @@ struct process {
     bool stale; /* it has mapped something since */
 };
 
-struct code {
-    struct code_want want;
-    unsigned hz;
+struct codes {
+    struct codes_want want;
+    unsigned hz;    /* what every reader's rings hold between two of its reads */
     uint8_t failed; /* READING_OK, or why not all CPUs are watched */
     struct online online;
     struct watched *cpus; /* owned */
     size_t n_cpus, cap_cpus;
-    struct process *v; /* ascending by pid; owned */
-    size_t n;
-    uint8_t unread; /* READING_OK, or why a process's map is not had */
+    struct code *first;
 };
 
-struct seen { /* in one read */
-    uint64_t n[CODE_PLACES];
-    bool lost;
+struct code {
+    struct codes *all;
+    struct code *next;
+    unsigned hz;
+    bool began;        /* CPUs were watched at its last read, and it had processes */
+    struct process *v; /* ascending by pid; owned */
+    size_t n;
+    uint8_t unread;                /* READING_OK, or why a process's map is not had */
+    uint64_t seen_ns[CODE_PLACES]; /* since its last read */
+    bool lost;                     /* and so were looks */
 };
 
 /* --- CPUs --------------------------------------------------------------------------------------------------------- */
 
-static void leave_cpu(struct code *c, size_t i)
+static void leave_cpu(struct codes *c, size_t i)
 {
     c->want.ops->unwatch(c->cpus[i].fd, &c->cpus[i].ring, c->want.ops->ctx);
     ++*c->want.fds_left;
     c->cpus[i] = c->cpus[--c->n_cpus];
 }
 
-static void leave_cpus(struct code *c)
+static void leave_cpus(struct codes *c)
 {
     while (c->n_cpus > 0)
         leave_cpu(c, c->n_cpus - 1);
 }
 
-static bool has_cpu(const struct code *c, int cpu)
+static bool has_cpu(const struct codes *c, int cpu)
 {
     for (size_t i = 0; i < c->n_cpus; i++)
         if (c->cpus[i].cpu == cpu)
@@ -67,7 +72,7 @@ static bool has_cpu(const struct code *c, int cpu)
 }
 
 /* 0 or -errno. */
-static int enter_cpu(struct code *c, int cpu)
+static int enter_cpu(struct codes *c, int cpu)
 {
     const struct perf_ops *ops = c->want.ops;
     struct watched *v = array_more(c->cpus, c->n_cpus, &c->cap_cpus, sizeof *v);
@@ -87,7 +92,7 @@ static int enter_cpu(struct code *c, int cpu)
 }
 
 /* All of them or none: a part of the looks would say something else. */
-static void follow_cpus(struct code *c)
+static void follow_cpus(struct codes *c)
 {
     struct sysfs_cpus online;
     int rc = 0;
@@ -107,6 +112,27 @@ static void follow_cpus(struct code *c)
         leave_cpus(c);
     if (rc == -ENOMEM) /* the next read tries again; what else there is stays until CPUs change */
         online_forget(&c->online);
+}
+
+/* Looks cost what nobody asks for. */
+static void release_cpus(struct codes *all)
+{
+    for (const struct code *c = all->first; c; c = c->next)
+        if (c->n > 0)
+            return;
+    leave_cpus(all);
+    all->hz = CODE_HZ;
+    online_forget(&all->online);
+}
+
+/* For one that reads so rarely that the rings would not do. What they have is not to be lost. */
+static void slow_down(struct codes *all, unsigned hz)
+{
+    if (hz >= all->hz)
+        return;
+    leave_cpus(all);
+    all->hz = hz;
+    online_forget(&all->online);
 }
 
 /* --- processes ---------------------------------------------------------------------------------------------------- */
@@ -137,7 +163,7 @@ static void read_map(struct code *c, struct process *p)
 {
     char path[512];
     AUTO_BUF struct buf text = BUF_INIT;
-    (void)snprintf(path, sizeof path, "%s/%ld/maps", c->want.proc, (long)p->id.pid);
+    (void)snprintf(path, sizeof path, "%s/%ld/maps", c->all->want.proc, (long)p->id.pid);
     int rc = io_read_file(&text, path, CODE_MAP_MAX, NULL);
     if (rc == 0)
         rc = code_map_parse(&p->map, buf_text(&text));
@@ -176,54 +202,79 @@ static void follow_processes(struct code *c, const struct procs_id *ids, size_t 
 
 /* --- looks -------------------------------------------------------------------------------------------------------- */
 
-static void mark_stale(const struct code *c, struct perf_ring *ring)
+static void mark_stale(const struct codes *all, struct perf_ring *ring)
 {
     struct perf_ring_record r;
     perf_ring_begin(ring);
-    while (perf_ring_next(ring, &r)) {
-        struct process *p = r.kind == PERF_RING_MAPPED ? find_process(c, r.pid) : NULL;
-        if (p)
-            p->stale = true;
-    }
+    while (perf_ring_next(ring, &r))
+        for (struct code *c = all->first; c && r.kind == PERF_RING_MAPPED; c = c->next) {
+            struct process *p = find_process(c, r.pid);
+            if (p)
+                p->stale = true;
+        }
 }
 
-static void count(const struct code *c, struct perf_ring *ring, struct seen *seen)
+static void count_one(struct code *c, const struct perf_ring_record *r)
+{
+    const struct process *p = r->kind == PERF_RING_SAMPLE ? find_process(c, r->pid) : NULL;
+    int place = p ? code_map_find(&p->map, r->address) : CODE_NOWHERE;
+    if (place >= 0)
+        c->seen_ns[place] += NS / c->all->hz;
+    c->lost = c->lost || r->kind == PERF_RING_LOST;
+}
+
+static void count(const struct codes *all, struct perf_ring *ring)
 {
     struct perf_ring_record r;
     perf_ring_begin(ring);
-    while (perf_ring_next(ring, &r)) {
-        const struct process *p = r.kind == PERF_RING_SAMPLE ? find_process(c, r.pid) : NULL;
-        int place = p ? code_map_find(&p->map, r.address) : CODE_NOWHERE;
-        if (place >= 0)
-            seen->n[place]++;
-        seen->lost = seen->lost || r.kind == PERF_RING_LOST;
-    }
+    while (perf_ring_next(ring, &r))
+        for (struct code *c = all->first; c; c = c->next)
+            count_one(c, &r);
     perf_ring_end(ring);
 }
 
-/* What was mapped since the last read comes before what ran there, whichever CPUs both were on. */
-static struct seen look_back(struct code *c)
+/* Empties the rings. What was mapped since they last were comes before what ran there, whichever CPUs both were on. */
+static void look_back(struct codes *all)
 {
-    struct seen seen = { .lost = false };
-    for (size_t i = 0; i < c->n_cpus; i++)
-        mark_stale(c, &c->cpus[i].ring);
-    read_stale_maps(c);
-    for (size_t i = 0; i < c->n_cpus; i++)
-        count(c, &c->cpus[i].ring, &seen);
-    return seen;
+    for (size_t i = 0; i < all->n_cpus; i++)
+        mark_stale(all, &all->cpus[i].ring);
+    for (struct code *c = all->first; c; c = c->next)
+        read_stale_maps(c);
+    for (size_t i = 0; i < all->n_cpus; i++)
+        count(all, &all->cpus[i].ring);
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- who looks ---------------------------------------------------------------------------------------------------- */
 
-struct code *code_new(const struct code_want *want)
+struct codes *codes_new(const struct codes_want *want)
+{
+    struct codes *all = calloc(1, sizeof *all);
+    if (!all)
+        return NULL;
+    all->want = *want;
+    all->hz = CODE_HZ;
+    online_open(&all->online, want->sysfs);
+    return all;
+}
+
+void codes_free(struct codes *all)
+{
+    if (!all)
+        return;
+    leave_cpus(all);
+    online_close(&all->online);
+    free(all->cpus);
+    free(all);
+}
+
+struct code *code_new(struct codes *all, int interval_ms)
 {
     struct code *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    double most = (double)CODE_RING_SIZE / RECORD_SIZE / ROOM * 1000 / want->interval_ms;
-    c->want = *want;
-    c->hz = most < CODE_HZ ? (unsigned)most : CODE_HZ;
-    online_open(&c->online, want->sysfs);
+    double most = (double)CODE_RING_SIZE / RECORD_SIZE / ROOM * 1000 / interval_ms;
+    *c = (struct code){ .all = all, .next = all->first, .hz = most < CODE_HZ ? (unsigned)most : CODE_HZ };
+    all->first = c;
     return c;
 }
 
@@ -231,30 +282,41 @@ void code_free(struct code *c)
 {
     if (!c)
         return;
-    leave_cpus(c);
-    online_close(&c->online);
+    struct code **at = &c->all->first;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    release_cpus(c->all);
     free_processes(c);
-    free(c->cpus);
     free(c);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static struct reading reading_of(double seconds, uint8_t state)
+{
+    bool ok = state == READING_OK;
+    return (struct reading){ .value = ok ? seconds : (double)NAN, .ratio = ok ? 1 : 0, .state = state };
 }
 
 void code_read(struct code *c, const struct procs_id *v, size_t n, struct reading out[CODE_PLACES])
 {
-    bool began = c->n > 0 && c->n_cpus > 0;
-    if (n > 0)
-        follow_cpus(c);
-    struct seen seen = look_back(c);
+    struct codes *all = c->all;
+    look_back(all);
     follow_processes(c, v, n);
-    if (n == 0) { /* looks cost what nobody asks for */
-        leave_cpus(c);
-        online_forget(&c->online);
+    if (n > 0) {
+        slow_down(all, c->hz);
+        follow_cpus(all);
     }
+    release_cpus(all);
     read_stale_maps(c);
-    uint8_t state = c->failed != READING_OK ? c->failed : c->unread;
-    if (state == READING_OK && (!began || seen.lost))
+    uint8_t state = all->failed != READING_OK ? all->failed : c->unread;
+    if (state == READING_OK && (!c->began || c->lost))
         state = READING_NOT_COUNTED;
-    for (int i = 0; i < CODE_PLACES; i++)
-        out[i] = state == READING_OK
-                     ? (struct reading){ .value = (double)seen.n[i] / c->hz, .ratio = 1, .state = state }
-                     : (struct reading){ .value = NAN, .state = state };
+    for (int i = 0; i < CODE_PLACES; i++) {
+        out[i] = reading_of((double)c->seen_ns[i] / NS, state);
+        c->seen_ns[i] = 0;
+    }
+    c->began = c->n > 0 && all->n_cpus > 0;
+    c->lost = false;
 }

@@ -21,17 +21,22 @@ enum {
     CODE_MAP_MAX = 16 << 20,   /* bytes of one process's map */
 };
 
-struct code_want { /* what it points at must outlive it */
+struct codes_want { /* what it points at must outlive it */
     const struct perf_ops *ops;
     const char *sysfs, *proc; /* "/sys", "/proc" */
-    int interval_ms;          /* between two reads */
     int *fds_left;            /* as in struct counters_want */
 };
 
-struct code;
+/* All that look at this machine, which they do together: whoever reads empties the rings for all. */
+struct codes;
+struct code; /* one of them */
 
 /* NULL: out of memory. Nothing is watched until there are processes. */
-struct code *code_new(const struct code_want *want);
+struct codes *codes_new(const struct codes_want *want);
+void codes_free(struct codes *all); /* when all that looked have been freed */
+
+/* One that reads at this interval. NULL: out of memory. */
+struct code *code_new(struct codes *all, int interval_ms);
 void code_free(struct code *c);
 
 /* What these processes did since the last read. Not counted: there were none, looks were lost, or memory is out. Denied and so on:

@@ -33,6 +33,7 @@ struct sampler { /* of one launch */
 struct samplers {
     struct samplers_on on;
     struct events events;
+    struct codes *codes;
     int fds_left;
     struct sampler of[MEMBERS_TAGS_MAX];
     struct procs_id ids[PROCS_MAX + 1]; /* of the launch at hand; one more says that they are too many */
@@ -227,6 +228,16 @@ static void follow_scopes(struct samplers *s, const struct members *m)
 
 /* --- all of them -------------------------------------------------------------------------------------------------- */
 
+void samplers_close(struct samplers *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < MEMBERS_TAGS_MAX; i++)
+        done(&s->of[i]);
+    codes_free(s->codes);
+    free(s);
+}
+
 int samplers_open(struct samplers **out, const struct samplers_on *on, struct err *e)
 {
     struct samplers *s = calloc(1, sizeof *s);
@@ -234,21 +245,14 @@ int samplers_open(struct samplers **out, const struct samplers_on *on, struct er
         return err_sys(e, -ENOMEM, "cannot sample");
     s->on = *on;
     s->fds_left = on->fds_max;
-    int rc = events_resolve(&s->events, on->sysfs, e);
+    const struct codes_want looks = { .ops = on->ops, .sysfs = on->sysfs, .proc = on->proc, .fds_left = &s->fds_left };
+    s->codes = codes_new(&looks);
+    int rc = s->codes ? events_resolve(&s->events, on->sysfs, e) : err_sys(e, -ENOMEM, "cannot sample");
     if (rc < 0)
-        free(s);
+        samplers_close(s);
     else
         *out = s;
     return rc;
-}
-
-void samplers_close(struct samplers *s)
-{
-    if (!s)
-        return;
-    for (int i = 0; i < MEMBERS_TAGS_MAX; i++)
-        done(&s->of[i]);
-    free(s);
 }
 
 int samplers_set(struct samplers *s, int tag, const struct samplers_how *how, const struct members *m, struct err *e)
@@ -258,13 +262,8 @@ int samplers_set(struct samplers *s, int tag, const struct samplers_how *how, co
     *one = (struct sampler){
         .on = true, .asked = how->scope, .events = how->events, .ticker.interval = how->interval_ms * INT64_C(1000000)
     };
-    const struct code_want code = { .ops = s->on.ops,
-                                    .sysfs = s->on.sysfs,
-                                    .proc = s->on.proc,
-                                    .interval_ms = how->interval_ms,
-                                    .fds_left = &s->fds_left };
     one->procs = procs_new(s->on.proc);
-    one->code = code_new(&code);
+    one->code = code_new(s->codes, how->interval_ms);
     one->scope = scope_now(s, one);
     int rc = one->procs && one->code ? start(s, one, list_ids(s, tag, m)) : -ENOMEM;
     if (rc < 0)

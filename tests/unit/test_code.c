@@ -320,14 +320,22 @@ static int tear_down(void **state)
     return kernel.n_watched || fds_left != 100 ? -1 : 0;
 }
 
+static struct codes *all;
+
 static struct code *begin(int interval_ms)
 {
-    const struct code_want want = {
-        .ops = &ops, .sysfs = root, .proc = root, .interval_ms = interval_ms, .fds_left = &fds_left
-    };
-    struct code *c = code_new(&want);
+    const struct codes_want want = { .ops = &ops, .sysfs = root, .proc = root, .fds_left = &fds_left };
+    all = codes_new(&want);
+    assert_non_null(all);
+    struct code *c = code_new(all, interval_ms);
     assert_non_null(c);
     return c;
+}
+
+static void end(struct code *c)
+{
+    code_free(c);
+    codes_free(all);
 }
 
 static const struct procs_id both[] = { { .pid = 10, .start_ticks = 1 }, { .pid = 20, .start_ticks = 2 } };
@@ -373,7 +381,7 @@ static void looks_are_seconds_of_the_processes(void **state)
     assert_float_equal(seconds_in_pages(), 2.0 / CODE_HZ, 1e-12);
     assert_int_equal(state_after_read(c, both, 2), READING_OK);
     assert_true(got[CODE_GENERATED].value == 0);
-    code_free(c);
+    end(c);
 }
 
 static void a_process_counts_from_the_read_that_finds_it(void **state)
@@ -394,7 +402,7 @@ static void a_process_counts_from_the_read_that_finds_it(void **state)
     put_sample(&kernel.ring[0], 20, 0x1000);
     (void)state_after_read(c, &other, 1);
     assert_float_equal(got[CODE_GENERATED].value, 1.0 / CODE_HZ, 1e-12);
-    code_free(c);
+    end(c);
 }
 
 static void what_is_loaded_later_is_found(void **state)
@@ -411,7 +419,7 @@ static void what_is_loaded_later_is_found(void **state)
     put_mapping(&kernel.ring[1], 12345);
     assert_int_equal(state_after_read(c, both + 1, 1), READING_OK);
     assert_float_equal(got[CODE_GENERATED].value, 1.0 / CODE_HZ, 1e-12);
-    code_free(c);
+    end(c);
 }
 
 static void lost_looks_make_no_figure(void **state)
@@ -424,7 +432,7 @@ static void lost_looks_make_no_figure(void **state)
     assert_int_equal(state_after_read(c, both, 2), READING_NOT_COUNTED);
     assert_int_equal(state_after_read(c, both, 2), READING_OK);
     assert_true(got[CODE_GENERATED].value == 0);
-    code_free(c);
+    end(c);
 }
 
 static void nothing_is_watched_for_nobody(void **state)
@@ -439,7 +447,51 @@ static void nothing_is_watched_for_nobody(void **state)
     assert_int_equal(kernel.n_watched, 0);
     assert_int_equal(state_after_read(c, both, 2), READING_NOT_COUNTED);
     assert_int_equal(state_after_read(c, both, 2), READING_OK);
-    code_free(c);
+    end(c);
+}
+
+/* One look at a CPU is for all of them. */
+static void two_look_together(void **state)
+{
+    (void)state;
+    struct code *a = begin(1000), *b = code_new(all, 500);
+    (void)state_after_read(a, both, 1);
+    (void)state_after_read(b, both + 1, 1);
+    assert_int_equal(kernel.n_watched, 2);
+    put_sample(&kernel.ring[0], 10, 0x7e0000000000);
+    put_sample(&kernel.ring[1], 20, 0x7f0000000000);
+    assert_int_equal(state_after_read(b, both + 1, 1), READING_OK);
+    assert_float_equal(seconds_in_pages(), 1.0 / CODE_HZ, 1e-12);
+    put_sample(&kernel.ring[1], 20, 0x7f0000000000);
+    assert_int_equal(state_after_read(a, both, 1), READING_OK);
+    assert_float_equal(got[CODE_GENERATED].value, 1.0 / CODE_HZ, 1e-12);
+    assert_true(seconds_in_pages() == 0);
+    put_record(&kernel.ring[0], PERF_RECORD_LOST, "12345678", 8);
+    assert_int_equal(state_after_read(a, both, 1), READING_NOT_COUNTED);
+    assert_int_equal(state_after_read(b, both + 1, 1), READING_NOT_COUNTED); /* some of them may have been its own */
+    assert_int_equal(state_after_read(b, both + 1, 1), READING_OK);
+    code_free(b);
+    assert_int_equal(kernel.n_watched, 2);
+    assert_int_equal(state_after_read(a, both, 1), READING_OK);
+    (void)state_after_read(a, NULL, 0);
+    assert_int_equal(kernel.n_watched, 0);
+    end(a);
+}
+
+static void who_reads_rarely_slows_all_down(void **state)
+{
+    (void)state;
+    struct code *a = begin(1000), *b = code_new(all, 60000);
+    (void)state_after_read(a, both, 1);
+    assert_int_equal(kernel.hz, CODE_HZ);
+    put_sample(&kernel.ring[0], 10, 0x7e0000000000);
+    (void)state_after_read(b, both + 1, 1);
+    assert_in_range(kernel.hz, 20, 40);
+    put_sample(&kernel.ring[0], 10, 0x7e0000000000);
+    assert_int_equal(state_after_read(a, both, 1), READING_OK);
+    assert_true(fabs(got[CODE_GENERATED].value - 1.0 / CODE_HZ - 1.0 / kernel.hz) < 1e-8);
+    code_free(b);
+    end(a);
 }
 
 static void cpus_come_and_go(void **state)
@@ -454,7 +506,7 @@ static void cpus_come_and_go(void **state)
     put_sample(&kernel.ring[3], 10, 0x7e0000000000);
     (void)state_after_read(c, both, 2);
     assert_float_equal(got[CODE_GENERATED].value, 1.0 / CODE_HZ, 1e-12);
-    code_free(c);
+    end(c);
 }
 
 static void why_cpus_are_not_watched_is_told(void **state)
@@ -478,13 +530,13 @@ static void why_cpus_are_not_watched_is_told(void **state)
         (void)state_after_read(c, both, 2);
         assert_int_equal(state_after_read(c, both, 2), READING_OK);
         fake_sysfs_write(root, ONLINE, "0-1\n");
-        code_free(c);
+        end(c);
     }
     kernel.refuse = -ENODEV; /* a CPU that is going */
     struct code *c = begin(1000);
     (void)state_after_read(c, both, 2);
     assert_int_equal(state_after_read(c, both, 2), READING_OK);
-    code_free(c);
+    end(c);
 }
 
 static void descriptors_are_counted(void **state)
@@ -494,25 +546,24 @@ static void descriptors_are_counted(void **state)
     fds_left = 1;
     assert_int_equal(state_after_read(c, both, 2), READING_NO_FD);
     assert_int_equal(fds_left, 1);
-    code_free(c);
+    end(c);
     fds_left = 100;
     c = begin(1000);
     (void)state_after_read(c, both, 2);
     assert_int_equal(fds_left, 98);
-    code_free(c);
+    end(c);
 }
 
 static void a_kernel_without_looks_supports_none(void **state)
 {
     (void)state;
     static const struct perf_ops none = { .watch = NULL };
-    const struct code_want want = {
-        .ops = &none, .sysfs = root, .proc = root, .interval_ms = 1000, .fds_left = &fds_left
-    };
-    struct code *c = code_new(&want);
+    const struct codes_want want = { .ops = &none, .sysfs = root, .proc = root, .fds_left = &fds_left };
+    all = codes_new(&want);
+    struct code *c = code_new(all, 1000);
     assert_int_equal(state_after_read(c, both, 2), READING_UNSUPPORTED);
     assert_int_equal(state_after_read(c, both, 2), READING_UNSUPPORTED);
-    code_free(c);
+    end(c);
 }
 
 static void a_process_that_has_gone_says_nothing(void **state)
@@ -525,7 +576,7 @@ static void a_process_that_has_gone_says_nothing(void **state)
     put_sample(&kernel.ring[0], 20, 0x7f0000000000);
     assert_int_equal(state_after_read(c, both, 2), READING_OK);
     assert_float_equal(seconds_in_pages(), 1.0 / CODE_HZ, 1e-12); /* by the map that it had */
-    code_free(c);
+    end(c);
 }
 
 static void a_map_that_cannot_be_read_makes_no_figure(void **state)
@@ -536,7 +587,7 @@ static void a_map_that_cannot_be_read_makes_no_figure(void **state)
     fake_sysfs_write(root, "20/maps/x", ""); /* a folder: EISDIR */
     (void)state_after_read(c, both, 2);
     assert_int_equal(state_after_read(c, both, 2), READING_NOT_COUNTED);
-    code_free(c);
+    end(c);
 }
 
 static void rare_reads_look_less_often(void **state)
@@ -548,8 +599,8 @@ static void rare_reads_look_less_often(void **state)
     for (unsigned i = 0; i < 60 * kernel.hz; i++)
         put_sample(&kernel.ring[0], 10, 0x7e0000000000);
     assert_int_equal(state_after_read(c, both, 2), READING_OK);
-    assert_float_equal(got[CODE_GENERATED].value, 60, 1e-9);
-    code_free(c);
+    assert_float_equal(got[CODE_GENERATED].value, 60, 1e-5); /* a look is a whole number of ns */
+    end(c);
 }
 
 static void without_memory_nothing_is_counted_for_a_while(void **state)
@@ -566,12 +617,17 @@ static void without_memory_nothing_is_counted_for_a_while(void **state)
         put_sample(&kernel.ring[1], 10, 0x7e0000000000);
         assert_int_equal(state_after_read(c, both, 2), READING_OK);
         assert_float_equal(got[CODE_GENERATED].value, 1.0 / CODE_HZ, 1e-12);
-        code_free(c);
+        end(c);
     }
+    const struct codes_want want = { .ops = &ops, .sysfs = root, .proc = root, .fds_left = &fds_left };
     fault_arm(FAULT_ALLOC, 1);
-    const struct code_want want = { .ops = &ops, .sysfs = root, .proc = root, .interval_ms = 1, .fds_left = &fds_left };
-    assert_null(code_new(&want));
-    (void)fault_disarm();
+    assert_null(codes_new(&want));
+    assert_true(fault_disarm());
+    all = codes_new(&want);
+    fault_arm(FAULT_ALLOC, 1);
+    assert_null(code_new(all, 1000));
+    assert_true(fault_disarm());
+    codes_free(all);
 }
 
 /* --- the real one ------------------------------------------------------------------------------------------------- */
@@ -588,15 +644,14 @@ static void real_work_is_seen_where_it_is_done(void **state)
 {
     (void)state;
     int left = 4096;
-    const struct code_want want = {
-        .ops = &perf_ops_kernel, .sysfs = "/sys", .proc = "/proc", .interval_ms = 1000, .fds_left = &left
-    };
+    const struct codes_want want = { .ops = &perf_ops_kernel, .sysfs = "/sys", .proc = "/proc", .fds_left = &left };
     struct procs_id self = { .pid = getpid() };
     assert_int_equal(proc_start_ticks(self.pid, &self.start_ticks), 0);
-    struct code *c = code_new(&want);
+    all = codes_new(&want);
+    struct code *c = code_new(all, 1000);
     int first = state_after_read(c, &self, 1);
     if (first == READING_DENIED || first == READING_UNSUPPORTED) {
-        code_free(c);
+        end(c);
         skip();
     }
     double from = cpu_seconds(), worked;
@@ -608,7 +663,7 @@ static void real_work_is_seen_where_it_is_done(void **state)
     double seen = seconds_in_pages();
     print_message("%.3f s of work, %.3f s seen in pages of files\n", worked, seen);
     assert_true(seen > 0.5 * worked && seen < 1.3 * worked);
-    code_free(c);
+    end(c);
     assert_int_equal(left, 4096);
 }
 
@@ -631,6 +686,8 @@ int main(void)
         OVER_A_FAKE(what_is_loaded_later_is_found),
         OVER_A_FAKE(lost_looks_make_no_figure),
         OVER_A_FAKE(nothing_is_watched_for_nobody),
+        OVER_A_FAKE(two_look_together),
+        OVER_A_FAKE(who_reads_rarely_slows_all_down),
         OVER_A_FAKE(cpus_come_and_go),
         OVER_A_FAKE(why_cpus_are_not_watched_is_told),
         OVER_A_FAKE(descriptors_are_counted),
