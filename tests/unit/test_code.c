@@ -654,13 +654,19 @@ static void real_work_is_seen_where_it_is_done(void **state)
         end(c);
         skip();
     }
-    double from = cpu_seconds(), worked;
+    double worked = 0, seen = 0;
     volatile double x = 1;
-    while ((worked = cpu_seconds() - from) < 0.5)
-        for (int i = 0; i < 1000; i++)
-            x = x * 1.000001 + 1e-9;
-    assert_int_equal(state_after_read(c, &self, 1), READING_OK);
-    double seen = seconds_in_pages();
+    for (int tries = 0; worked < 0.5 && tries < 50; tries++) {
+        double from = cpu_seconds(), spent;
+        while ((spent = cpu_seconds() - from) < 0.05)
+            for (int i = 0; i < 1000; i++)
+                x = x * 1.000001 + 1e-9;
+        if (state_after_read(c, &self, 1) != READING_OK)
+            continue; /* lost: what every process here maps is in the rings, too */
+        worked += spent;
+        seen += seconds_in_pages();
+    }
+    assert_true(worked >= 0.5);
     print_message("%.3f s of work, %.3f s seen in pages of files\n", worked, seen);
     assert_true(seen > 0.5 * worked && seen < 1.3 * worked);
     end(c);
