@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "monitoring/code_map.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,12 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t addresses[] = { 0, 1, 0x401000, 0x7f0000000000, UINT64_MAX };
     struct code_map m = { 0 }, again = { 0 };
-    char *text = malloc(size + 1); /* of exact size, so that ASan sees a byte read behind its NUL */
-    if (!text)
-        abort();
-    if (size)
-        memcpy(text, data, size);
-    text[size] = '\0';
+    char *text = fuzz_text(data, size);
     if (code_map_parse(&m, text) != 0 || code_map_parse(&again, text) != 0)
         abort();
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {

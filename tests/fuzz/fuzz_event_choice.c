@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "monitoring/event_choice.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,12 +20,7 @@ static void tell_and_read(const struct event_choice *c)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct event_choice c = { 0 };
-    char *text = malloc(size + 1); /* of exact size, so that ASan sees a byte read behind its NUL */
-    if (!text)
-        abort();
-    if (size)
-        memcpy(text, data, size);
-    text[size] = '\0';
+    char *text = fuzz_text(data, size);
     if (event_choice_read(&c, text) == 0)
         tell_and_read(&c);
     else if (event_choice_only(&c))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "monitoring/line.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,23 +15,12 @@ static void check(bool holds)
         abort();
 }
 
-/* A block of exact size, so that ASan sees a byte read behind its NUL. */
-static char *copy(const void *text, size_t len)
-{
-    char *line = malloc(len + 1);
-    check(line != NULL);
-    if (len)
-        memcpy(line, text, len);
-    line[len] = '\0';
-    return line;
-}
-
 /* What was written is read again, without its newline. */
 static void read_back(const struct buf *b, struct line_point *pt)
 {
     struct err e = { 0 };
     check(b->len > 0 && b->data[b->len - 1] == '\n');
-    char *line = copy(b->data, b->len - 1);
+    char *line = fuzz_text(b->data, b->len - 1);
     check(line_parse(pt, line, b->len - 1, &e) == 0 && pt->stamped);
     struct buf again = BUF_INIT;
     check(line_put_point(&again, pt, NULL, 0, pt->stamp, LINE_NS) == 1);
@@ -43,7 +33,7 @@ static void check_read(const uint8_t *data, size_t size)
 {
     static struct line_point pt;
     struct err e = { 0 };
-    char *line = copy(data, size);
+    char *line = fuzz_text(data, size);
     int rc = line_parse(&pt, line, size, &e);
     check(rc == 0 || (rc == -22 && e.text[0] && !strchr(e.text, '\n')));
     struct buf b = BUF_INIT;
@@ -58,7 +48,7 @@ static void check_written(const uint8_t *data, size_t size)
 {
     static struct line_point pt;
     size_t cut = size ? data[0] % size : 0;
-    char *name = copy(data, cut), *text = copy(data + cut, size - cut);
+    char *name = fuzz_text(data, cut), *text = fuzz_text(data + cut, size - cut);
     struct buf b = BUF_INIT;
     struct line l = line_begin(&b, name, LINE_NS);
     line_tag(&l, text, name);
@@ -69,7 +59,7 @@ static void check_written(const uint8_t *data, size_t size)
     check(rc == 1 || (rc == -27 && b.len == 0));
     check(rc != 1 || memchr(b.data, '\n', b.len) == b.data + b.len - 1); /* one line */
     struct err e;
-    char *line = copy(buf_text(&b), b.len ? b.len - 1 : 0);
+    char *line = fuzz_text(buf_text(&b), b.len ? b.len - 1 : 0);
     /* Bytes that are no UTF-8, and keys that are the same, are the caller's. */
     if (rc == 1 && line_parse(&pt, line, b.len - 1, &e) == 0)
         read_back(&b, &pt);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "monitoring/procs_text.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,12 +30,7 @@ static int is_untouched(const void *what, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1); /* of exact size, so that ASan sees a byte read behind its NUL */
-    if (!text)
-        abort();
-    if (size)
-        memcpy(text, data, size);
-    text[size] = '\0';
+    char *text = fuzz_text(data, size);
     TRY(procs_stat, procs_text_stat);
     TRY(procs_schedstat, procs_text_schedstat);
     TRY(procs_io, procs_text_io);

@@ -6,20 +6,9 @@
 
 #include "monitoring/features.h"
 #include "monitoring/sample_text.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* A block of exact size, so that ASan sees a byte read behind its NUL. */
-static char *copy(const uint8_t *data, size_t size)
-{
-    char *text = malloc(size + 1);
-    if (!text)
-        abort();
-    if (size)
-        memcpy(text, data, size);
-    text[size] = '\0';
-    return text;
-}
 
 static void check(const struct reading *r)
 {
@@ -33,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct reading v[FEATURES], again[FEATURES];
     struct buf first = BUF_INIT, second = BUF_INIT;
     struct err e = { 0 };
-    char *text = copy(data, size);
+    char *text = fuzz_text(data, size);
     int rc = sample_read(v, FEATURES, text, &e);
     if (rc < 0 && (rc != -22 || !e.text[0]))
         abort();

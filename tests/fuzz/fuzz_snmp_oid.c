@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "monitoring/snmp_oid.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,10 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = data[0] % 3; i > 0 && m[1].name; i--)
         m++;
     size_t len = size - 3;
-    char *text = malloc(len + 1); /* of exact size */
-    check(text != NULL);
-    memcpy(text, data + 3, len);
-    text[len] = '\0';
+    char *text = fuzz_text(data + 3, len);
     check_oid(text, data[1] << 8 | data[2]);
     check_host(text);
     check_power(m, text, len);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/wire.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,30 +35,18 @@ static void say(struct buf *b, const struct wire *w)
     buf_putc(b, '}');
 }
 
-/* A block of exact size, so that ASan sees a byte read behind its NUL. */
-static char *copy(const char *text, size_t len)
-{
-    char *line = malloc(len + 1);
-    if (!line)
-        abort();
-    if (len)
-        memcpy(line, text, len);
-    line[len] = '\0';
-    return line;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct wire w;
     struct err e = { 0 };
-    char *line = copy((const char *)data, size);
+    char *line = fuzz_text((const char *)data, size);
     int rc = wire_parse(&w, line, size, &e);
     if (rc < 0 && (!e.text[0] || strchr(e.text, '\n') || e.code != rc || w.n))
         abort();
     if (rc == 0) {
         struct buf first = BUF_INIT, second = BUF_INIT;
         say(&first, &w);
-        char *again = copy(buf_text(&first), first.len);
+        char *again = fuzz_text(buf_text(&first), first.len);
         /* Escapes may make it longer than a line may be; else it must be read. */
         if (wire_parse(&w, again, first.len, &e) < 0) {
             if (first.len <= WIRE_LINE_MAX)
