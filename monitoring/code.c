@@ -28,7 +28,7 @@ struct process {
 
 struct codes {
     struct codes_want want;
-    unsigned hz;    /* what every reader's rings hold between two of its reads */
+    unsigned hz;    /* so that the rings do for who reads most rarely */
     uint8_t failed; /* READING_OK, or why not all CPUs are watched */
     struct online online;
     struct watched *cpus; /* owned */
@@ -114,25 +114,21 @@ static void follow_cpus(struct codes *c)
         online_forget(&c->online);
 }
 
+/* They are entered anew, at this rate, when they are followed next. */
+static void begin_anew(struct codes *all, unsigned hz)
+{
+    leave_cpus(all);
+    all->hz = hz;
+    online_forget(&all->online);
+}
+
 /* Looks cost what nobody asks for. */
 static void release_cpus(struct codes *all)
 {
     for (const struct code *c = all->first; c; c = c->next)
         if (c->n > 0)
             return;
-    leave_cpus(all);
-    all->hz = CODE_HZ;
-    online_forget(&all->online);
-}
-
-/* For one that reads so rarely that the rings would not do. What they have is not to be lost. */
-static void slow_down(struct codes *all, unsigned hz)
-{
-    if (hz >= all->hz)
-        return;
-    leave_cpus(all);
-    all->hz = hz;
-    online_forget(&all->online);
+    begin_anew(all, CODE_HZ);
 }
 
 /* --- processes ---------------------------------------------------------------------------------------------------- */
@@ -304,10 +300,10 @@ void code_read(struct code *c, const struct procs_id *v, size_t n, struct readin
     struct codes *all = c->all;
     look_back(all);
     follow_processes(c, v, n);
-    if (n > 0) {
-        slow_down(all, c->hz);
+    if (n > 0 && c->hz < all->hz) /* it reads so rarely that the rings would not do; they are empty now */
+        begin_anew(all, c->hz);
+    if (n > 0)
         follow_cpus(all);
-    }
     release_cpus(all);
     read_stale_maps(c);
     uint8_t state = all->failed != READING_OK ? all->failed : c->unread;

@@ -18,14 +18,14 @@ static struct perf_event_mmap_page *page_of(const struct perf_ring *r)
 /* Records may go on at the ring's beginning. */
 static void copy(const struct perf_ring *r, uint64_t from, void *out, size_t n)
 {
-    const char *data = (const char *)r->memory + sysconf(_SC_PAGESIZE);
     size_t at = from & (r->size - 1), first = r->size - at < n ? r->size - at : n;
-    memcpy(out, data + at, first);
-    memcpy((char *)out + first, data, n - first);
+    memcpy(out, r->data + at, first);
+    memcpy((char *)out + first, r->data, n - first);
 }
 
 void perf_ring_begin(struct perf_ring *r)
 {
+    r->data = (const char *)r->memory + sysconf(_SC_PAGESIZE);
     r->to = __atomic_load_n(&page_of(r)->data_head, __ATOMIC_ACQUIRE);
     r->at = page_of(r)->data_tail;
 }

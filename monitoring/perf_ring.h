@@ -8,9 +8,10 @@
 #include <sys/types.h>
 
 struct perf_ring {
-    void *memory;    /* the kernel's page, then `size` bytes of records; borrowed */
-    size_t size;     /* a power of 2 */
-    uint64_t at, to; /* private: what is being read */
+    void *memory;     /* the kernel's page, then `size` bytes of records; borrowed */
+    size_t size;      /* a power of 2 */
+    const char *data; /* private, as the next: the records; what is being read */
+    uint64_t at, to;
 };
 
 enum perf_ring_kind {

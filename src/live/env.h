@@ -20,10 +20,10 @@ struct env {
     char *log4j;        /* HOME/conf/log4j2-pipetune.properties */
     char *converter;    /* HOME/bigdl/apps/convert_checkpoint.py */
     char *classes;      /* set-up's class archive for Python applications; NULL: none, damaged, or another Java's */
-    char *
-        closures; /* set-up's jar of unpacked classes for warm sessions with the jar below; NULL: none, or of other jars */
-    char *closures_of;
-    char *session_classes; /* as `classes`, with that jar; NULL */
+    /* For warm sessions, where set-up made them of the very jars that are there; NULL: nowhere. */
+    char *closures;        /* a jar of unpacked classes */
+    char *closures_of;     /* BigDL's jar, of which they are */
+    char *session_classes; /* as `classes`, made with that jar before the others */
 };
 
 int env_find(struct env *out, const struct config *cfg, struct err *e);

@@ -38,6 +38,12 @@ static int begin(void **state)
     return setenv("JAVA_HOME", "java-17", 1);
 }
 
+static void remove_all(const char *const *paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)remove(paths[i]); /* a test may have removed it */
+}
+
 static int end(void **state)
 {
     static const char *const made[] = { ".pipetune/classes/python.jsa",
@@ -51,8 +57,7 @@ static int end(void **state)
                                         "java-8/bin/java",
                                         "java-8/bin",
                                         "java-8" };
-    for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        (void)remove(made[i]); /* a test may have removed it */
+    remove_all(made, ARRAY_LEN(made));
     int rc = chdir("/") == 0 ? rmdir(*state) : -1;
     free(*state);
     return rc;
@@ -174,8 +179,7 @@ static int end_with_closures(void **state)
                                         ".pipetune/classes/closures.of",
                                         ".pipetune/classes/session.jsa",
                                         ".pipetune/classes/session.size" };
-    for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        (void)remove(made[i]);
+    remove_all(made, ARRAY_LEN(made));
     return end(state);
 }
 
