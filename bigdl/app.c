@@ -370,6 +370,7 @@ static const struct member {
     { "properties_file", read_text, offsetof(struct app, properties_file) },
     { "conf", read_text, offsetof(struct app, conf) },
     { "class", read_text, offsetof(struct app, class_name) },
+    { "python", read_text, offsetof(struct app, python) },
     { "session", read_flag, offsetof(struct app, session) },
     { "extras", read_extras, 0 },
     { "extra", read_extras, 0 },
@@ -469,8 +470,8 @@ void app_done(struct app *a)
     free(a->arguments);
     strv_done(&a->py_files);
     strv_done(&a->jars);
-    char *texts[] = { a->file, a->master,    a->driver_memory, a->executor_memory, a->properties_file,
-                      a->conf, a->class_name };
+    char *texts[] = { a->file, a->master,     a->driver_memory, a->executor_memory, a->properties_file,
+                      a->conf, a->class_name, a->python };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
     *a = (struct app){ 0 };
@@ -513,6 +514,8 @@ int app_paths(struct app *a, resolve_path *resolve, void *ctx, struct err *e)
         rc = resolve_all("py_files", &a->py_files, resolve, ctx, e);
     if (rc == 0)
         rc = resolve_one("properties_file", &a->properties_file, resolve, ctx, e);
+    if (rc == 0 && a->python && strchr(a->python, '/')) /* else a command, which is looked for on PATH */
+        rc = resolve_one("python", &a->python, resolve, ctx, e);
     return rc;
 }
 

@@ -32,6 +32,7 @@ struct app {
     char *properties_file;
     char *conf;               /* the application: a .py file, or a jar when class_name is given */
     char *class_name;         /* NULL: a Python application */
+    char *python;             /* the Python of driver and executors: a path, or a command; NULL: not said */
     bool session;             /* it can serve several trials */
     struct app_extra *extras; /* in the order written */
     size_t n_extras;
@@ -53,7 +54,7 @@ void app_done(struct app *a);
 
 bool app_is_python(const struct app *a);
 
-/* Calls `resolve` for each member that is a local path (conf, jars, py_files, properties_file; never one with a scheme
+/* Calls `resolve` for each member that is a local path (conf, jars, py_files, properties_file, python; never one with a scheme
  * such as hdfs: or s3a:); it may replace the string (free the old, put a new one). Stops at the first non-zero return. */
 int app_paths(struct app *a, int (*resolve)(void *ctx, const char *key, char **path, struct err *e), void *ctx,
               struct err *e);

@@ -276,11 +276,22 @@ static void add_class_path(struct strv *out, const struct submit *s, const char 
         add_conf(out, name, buf_text(&b));
 }
 
+static const char PYTHON[] = "spark.pyspark.python";
+
+static bool sets_property(const struct submit *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_properties; i++)
+        if (strcmp(s->properties[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Python's BigDL calls into the jars through py4j before --jars are loaded: they must stand on the JVM's own class path. */
 static void add_python(struct strv *out, const struct submit *s, const char *also)
 {
-    if (s->python)
-        add_conf(out, "spark.pyspark.python", s->python);
+    const char *python = s->app->python ? s->app->python : s->python;
+    if (python && !sets_property(s, PYTHON))
+        add_conf(out, PYTHON, python);
     add_class_path(out, s, "spark.driver.extraClassPath", also ? also : s->closures);
     add_class_path(out, s, "spark.executor.extraClassPath", also);
 }

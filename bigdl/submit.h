@@ -25,7 +25,7 @@ struct submit {
     const char *launch;       /* the tag -Dpipetune.launch=…; NULL: none (--dry-run) */
     const char *classes;      /* a class archive of the driver's JVM for Python applications; NULL: none */
     const char *closures;     /* a jar that comes before the application's in the driver's JVM; NULL: none */
-    const char *python;       /* for Python applications, spark.pyspark.python; NULL: Spark's choice */
+    const char *python;       /* for Python, where neither the setting nor the file says which; NULL: Spark's choice */
     const struct submit_hyper *hypers;
     size_t n_hypers;
     int epochs;

@@ -167,7 +167,8 @@ int env_find(struct env *out, const struct config *cfg, struct err *e)
     v.java_home = java ? io_absolute(java) : NULL;
     v.bigdl_home = getenv_filled("BIGDL_HOME") ? io_absolute(getenv("BIGDL_HOME")) : set_up_path(v.home, "bigdl");
     v.data = getenv_filled("PIPETUNE_DATA") ? io_absolute(getenv("PIPETUNE_DATA")) : set_up_path(v.home, "data");
-    v.python = set_up_path(v.home, "venv/bin/python");
+    const char *python = getenv_filled("PYSPARK_PYTHON"); /* a path or a command: as it is */
+    v.python = python ? strdup(python) : set_up_path(v.home, "venv/bin/python");
     v.node = absolute_in(dir, "pipetune-node");
     v.log4j = io_join(v.home, "conf/log4j2-pipetune.properties");
     v.converter = io_join(v.home, "bigdl/apps/convert_checkpoint.py");
@@ -178,7 +179,7 @@ int env_find(struct env *out, const struct config *cfg, struct err *e)
         goto nomem;
     if (v.closures)
         v.session_classes = find_archive(&v, "classes/session.jsa", "classes/session.size");
-    if (!io_exists(v.python)) {
+    if (!python && !io_exists(v.python)) {
         free(v.python);
         v.python = NULL;
     }

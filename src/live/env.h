@@ -15,7 +15,7 @@ struct env {
     char *java_home;    /* the config or JAVA_HOME; NULL: java comes from PATH */
     char *bigdl_home;   /* BIGDL_HOME, else ./.pipetune/bigdl */
     char *data;         /* PIPETUNE_DATA, else ./.pipetune/data */
-    char *python;       /* ./.pipetune/venv/bin/python where it is */
+    char *python;       /* PYSPARK_PYTHON, else ./.pipetune/venv/bin/python where it is */
     char *node;         /* pipetune-node, beside this program */
     char *log4j;        /* HOME/conf/log4j2-pipetune.properties */
     char *converter;    /* HOME/bigdl/apps/convert_checkpoint.py */

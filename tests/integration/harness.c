@@ -207,27 +207,17 @@ void harness_output_done(struct harness_output *o)
 /* --- a world ----------------------------------------------------------------------------------------------------------- */
 
 static const char *const world_env[] = {
-    "SPARK_HOME",
-    "BIGDL_HOME",
-    "PIPETUNE_DATA",
-    "JAVA_HOME",
-    "PIPETUNE_STORE",
-    "PIPETUNE_HOME",
-    "PIPETUNE_WORLD",
-    "PIPETUNE_LEASE_MS",
-    "FAKE_EPOCH_MS",
-    "FAKE_ITERATIONS",
-    "FAKE_START_MS",
-    "FAKE_FAIL",
-    "FAKE_COUNT_FILE",
-    "FAKE_ORPHAN_S",
-    "FAKE_HUGE_MB",
-    "FAKE_SESSION_MS",
-    "FAKE_STOP_MS",
-    "LD_PRELOAD",
-    "PIPETUNE_FAULT_STATFS",
-    "ASAN_OPTIONS",
-    "PIPETUNE_SESSION_WAIT_S",
+    "SPARK_HOME",        "BIGDL_HOME",
+    "PIPETUNE_DATA",     "JAVA_HOME",
+    "PIPETUNE_STORE",    "PIPETUNE_HOME",
+    "PYSPARK_PYTHON",    "PIPETUNE_WORLD",
+    "PIPETUNE_LEASE_MS", "FAKE_EPOCH_MS",
+    "FAKE_ITERATIONS",   "FAKE_START_MS",
+    "FAKE_FAIL",         "FAKE_COUNT_FILE",
+    "FAKE_ORPHAN_S",     "FAKE_HUGE_MB",
+    "FAKE_SESSION_MS",   "FAKE_STOP_MS",
+    "LD_PRELOAD",        "PIPETUNE_FAULT_STATFS",
+    "ASAN_OPTIONS",      "PIPETUNE_SESSION_WAIT_S",
 };
 
 void harness_set_path(const char *variable, const char *dir, const char *file)

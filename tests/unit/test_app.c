@@ -227,12 +227,17 @@ static void test_app_offers_its_local_paths(void **state)
     (void)state;
     AUTO_BUF struct buf b = BUF_INIT;
     struct err e = { 0 };
-    struct app a = parsed("{\"conf\": \"a.py\", \"jars\": \"hdfs:/x.jar,y.jar\", \"properties_file\": \"p\","
-                          " \"py_files\": \"s3a://b/z.zip\"}");
+    struct app a = parsed(
+        "{\"conf\": \"a.py\", \"jars\": \"hdfs:/x.jar,y.jar\", \"properties_file\": \"p\", \"python\": \"v/python\","
+        " \"py_files\": \"s3a://b/z.zip\"}");
     assert_int_equal(app_paths(&a, note_path, &b, &e), 0);
-    assert_string_equal(buf_text(&b), "conf=a.py jars=y.jar properties_file=p ");
+    assert_string_equal(buf_text(&b), "conf=a.py jars=y.jar properties_file=p python=v/python ");
     assert_string_equal(a.jars.v[0], "hdfs:/x.jar");
     assert_string_equal(a.jars.v[1], "/resolved");
+    app_done(&a);
+    a = parsed("{\"conf\": \"a.py\", \"python\": \"python3.9\"}");
+    assert_int_equal(app_paths(&a, note_path, &b, &e), 0);
+    assert_string_equal(a.python, "python3.9"); /* a command */
     app_done(&a);
     a = parsed("{\"conf\": \"stop\", \"jars\": \"y.jar\"}");
     assert_int_equal(app_paths(&a, note_path, &b, &e), -ENOENT);

@@ -78,6 +78,28 @@ static bool finds_classes(void)
     return found;
 }
 
+static void test_env_takes_the_python_of_the_environment(void **state)
+{
+    (void)state;
+    static const char *const chosen[] = { "python3.9", "/opt/venv/bin/python" };
+    struct config cfg = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(chosen); i++) {
+        struct env v;
+        struct err e = { 0 };
+        setenv("PYSPARK_PYTHON", chosen[i], 1);
+        assert_int_equal(env_find(&v, &cfg, &e), 0);
+        assert_string_equal(v.python, chosen[i]);
+        env_done(&v);
+    }
+    struct env v;
+    struct err e = { 0 };
+    setenv("PYSPARK_PYTHON", "", 1); /* as good as none */
+    assert_int_equal(env_find(&v, &cfg, &e), 0);
+    assert_null(v.python);
+    env_done(&v);
+    unsetenv("PYSPARK_PYTHON");
+}
+
 static void test_env_finds_the_class_archive(void **state)
 {
     (void)state;
@@ -243,6 +265,7 @@ static void test_env_leaves_closures_of_nobody_knows_what(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_env_takes_the_python_of_the_environment, begin, end),
         cmocka_unit_test_setup_teardown(test_env_finds_the_class_archive, begin, end),
         cmocka_unit_test_setup_teardown(test_env_knows_the_java_by_its_file_not_by_its_name, begin, end),
         cmocka_unit_test_setup_teardown(test_env_leaves_the_archive_of_another_java, begin, end),

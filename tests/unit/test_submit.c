@@ -397,6 +397,29 @@ static void test_submit_puts_closures_before_the_jars(void **state)
     app_done(&python);
 }
 
+/* The setting's, else the file's, else what the environment has. */
+static void test_submit_takes_the_python_that_was_chosen(void **state)
+{
+    (void)state;
+    struct app file = parsed("{\"conf\": \"/a.py\", \"python\": \"python3.9\", \"extras\": {\"epochs\": 1, "
+                             "\"batch_size\": 8}}");
+    struct app silent = parsed(PYTHON);
+    struct submit_property knob = { "spark.pyspark.python", "/opt/python" };
+    struct submit s = job(&silent);
+    assert_lacks(&s, "pyspark");
+    s.python = "/venv/python";
+    assert_has(&s, "--conf spark.pyspark.python=/venv/python ");
+    s.app = &file;
+    assert_has(&s, "--conf spark.pyspark.python=python3.9 ");
+    assert_lacks(&s, "/venv/python");
+    s.properties = &knob;
+    s.n_properties = 1;
+    assert_has(&s, "--conf spark.pyspark.python=/opt/python ");
+    assert_lacks(&s, "python3.9"); /* once: which of two Spark takes is not for a reader to know */
+    app_done(&silent);
+    app_done(&file);
+}
+
 static void test_submit_writes_sizes(void **state)
 {
     (void)state;
@@ -454,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_submit_begins_sessions_with_all_their_heap),
         cmocka_unit_test(test_submit_gives_python_drivers_their_class_archive),
         cmocka_unit_test(test_submit_puts_closures_before_the_jars),
+        cmocka_unit_test(test_submit_takes_the_python_that_was_chosen),
         cmocka_unit_test(test_submit_writes_sizes),
         cmocka_unit_test(test_submit_says_when_memory_is_out),
     };
