@@ -156,10 +156,12 @@ static int count_done(void *ctx, const struct store_trial *row)
     return 0;
 }
 
-static int conclude(struct study *s, const struct driver_result *r, int *out_done, struct err *e)
+/* `made`: trials there were before the driver ran. A study that had ended, and got nothing more to do, keeps its end. */
+static int conclude(struct study *s, const struct driver_result *r, int made, int *out_done, struct err *e)
 {
+    bool as_it_was = s->ended && s->sched.made == made;
     int rc = store_trials(s->store, s->id, 0, count_done, out_done, e);
-    if (rc == 0 && r->end == DRIVER_DONE)
+    if (rc == 0 && r->end == DRIVER_DONE && !as_it_was)
         rc = store_study_set_state(s->store, s->id, *out_done ? "finished" : "failed", study_now_ms(), e);
     return rc;
 }
@@ -250,6 +252,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     if (!o->quiet && !o->json)
         printf("study %s%s\n", s->name, s->resumed ? ", going on" : "");
     (void)fflush(stdout); /* an error is told by the result's own print */
+    int made = s->sched.made;
     int rc = driver_run(s, &d, &r, e);
     progress_end(&progress);
     if (rc < 0) {
@@ -257,7 +260,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
         return rc;
     }
     int done = 0;
-    rc = conclude(s, &r, &done, e);
+    rc = conclude(s, &r, made, &done, e);
     bool recorded = rc == 0 && write_trace(s, o); /* first of all: whoever reads the result may stop reading */
     if (rc == 0)
         rc = show_result(s, o, &r, e);

@@ -288,6 +288,46 @@ static void test_a_finished_study_prints_its_result(void **state)
     harness_expect_rows("attempts", "pipetune.db", ATTEMPTS, "2");
 }
 
+/* Every row of every table, whatever comes with a later schema. Free it. */
+static char *all_rows(const char *store)
+{
+    struct buf all = BUF_INIT;
+    AUTO_FREE char *tables =
+        harness_ask(store, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'");
+    char *save = NULL;
+    for (char *t = strtok_r(tables, " ", &save); t; t = strtok_r(NULL, " ", &save)) {
+        char sql[128];
+        (void)snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", t);
+        AUTO_FREE char *rows = harness_ask(store, sql);
+        buf_printf(&all, "%s: %s\n", t, rows ? rows : "");
+    }
+    return buf_take(&all);
+}
+
+static void test_a_finished_study_that_is_looked_at_stays_as_it_was(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *name, *words[6];
+    } looks[] = {
+        { "run", { "run", "c.conf" } },
+        { "run, as JSON", { "run", "c.conf", "--json" } },
+        { "run, with a trace", { "run", "c.conf", "--trace", "t.h5" } },
+        { "show", { "show", "s" } },
+        { "report", { "report", "s", "--html", "s.html" } },
+    };
+    two_trials(w);
+    expect_exit("first", RUN(w, "run", "c.conf"), 0);
+    free(harness_ask("pipetune.db", "UPDATE studies SET ended_ms = 12345"));
+    AUTO_FREE char *before = all_rows("pipetune.db");
+    for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+        expect_exit(looks[i].name, world_run(w, looks[i].words), 0);
+        AUTO_FREE char *after = all_rows("pipetune.db");
+        if (strcmp(before, after) != 0)
+            fail_msg("%s: got\n%s\nwant\n%s", looks[i].name, after, before);
+    }
+}
+
 static void test_the_result_as_json(void **state)
 {
     struct world *w = *state;
@@ -683,6 +723,7 @@ int main(void)
         ROW(test_places),
         ROW(test_store_and_name),
         ROW(test_a_finished_study_prints_its_result),
+        ROW(test_a_finished_study_that_is_looked_at_stays_as_it_was),
         ROW(test_the_result_as_json),
         ROW(test_again_trains_again_under_another_name),
         ROW(test_a_seed_gives_the_same_trials),
