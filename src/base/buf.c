@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void buf_done(struct buf *b)
 {
     if (!b)
@@ -78,11 +80,28 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     va_end(again);
 }
 
+/* What cannot be seen, or would move what stands beside it, as octal digits: the shells that people type into take them. */
+static void put_shell_octal(struct buf *b, const char *text)
+{
+    buf_puts(b, "$'");
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c < 0x20 || *c >= 0x7f)
+            buf_printf(b, "\\%03o", *c);
+        else
+            buf_printf(b, "%s%c", *c == '\'' || *c == '\\' ? "\\" : "", *c);
+    }
+    buf_putc(b, '\'');
+}
+
 void buf_put_shell(struct buf *b, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
     if (*text && text[strspn(text, plain)] == '\0') {
         buf_puts(b, text);
+        return;
+    }
+    if (!utf8_is_plain(text)) {
+        put_shell_octal(b, text);
         return;
     }
     buf_putc(b, '\'');

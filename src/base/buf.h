@@ -22,7 +22,7 @@ void buf_puts(struct buf *b, const char *text);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* `text` as one POSIX shell word, quoted only when it must be. */
+/* `text` as one POSIX shell word, quoted only when it must be; with $'\012' for what is no text (utf8_is_plain()). */
 void buf_put_shell(struct buf *b, const char *text);
 
 /* Keep the first `len` bytes (at most as many as there are). */

@@ -1,12 +1,14 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/own.h"
+#include "base/utf8.h"
 
 /* clang-format off */
 const struct command cmd_table[] = {
@@ -29,10 +31,31 @@ const struct command cmd_table[] = {
 };
 /* clang-format on */
 
+void cmd_say(const char *fmt, ...)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    char text[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a cut message is still a message */
+    va_end(ap);
+    utf8_put_plain(&line, text, strlen(text), UTF8_ONE_LINE);
+    (void)fflush(stdout); /* so that on a terminal it comes after what was printed */
+    fprintf(stderr, "pipetune: %s\n", line.failed ? "out of memory" : buf_text(&line));
+}
+
+void cmd_say_lines(const struct buf *lines)
+{
+    for (const char *line = buf_text(lines); *line; line += line[strcspn(line, "\n")] == '\n') {
+        size_t len = strcspn(line, "\n");
+        cmd_say("%.*s", (int)len, line);
+        line += len;
+    }
+}
+
 int cmd_fail(const struct err *e)
 {
-    (void)fflush(stdout); /* so that on a terminal the error comes after what was printed */
-    fprintf(stderr, "pipetune: %s\n", e->text);
+    cmd_say("%s", e->text);
     bool usage = e->code == -EINVAL || e->code == -EEXIST || e->code == -ERANGE;
     return usage ? CMD_USAGE : CMD_ENVIRONMENT;
 }
@@ -79,15 +102,33 @@ void cmd_lengthen_out(int argc, char **argv)
             argv[i] = out;
 }
 
-int cmd_print(const struct buf *b)
+int cmd_write(const struct buf *b, enum cmd_form form, struct err *e)
+{
+    AUTO_BUF struct buf fit = BUF_INIT;
+    if (form == CMD_JSON)
+        utf8_put_json(&fit, buf_text(b), b->len);
+    else
+        utf8_put_plain(&fit, buf_text(b), b->len, UTF8_LINES);
+    (void)fflush(stdout); /* whatever went through stdio comes first */
+    int rc = b->failed || fit.failed ? -ENOMEM : io_write_all(STDOUT_FILENO, fit.data, fit.len);
+    return rc < 0 && rc != -EPIPE ? err_sys(e, rc, "cannot print") : rc;
+}
+
+static int print_form(const struct buf *b, enum cmd_form form)
 {
     struct err e;
-    (void)fflush(stdout); /* whatever went through stdio comes first */
-    int rc = b->failed ? -ENOMEM : io_write_all(STDOUT_FILENO, b->data, b->len);
-    if (rc == 0 || rc == -EPIPE) /* a reader that has seen enough (`| head`) is no failure */
-        return CMD_OK;
-    (void)err_sys(&e, rc, "cannot print");
-    return cmd_fail(&e);
+    int rc = cmd_write(b, form, &e);
+    return rc == 0 || rc == -EPIPE ? CMD_OK : cmd_fail(&e); /* a reader that has seen enough (`| head`) is no failure */
+}
+
+int cmd_print(const struct buf *b)
+{
+    return print_form(b, CMD_TEXT);
+}
+
+int cmd_print_as_json(const struct buf *b)
+{
+    return print_form(b, CMD_JSON);
 }
 
 int cmd_print_json(json_t *j)
@@ -100,5 +141,5 @@ int cmd_print_json(json_t *j)
         b.failed = true;
     }
     json_decref(j);
-    return cmd_print(&b);
+    return print_form(&b, CMD_JSON);
 }

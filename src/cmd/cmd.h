@@ -55,7 +55,12 @@ void cmd_show_options(struct buf *b);
 void cmd_trace_options(struct buf *b);
 void cmd_version_options(struct buf *b);
 
-/* Prints "pipetune: …" on stderr and returns the exit code that the error stands for: usage for -EINVAL, -EEXIST and
+/* "pipetune: …" on stderr, on one line that is fit for a terminal. */
+void cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+void cmd_say_lines(const struct buf *lines); /* each of them */
+
+/* Says the error by cmd_say() and returns the exit code that the error stands for: usage for -EINVAL, -EEXIST and
  * -ERANGE, else the environment. */
 int cmd_fail(const struct err *e);
 
@@ -67,8 +72,14 @@ int cmd_options(const char *command, int argc, char **argv, const struct opt_set
 /* The option parser knows long names alone, and -o is everybody's habit: makes it --out. */
 void cmd_lengthen_out(int argc, char **argv);
 
+/* All that is printed goes through here: the buffer on stdout, without what would command a terminal or hide in it (utf8.h). 0, -EPIPE
+ * unexplained (the reader has seen enough), or an error. */
+enum cmd_form { CMD_TEXT, CMD_JSON };
+int cmd_write(const struct buf *b, enum cmd_form form, struct err *e);
+
 /* Prints the buffer on stdout; a write that fails is an error of the environment. Returns the exit code. */
 int cmd_print(const struct buf *b);
+int cmd_print_as_json(const struct buf *b); /* its text is JSON */
 
 /* The same, of a JSON value, indented; takes the reference. NULL: out of memory. */
 int cmd_print_json(json_t *j);

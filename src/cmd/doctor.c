@@ -117,7 +117,7 @@ static int diagnose(struct doctor_place *p, const struct doctor_options *o)
     if (o->json)
         (void)cmd_print_json(json_incref(list));
     else if (!able)
-        fputs("pipetune: no trial can run here: see the lines above that begin with 'missing'\n", stderr);
+        cmd_say("no trial can run here: see the lines above that begin with 'missing'");
     return able ? CMD_OK : CMD_ENVIRONMENT;
 }
 

@@ -1,4 +1,5 @@
 /* The manual page, from the tables that the program itself runs by; only what no table says is written here. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,16 +86,6 @@ static const struct entry examples[] = {
 
 /* --- roff --- */
 
-/* The code point of a sequence that utf8_len() has measured. */
-static unsigned long code_point(const unsigned char *p, size_t len)
-{
-    static const unsigned char masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-    unsigned long code = *p & masks[len];
-    for (size_t i = 1; i < len; i++)
-        code = code << 6 | (p[i] & 0x3f);
-    return code;
-}
-
 /* What roff would read as its own, or print as another character: its dash is a hyphen that no shell knows. */
 static const char *escaped(unsigned char c)
 {
@@ -117,7 +108,7 @@ static void put_bytes(struct buf *b, const char *text, size_t len)
         size_t n = utf8_len(p, end);
         bool begins = b->len == 0 || b->data[b->len - 1] == '\n';
         if (n > 1)
-            buf_printf(b, "\\[u%04lX]", code_point(p, n));
+            buf_printf(b, "\\[u%04" PRIX32 "]", utf8_code(p, n));
         else if (escaped(*p))
             buf_puts(b, escaped(*p));
         else

@@ -154,10 +154,9 @@ static int find_meters(struct setup *s, struct err *e)
     if (rc == 0 && !names && s->meters.n == 0) {
         names = default_meter();
         if (!names)
-            fputs("pipetune: no energy is measured: neither rapl nor perf-power can be read here (`pipetune doctor` "
-                  "tells "
-                  "why); --meters names others\n",
-                  stderr);
+            cmd_say(
+                "no energy is measured: neither rapl nor perf-power can be read here (`pipetune doctor` tells why); "
+                "--meters names others");
     }
     if (rc < 0 || !names)
         return rc;
@@ -250,7 +249,7 @@ static int check(const struct setup *s, struct err *e)
 static void on_note(void *ctx, const char *text)
 {
     (void)ctx;
-    fprintf(stderr, "pipetune: %s\n", text);
+    cmd_say("%s", text);
 }
 
 static int on_lines(void *ctx, const char *bytes, size_t len)
@@ -265,21 +264,18 @@ static void print_account(const struct monitor_result *r, const char *spool)
 {
     char text[512];
     deliver_account(&r->counts, text, sizeof text);
-    fprintf(stderr, "pipetune: %s\n", text);
+    cmd_say("%s", text);
     if (r->counts.spooled)
-        fprintf(stderr, "pipetune: %" PRIu64 " lines wait in '%s' for the next start\n", r->counts.spooled, spool);
+        cmd_say("%" PRIu64 " lines wait in '%s' for the next start", r->counts.spooled, spool);
     if (r->counts.quarantined)
-        fprintf(stderr, "pipetune: %" PRIu64 " lines that were rejected are in '%s/quarantine'\n",
-                r->counts.quarantined, spool);
+        cmd_say("%" PRIu64 " lines that were rejected are in '%s/quarantine'", r->counts.quarantined, spool);
     if (r->relay.rejected || r->relay.lost || r->relay.unwritten)
-        fprintf(stderr,
-                "pipetune: udp input: %" PRIu64 " points, %" PRIu64 " rejected, %" PRIu64 " left out, %" PRIu64
-                " datagrams lost\n",
+        cmd_say("udp input: %" PRIu64 " points, %" PRIu64 " rejected, %" PRIu64 " left out, %" PRIu64 " datagrams lost",
                 r->relay.points, r->relay.rejected, r->relay.unwritten, r->relay.lost);
     if (r->missed)
-        fprintf(stderr, "pipetune: %" PRIu64 " ticks missed\n", r->missed);
+        cmd_say("%" PRIu64 " ticks missed", r->missed);
     if (r->unwritten)
-        fprintf(stderr, "pipetune: %" PRIu64 " points were left out\n", r->unwritten);
+        cmd_say("%" PRIu64 " points were left out", r->unwritten);
 }
 
 static int run(struct setup *s, struct err *e)

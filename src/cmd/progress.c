@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cmd/table.h"
 
 enum { REDRAW_MS = 250, BAR = 20 };
@@ -49,8 +50,9 @@ static void erase(struct progress *p)
 
 static void put_cut(struct progress *p, const struct buf *line)
 {
-    size_t width = columns(p) - 1;
-    fprintf(p->out, "%.*s\n", (int)(line->len < width ? line->len : width), buf_text(line));
+    AUTO_BUF struct buf plain = BUF_INIT;
+    utf8_put_plain(&plain, buf_text(line), line->len, UTF8_ONE_LINE);
+    fprintf(p->out, "%.*s\n", (int)utf8_bytes(buf_text(&plain), columns(p) - 1), buf_text(&plain));
     p->drawn++;
 }
 
@@ -123,12 +125,16 @@ static void redraw(struct progress *p, bool now)
 static void say(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void say(struct progress *p, const char *fmt, ...)
 {
+    AUTO_BUF struct buf plain = BUF_INIT;
+    char text[2048];
     if (p->live)
         erase(p);
     va_list ap;
     va_start(ap, fmt);
-    vfprintf(p->out, fmt, ap);
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a cut line is still a line */
     va_end(ap);
+    utf8_put_plain(&plain, text, strlen(text), UTF8_LINES);
+    fputs(buf_text(&plain), p->out);
     (void)fflush(p->out);
     redraw(p, true);
 }

@@ -65,8 +65,8 @@ int replay_judge(const struct csv_faults *f, const char *name, bool lenient, str
     AUTO_BUF struct buf lines = BUF_INIT;
     if (f->n == 0)
         return 0;
-    csv_faults_put(f, lenient ? "pipetune: left out: " : "pipetune: ", name, &lines);
-    fputs(buf_text(&lines), stderr);
+    csv_faults_put(f, lenient ? "left out: " : "", name, &lines);
+    cmd_say_lines(&lines);
     return lenient ? 0 : csv_faults_err(f, name, e);
 }
 
@@ -90,9 +90,8 @@ static int read_trace(struct timeline *out, const char *path, struct err *e)
     if (rc == 0)
         rc = trace_to_timeline(out, &t, e);
     if (rc > 0)
-        fprintf(stderr,
-                "pipetune: '%s': %d of %zu runs left out: they were cut short, or did not begin under one setting\n",
-                path, rc, t.n);
+        cmd_say("'%s': %d of %zu runs left out: they were cut short, or did not begin under one setting", path, rc,
+                t.n);
     trace_done(&t);
     if (rc == -EPROTO && e) /* a file that is no trace is the user's to change, not the machine's */
         e->code = rc = -EINVAL;

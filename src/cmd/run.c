@@ -89,8 +89,7 @@ static int print_command(const struct plan *p, const struct proposal *pr, struct
     if (line.failed || argv.failed)
         return err_sys(e, -ENOMEM, "dry run");
     buf_putc(&line, '\n');
-    rc = line.failed ? -ENOMEM : io_write_all(STDOUT_FILENO, line.data, line.len);
-    return rc < 0 ? err_sys(e, rc, "cannot print") : 0;
+    return cmd_write(&line, CMD_TEXT, e);
 }
 
 static int dry_run(const struct plan *p, struct err *e)
@@ -237,9 +236,9 @@ static bool tell_delivery(const struct sender_counts *c)
     if (c->produced == 0)
         return true;
     deliver_account(c, text, sizeof text);
-    fprintf(stderr, "pipetune: InfluxDB: %s\n", text);
+    cmd_say("InfluxDB: %s", text);
     if (c->spooled > 0)
-        fputs("pipetune: what is spooled is sent when the same command is given again\n", stderr);
+        cmd_say("what is spooled is sent when the same command is given again");
     return deliver_complete(c);
 }
 
@@ -269,7 +268,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     char text[1024];
     const char *end = end_line(&r, s, done, text, sizeof text);
     if (end)
-        fprintf(stderr, "pipetune: %s\n", end);
+        cmd_say("%s", end);
     bool delivered = tell_delivery(&r.delivery);
     int code = exit_code(&r, &d, done);
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
@@ -284,8 +283,7 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         rc = env_require(&p->env, e);
     struct err why;
     if (rc == 0 && plan_ask_master(p, &why) == 1)
-        fprintf(stderr, "pipetune: the master was not asked what it offers, the setting is used as it is: %s\n",
-                why.text);
+        cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
     if (rc == 0)
         rc = plan_require_files(p, e);
     if (rc < 0)

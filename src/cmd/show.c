@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/own.h"
@@ -43,10 +42,9 @@ void cmd_show_options(struct buf *b)
 
 int show_flush(struct show *l)
 {
-    (void)fflush(stdout); /* whatever went through stdio comes first */
-    int rc = l->out.failed ? -ENOMEM : io_write_all(STDOUT_FILENO, l->out.data, l->out.len);
+    int rc = cmd_write(&l->out, l->json ? CMD_JSON : CMD_TEXT, l->e);
     buf_clear(&l->out);
-    return rc < 0 && rc != -EPIPE ? err_sys(l->e, rc, "cannot print") : rc;
+    return rc;
 }
 
 int show_flush_when_full(struct show *l)
@@ -134,29 +132,29 @@ static void show_done(struct show *l)
 
 /* Called by the driver itself, which is about to let go of the study: asking for the lock's owner would not see its own
  * lock, and closing the lock's file would drop it. */
-static int show_own(struct store *s, const char *name, const char *dir, int (*print)(struct show *l), struct err *e)
+static int show_own(struct store *s, const char *name, const char *dir, bool json, struct err *e)
 {
-    struct show l = { .e = e };
+    struct show l = { .json = json, .e = e };
     int rc = find_study(&l, s, name, dir, 0);
     if (rc == 0)
         rc = energy_load(&l.energy, s, &l.study, e);
     if (rc == 0)
-        rc = print(&l);
+        rc = json ? show_json_study(&l) : show_text_study(&l);
     show_done(&l);
     return rc == -EPIPE ? 0 : rc;
 }
 
 int show_study_json(struct store *s, const char *name, const char *dir, struct err *e)
 {
-    return show_own(s, name, dir, show_json_study, e);
+    return show_own(s, name, dir, true, e);
 }
 
 int show_study_text(struct store *s, const char *name, const char *dir, struct err *e)
 {
-    return show_own(s, name, dir, show_text_study, e);
+    return show_own(s, name, dir, false, e);
 }
 
-static int show_log(struct show *l, bool json)
+static int show_log(struct show *l)
 {
     AUTO_FREE char *log = show_log_path(l, l->trial);
     if (!log)
@@ -164,7 +162,7 @@ static int show_log(struct show *l, bool json)
     if (!io_exists(log))
         return err_set(l->e, -ENOENT, "trial %d has no log: '%s' is not there; see 'pipetune show %s %d'", l->trial,
                        log, l->study.name, l->trial);
-    if (!json) {
+    if (!l->json) {
         buf_printf(&l->out, "%s\n", log);
         return show_flush(l);
     }
@@ -182,13 +180,13 @@ static int show(struct show *l, const struct show_options *o, const struct strv 
             return rc;
     }
     if (o->log)
-        return show_log(l, o->json);
+        return show_log(l);
     if (o->decisions)
-        return o->json ? show_json_decisions(l) : show_text_decisions(l);
+        return l->json ? show_json_decisions(l) : show_text_decisions(l);
     int rc = energy_load(&l->energy, l->store, &l->study, l->e);
     if (rc < 0)
         return rc;
-    if (o->json)
+    if (l->json)
         return show_json_study(l);
     return l->trial ? show_trial_text(l) : show_text_study(l);
 }
@@ -203,7 +201,7 @@ static int open_and_show(const struct show_options *o, const struct strv *words,
     AUTO_FREE char *dir = path ? study_dir(path, words->v[0]) : NULL;
     if (!dir)
         return err_sys(e, -ENOMEM, "study '%s'", words->v[0]);
-    struct show l = { .e = e };
+    struct show l = { .json = o->json, .e = e };
     struct store *store = NULL;
     int rc = store_open(&store, path, STORE_READ, e);
     if (rc == 0)

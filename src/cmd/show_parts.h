@@ -17,6 +17,7 @@ struct show {
     int trials, done, failed, best_trial;
     double best_accuracy, seconds;
     int trial; /* the one that was asked for, 0: all */
+    bool json; /* what is printed, else text for people */
     struct buf out;
     size_t printed;            /* rows so far */
     int reuses;                /* trials whose job was recognised */

@@ -1,13 +1,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cmd/look.h"
 #include "cmd/show_parts.h"
 
 void show_put_plain(struct buf *b, const char *text)
 {
-    for (; text && *text; text++)
-        buf_putc(b, (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text);
+    if (text)
+        utf8_put_plain(b, text, strlen(text), UTF8_ONE_LINE);
 }
 
 void show_put_scalar(struct buf *b, const json_t *j)

@@ -9,7 +9,7 @@
 
 /* --- text --- */
 
-static const char *entity(unsigned char c)
+static const char *entity(char c)
 {
     switch (c) {
     case '&': return "&amp;";
@@ -17,21 +17,21 @@ static const char *entity(unsigned char c)
     case '>': return "&gt;";
     case '"': return "&quot;";
     case '\'': return "&#39;";
-    default: return (c < 0x20 && c != '\t' && c != '\n') || c == 0x7f ? "\xEF\xBF\xBD" : NULL;
+    default: return NULL;
     }
 }
 
 void svg_escape(struct buf *b, const char *text)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = text ? p + strlen(text) : p;
-    while (p < end) {
-        size_t n = utf8_len(p, end);
-        const char *as = n == 0 ? "\xEF\xBF\xBD" : n == 1 ? entity(*p) : NULL;
+    AUTO_BUF struct buf plain = BUF_INIT;
+    utf8_put_plain(&plain, text ? text : "", text ? strlen(text) : 0, UTF8_LINES);
+    b->failed |= plain.failed;
+    for (const char *c = buf_text(&plain); *c; c++) {
+        const char *as = entity(*c);
         if (as)
             buf_puts(b, as);
         else
-            buf_put(b, p, n);
-        p += n ? n : 1;
+            buf_putc(b, *c);
     }
 }
 

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "cmd/heat.h"
 
-/* The text with what HTML and SVG would take for their own (& < > " ') escaped; fit for elements and quoted attributes. Control
- * characters and bytes that are no UTF-8 become U+FFFD. NULL puts nothing. */
+/* The text with what HTML and SVG would take for their own (& < > " ') escaped; fit for elements and quoted attributes. What is
+ * not fit to be seen becomes what utf8_put_plain() makes of it. NULL puts nothing. */
 void svg_escape(struct buf *b, const char *text);
 
 /* The rules that the pictures need, without the <style> around them. */

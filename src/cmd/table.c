@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "base/utf8.h"
 
 /* --- filling --- */
@@ -30,30 +31,25 @@ static void take_cell(struct table *t, char *text)
 }
 
 /* Texts come from logs too: a line stays one line, and nothing in it commands the terminal. */
-static void make_plain(char *text)
-{
-    for (char *c = text; c && *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = ' ';
-}
-
 void table_cell(struct table *t, const char *text)
 {
-    char *own = strdup(text ? text : "");
-    make_plain(own);
-    take_cell(t, own);
+    struct buf plain = BUF_INIT;
+    utf8_put_plain(&plain, text ? text : "", text ? strlen(text) : 0, UTF8_ONE_LINE);
+    take_cell(t, buf_take(&plain));
 }
 
 void table_cellf(struct table *t, const char *fmt, ...)
 {
-    char *own = NULL;
+    AUTO_FREE char *text = NULL;
     va_list ap;
     va_start(ap, fmt);
-    if (vasprintf(&own, fmt, ap) < 0)
-        own = NULL;
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
     va_end(ap);
-    make_plain(own);
-    take_cell(t, own);
+    if (text)
+        table_cell(t, text);
+    else
+        take_cell(t, NULL);
 }
 
 void table_init(struct table *t, const char *const *heads)

@@ -76,14 +76,6 @@ static bool is_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static void print_notes(const struct buf *notes)
-{
-    for (const char *line = buf_text(notes), *end; *line; line = end + 1) {
-        end = strchr(line, '\n');
-        fprintf(stderr, "pipetune: %.*s\n", (int)(end - line), line);
-    }
-}
-
 static int import_file(struct trace *t, const struct import_format *format, const char *in, bool lenient, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT, notes = BUF_INIT;
@@ -93,7 +85,7 @@ static int import_file(struct trace *t, const struct import_format *format, cons
     rc = format->run(t, &(struct import_text){ in, buf_text(&text), text.len, lenient }, &notes, e);
     if (rc >= 0 && t->features.n == 0 && trace_default_features(t) < 0)
         rc = err_sys(e, -ENOMEM, "cannot import '%s'", in);
-    print_notes(&notes);
+    cmd_say_lines(&notes);
     return rc < 0 ? rc : 0;
 }
 
@@ -499,7 +491,7 @@ static int trace_export(const struct options *o, const char *path, struct err *e
         return cmd_fail(e);
     (json ? put_json : put_csv)(&b, &t);
     if (!o->out)
-        return cmd_print(&b);
+        return json ? cmd_print_as_json(&b) : cmd_print(&b);
     return write_text(&b, o->out, e) < 0 ? cmd_fail(e) : CMD_OK;
 }
 

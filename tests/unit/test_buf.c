@@ -69,6 +69,8 @@ static const struct {
     { "a tilde would be a home", "~", "'~'" },
     { "a comment", "#", "'#'" },
     { "more than ASCII", "ü", "'ü'" },
+    { "what would command a terminal", "a\033'b\\\n", "$'a\\033\\'b\\\\\\012'" },
+    { "what would turn the order", "\xE2\x80\xAE", "$'\\342\\200\\256'" },
 };
 
 static void test_shell_words(void **state)
