@@ -3,6 +3,7 @@
 
 #include "cmd/energy_parts.h"
 #include "cmd/look.h"
+#include "core/csv.h"
 
 static json_t *meter_name(const struct meter_ops *m)
 {
@@ -97,21 +98,8 @@ json_t *energy_json(const struct energy_view *v)
 
 static void put_number(struct buf *b, double x)
 {
-    char num[NUM_TEXT_MAX];
     buf_putc(b, ',');
-    if (isfinite(x))
-        buf_puts(b, num_print(x, num));
-}
-
-static void put_text(struct buf *b, const char *text)
-{
-    buf_putc(b, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            buf_putc(b, '"');
-        buf_putc(b, *text);
-    }
-    buf_putc(b, '"');
+    csv_put_number(b, x);
 }
 
 /* From the meter on to the discarded. */
@@ -128,7 +116,7 @@ static void put_figure(struct buf *b, const struct ledger_figure *f)
 static void put_node(struct buf *b, const struct energy_view *v, const struct energy_node *n)
 {
     buf_printf(b, "node,%d,", n->node);
-    put_text(b, energy_load_node(&v->load, n->node));
+    csv_put_text(b, energy_load_node(&v->load, n->node));
     buf_puts(b, ",,");
     put_figure(b, &n->f.total);
     put_number(b, n->f.idle_j);

@@ -4,29 +4,12 @@
 #include "base/own.h"
 #include "cmd/look.h"
 #include "cmd/report.h"
-#include "cmd/show_parts.h"
-
-/* RFC 4180: what holds a comma, a quote or a line's end stands in quotes, which are doubled within. */
-static void put_text(struct buf *b, const char *text)
-{
-    bool quoted = text && strpbrk(text, ",\"\r\n");
-    if (quoted)
-        buf_putc(b, '"');
-    for (; text && *text; text++) {
-        if (*text == '"')
-            buf_putc(b, '"');
-        buf_putc(b, *text);
-    }
-    if (quoted)
-        buf_putc(b, '"');
-}
+#include "core/csv.h"
 
 static void put_number(struct buf *b, double x)
 {
-    char num[NUM_TEXT_MAX];
     buf_putc(b, ',');
-    if (isfinite(x))
-        buf_puts(b, num_print(x, num));
+    csv_put_number(b, x);
 }
 
 /* The keys of this object over all trials, in the order they come up: members of one object, whose values mean nothing. */
@@ -55,7 +38,7 @@ static void put_heads(struct buf *b, json_t *keys, const char *prefix)
         AUTO_BUF struct buf name = BUF_INIT;
         buf_printf(&name, "%s.%s", prefix, key);
         buf_putc(b, ',');
-        put_text(b, buf_text(&name));
+        csv_put_text(b, buf_text(&name));
         b->failed |= name.failed;
     }
 }
@@ -67,13 +50,13 @@ static void put_values(struct buf *b, json_t *keys, const char *object_text)
     json_t *value;
     json_object_foreach(keys, key, value)
     {
-        AUTO_BUF struct buf cell = BUF_INIT;
         const json_t *of = json_object_get(object, key);
+        AUTO_FREE char *other = of && !json_is_string(of) && !json_is_number(of) ? json_text(of) : NULL;
         buf_putc(b, ',');
-        if (of)
-            show_put_scalar(&cell, of);
-        put_text(b, buf_text(&cell));
-        b->failed |= cell.failed;
+        if (json_is_number(of))
+            csv_put_number(b, json_number_value(of));
+        else
+            csv_put_text(b, other ? other : json_string_value(of));
     }
 }
 
@@ -81,7 +64,7 @@ static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, 
 {
     char source[64];
     buf_printf(b, "%d,", t->row.number);
-    put_text(b, t->state);
+    csv_put_text(b, t->state);
     put_values(b, hyper, t->row.hyper);
     put_values(b, system, t->row.effective);
     buf_printf(b, ",%d,%d", t->done, t->row.epochs);
@@ -90,11 +73,13 @@ static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, 
     put_number(b, t->row.metric);
     put_number(b, t->seconds);
     put_number(b, t->energy.j);
-    buf_printf(b, ",%s,%d,", energy_figure_source(&t->energy, source), t->row.attempts);
+    buf_putc(b, ',');
+    csv_put_text(b, energy_figure_source(&t->energy, source));
+    buf_printf(b, ",%d,", t->row.attempts);
     if (t->row.copy_of)
         buf_printf(b, "%d", t->row.copy_of);
     buf_putc(b, ',');
-    put_text(b, t->row.reason);
+    csv_put_text(b, t->row.reason);
     buf_putc(b, '\n');
 }
 

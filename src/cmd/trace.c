@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/table.h"
+#include "core/csv.h"
 #include "store/import.h"
 #include "store/trace.h"
 #include "store/trace_h5.h"
@@ -276,22 +277,10 @@ static int trace_info(const struct options *o, const char *path, struct err *e)
 
 /* --- export --- */
 
-static void put_quoted(struct buf *b, const char *text)
-{
-    buf_putc(b, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            buf_putc(b, '"');
-        buf_putc(b, *text);
-    }
-    buf_putc(b, '"');
-}
-
-/* An absent number is an empty field. */
 static void put_field(struct buf *b, double x)
 {
-    char number[NUM_TEXT_MAX];
-    buf_printf(b, ",%s", isfinite(x) ? num_print(x, number) : "");
+    buf_putc(b, ',');
+    csv_put_number(b, x);
 }
 
 static void put_csv_head(struct buf *b, size_t run, const struct trace_run *r)
@@ -299,7 +288,7 @@ static void put_csv_head(struct buf *b, size_t run, const struct trace_run *r)
     buf_printf(b, "%zu,", run);
     const char *texts[] = { r->model, r->dataset, r->system, r->hyper };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        put_quoted(b, texts[i]);
+        csv_put_text(b, texts[i]);
         buf_putc(b, ',');
     }
     buf_puts(b, timeline_status_name(r->status));

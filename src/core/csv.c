@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/own.h"
 #include "base/utf8.h"
 
 int csv_init(struct csv *c, const char *text, size_t len)
@@ -134,6 +136,51 @@ bool csv_is_name(const char *field)
             return false;
     }
     return true;
+}
+
+/* --- writing --- */
+
+/* Blanks before it are skipped by spreadsheets, too; in some languages they take the wide signs for the narrow ones. */
+static bool is_formula(const char *text)
+{
+    static const char *const signs[] = { "=", "+", "-", "@", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20" };
+    text += strspn(text, " \t\n");
+    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
+        if (strncmp(text, signs[i], strlen(signs[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool looks_like_number(const char *text)
+{
+    char *end;
+    if (!*text || text[strspn(text, "0123456789+-.eE")])
+        return false;
+    (void)strtod(text, &end);
+    return *end == '\0';
+}
+
+void csv_put_text(struct buf *b, const char *text)
+{
+    AUTO_BUF struct buf plain = BUF_INIT;
+    utf8_put_plain(&plain, text ? text : "", text ? strlen(text) : 0, UTF8_LINES);
+    const char *cell = buf_text(&plain);
+    bool quoted = strpbrk(cell, ",\"\n");
+    buf_puts(b, quoted ? "\"" : "");
+    buf_puts(b, is_formula(cell) || looks_like_number(cell) ? "'" : "");
+    for (; *cell; cell++) {
+        buf_puts(b, *cell == '"' ? "\"" : "");
+        buf_putc(b, *cell);
+    }
+    buf_puts(b, quoted ? "\"" : "");
+    b->failed |= plain.failed;
+}
+
+void csv_put_number(struct buf *b, double x)
+{
+    char num[NUM_TEXT_MAX];
+    if (isfinite(x))
+        buf_puts(b, num_print(x, num));
 }
 
 /* --- faults --- */

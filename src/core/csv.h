@@ -33,6 +33,16 @@ bool csv_int(const char *field, int min, int max, int *out);
 /* Can it be a name: UTF-8 without control characters? The empty one can. */
 bool csv_is_name(const char *field);
 
+/* --- writing --- */
+
+/* A cell of text, in quotes where RFC 4180 wants them. One that a spreadsheet would run (= + - @ at its beginning) or take for a
+ * number, as 01 and +1 are, gets an apostrophe before it; what is not fit to be seen becomes what utf8_put_plain() makes of it.
+ * NULL is empty. */
+void csv_put_text(struct buf *b, const char *text);
+
+/* A cell of a number; empty when it is not finite. */
+void csv_put_number(struct buf *b, double x);
+
 /* --- what is wrong with a text, line by line; any line-wise parser may use it --- */
 
 struct csv_fault {

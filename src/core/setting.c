@@ -63,12 +63,14 @@ static int enter_value(struct value *out, const struct knob *k, const char *text
 {
     struct value v = value_of_text(text);
     char bounds[KNOB_BOUNDS_MAX];
+    if (k->kind->id != KNOB_SPARK)
+        value_make_number(&v);
     if (!*text)
         return err_set(e, -EINVAL, "setting: '%s' has no value", k->name);
     if (!knob_kind_allows(k->kind, &v))
         return err_set(e, -EINVAL, "setting: '%s' must be %s, not '%s'", k->name, knob_kind_bounds(k->kind, bounds),
                        text);
-    *out = k->kind->id == KNOB_SPARK ? v : value_of_number(v.number);
+    *out = v;
     return 0;
 }
 

@@ -30,11 +30,33 @@ struct value value_of_number(double x)
     return v;
 }
 
-/* Decimal numbers only: strtod alone would take " 0x10", "inf" and "nan" too. */
+/* As JSON writes numbers: what only looks like one, as "01", "+1", "0x10" and "nan" do, is a text that keeps its spelling. */
+static bool is_json_number(const char *text)
+{
+    static const char digits[] = "0123456789";
+    text += *text == '-';
+    size_t whole = strspn(text, digits);
+    if (whole == 0 || (*text == '0' && whole > 1))
+        return false;
+    text += whole;
+    if (*text == '.') {
+        size_t part = strspn(++text, digits);
+        if (part == 0)
+            return false;
+        text += part;
+    }
+    if (*text == 'e' || *text == 'E') {
+        text += 1 + (text[1] == '+' || text[1] == '-');
+        size_t exponent = strspn(text, digits);
+        if (exponent == 0)
+            return false;
+        text += exponent;
+    }
+    return *text == '\0';
+}
+
 static bool text_number(const char *text, double *out)
 {
-    if (!*text || text[strspn(text, "0123456789+-.eE")])
-        return false;
     char *end;
     double x = strtod(text, &end);
     if (*end || !isfinite(x))
@@ -47,8 +69,16 @@ struct value value_of_text(const char *text)
 {
     struct value v = { .number = NAN };
     (void)snprintf(v.text, sizeof v.text, "%s", text);
-    v.is_number = text_number(v.text, &v.number);
+    v.is_number = is_json_number(v.text) && text_number(v.text, &v.number);
     return v;
+}
+
+void value_make_number(struct value *v)
+{
+    double x;
+    bool decimal = *v->text && v->text[strspn(v->text, "0123456789+-.eE")] == '\0';
+    if (v->is_number || (decimal && text_number(v->text, &x)))
+        *v = value_of_number(v->is_number ? v->number : x);
 }
 
 json_t *value_to_json(const struct value *v)

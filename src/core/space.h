@@ -22,7 +22,11 @@ struct value {
 #define VALUE_EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers up to here are exact in a double */
 
 struct value value_of_number(double x);
-struct value value_of_text(const char *text); /* longer texts are the parser's error, cut here */
+/* A number where JSON would write it so; else a text: "01" and "+1" keep their spelling. Longer texts are the parser's error, cut
+ * here. */
+struct value value_of_text(const char *text);
+/* Where only numbers make sense: "08" is a fine 8. Other texts stay. */
+void value_make_number(struct value *v);
 json_t *value_to_json(const struct value *v); /* new reference: integer, real or string; NULL: memory */
 bool value_equal(const struct value *a, const struct value *b); /* "16", "16.0" and 16 are equal */
 

@@ -387,10 +387,10 @@ static int check_knob(const struct at *at, struct knob *k)
     char bounds[KNOB_BOUNDS_MAX];
     for (size_t i = 0; i < k->n; i++) {
         struct at here = at_index(at, i);
+        if (k->kind->id != KNOB_SPARK)
+            value_make_number(&k->values[i]);
         if (!knob_kind_allows(k->kind, &k->values[i]))
             return FAULT(&here, "must be %s, not '%s'", knob_kind_bounds(k->kind, bounds), k->values[i].text);
-        if (k->kind->id != KNOB_SPARK) /* "08" is a fine 8, but no argument for Spark */
-            k->values[i] = value_of_number(k->values[i].number);
     }
     return 0;
 }

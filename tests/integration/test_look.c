@@ -374,6 +374,65 @@ static void test_show_log_is_the_path(void **state)
     assert_string_equal(o.out, path);
 }
 
+/* --- what others wrote --- */
+
+/* What a spreadsheet would run, or take for a number. */
+static void test_a_cell_of_csv_stays_what_it_is(void **state)
+{
+    struct shown *w = *state;
+    free(harness_ask(w->store, "UPDATE trials SET reason = '=1+1', loss = -0.5, hyper = "
+                               "'{\"batch_size\": \"01\", \"learning_rate\": -0.5}' WHERE number = 1"));
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "report", "demo", "--csv", "--store", "@");
+    expect_text(o.out, "\n1,finished,'01,-0.5,");
+    expect_text(o.out, ",-0.5,");
+    expect_text(o.out, ",'=1+1\n");
+}
+
+/* CSI as one character of C1, the order of text turned, a letter that is not seen, and no UTF-8. */
+#define EVIL                                                                                                           \
+    "x\xC2\x9B"                                                                                                        \
+    "31m\xE2\x80\xAEy\xE2\x80\x8B\xff"
+
+static void expect_tame(const char *name, const char *text)
+{
+    static const char *const evil[] = { "\xC2\x9B", "\xE2\x80\xAE", "\xE2\x80\x8B", "\xff" };
+    for (size_t i = 0; i < ARRAY_LEN(evil); i++)
+        if (strstr(text, evil[i]))
+            fail_msg("%s: character %zu came through: %s", name, i, text);
+}
+
+static void test_nothing_that_others_wrote_commands_the_terminal(void **state)
+{
+    struct shown *w = *state;
+    static const char *const rows[] = { "UPDATE trials SET reason = '" EVIL "'",
+                                        "UPDATE decisions SET reason = '" EVIL "'",
+                                        "UPDATE attempts SET cause = '" EVIL "', argv = '[\"x\xC2\x9By\"]'",
+                                        "UPDATE studies SET provenance = '{\"host\": \"x\xC2\x9B\xE2\x80\xAE\"}'" };
+    static const char *const looks[][WORDS] = {
+        { "ls", "--store", "@" },
+        { "show", "demo", "--store", "@" },
+        { "show", "demo", "3", "--store", "@" },
+        { "show", "demo", "3", "--json", "--store", "@" },
+        { "show", "demo", "--decisions", "--store", "@" },
+        { "show", "demo", "--decisions", "--json", "--store", "@" },
+        { "show", "demo", EVIL, "--store", "@" },
+        { "show", EVIL, "--store", "@" },
+        { "diff", "demo/1", "demo/3", "--store", "@" },
+        { "report", "demo", "--store", "@" },
+        { "report", "demo", "--csv", "--store", "@" },
+        { "report", "demo", "--json", "--store", "@" },
+        { EVIL },
+        { "replay", "offline", EVIL ".csv" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        free(harness_ask(w->store, rows[i]));
+    for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+        AUTO_OUTPUT struct harness_output o = look(w, looks[i]);
+        expect_tame(looks[i][0], o.out);
+        expect_tame(looks[i][0], o.err);
+    }
+}
+
 /* --- wrong use --- */
 
 static const struct {
@@ -531,6 +590,9 @@ int main(void)
                                         end_world),
         cmocka_unit_test_setup_teardown(test_show_decisions_tells_the_story, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_log_is_the_path, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_cell_of_csv_stays_what_it_is, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_nothing_that_others_wrote_commands_the_terminal, make_filled_world,
+                                        end_world),
         cmocka_unit_test_setup_teardown(test_mistakes_are_named_on_stderr, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_newer_store_is_refused_and_left_alone, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_closed_pipe_is_quiet, make_filled_world, end_world),

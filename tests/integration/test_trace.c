@@ -217,7 +217,7 @@ static void test_export_goes_where_it_is_told(void **state)
     AUTO_OUTPUT struct harness_output csv = TRACE(w, "export", "@t.h5");
     expect(&csv, 0, "run,model,dataset,system,hyper,status,startup_s,epoch,start_s,duration_s,loss", "");
     expect(&csv, 0,
-           "0,\"lenet\",\"mnist\",\"{\"\"cores\"\":8,\"\"memory\"\":4}\",\"{\"\"batch_size\"\":512}\",complete,45.5,1,"
+           "0,lenet,mnist,\"{\"\"cores\"\":8,\"\"memory\"\":4}\",\"{\"\"batch_size\"\":512}\",complete,45.5,1,"
            "45.5,14.5,",
            "");
     assert_int_equal(harness_count(csv.out, "\n"), 5); /* two epochs, and a row for each run without */

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,6 +96,50 @@ static void test_names_are_utf8_without_controls(void **state)
     assert_false(csv_is_name("a\tb") || csv_is_name("\x7F") || csv_is_name("\xC3") || csv_is_name("\xFF"));
 }
 
+static const struct {
+    const char *name, *text, *want;
+} cells[] = {
+    { "a text", "lenet 5", "lenet 5" },
+    { "nothing", "", "" },
+    { "a comma", "a,b", "\"a,b\"" },
+    { "a quote", "a\"b", "\"a\"\"b\"" },
+    { "a line end", "a\nb", "\"a\nb\"" },
+    { "a formula", "=HYPERLINK(\"x\")", "\"'=HYPERLINK(\"\"x\"\")\"" },
+    { "other beginnings of formulas", "+a", "'+a" },
+    { "a dash", "-a", "'-a" },
+    { "an at sign", "@SUM(a)", "'@SUM(a)" },
+    { "a tabulator, which is skipped", "\t=a", "'\t=a" },
+    { "a carriage return", "\r=a", "' =a" },
+    { "a blank", " =a", "' =a" },
+    { "wide signs", "\uFF1Da", "'\uFF1Da" },
+    { "a text that looks like a number", "01", "'01" },
+    { "one with a sign", "+1", "'+1" },
+    { "one with an exponent", "1e5", "'1e5" },
+    { "one that is none", "1.2.3", "1.2.3" },
+    { "what steers a terminal", "a\xC2\x9B", "a " },
+};
+
+static void test_cells_of_text_stay_text(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        csv_put_text(&b, cells[i].text);
+        if (strcmp(buf_text(&b), cells[i].want) != 0)
+            fail_msg("%s: got %s, want %s", cells[i].name, buf_text(&b), cells[i].want);
+    }
+}
+
+static void test_cells_of_numbers_are_numbers(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf b = BUF_INIT;
+    csv_put_number(&b, -0.5);
+    csv_put_number(&b, NAN); /* absent: an empty cell */
+    csv_put_number(&b, 0.9914);
+    assert_string_equal(buf_text(&b), "-0.50.9914");
+}
+
 static void test_faults_come_by_line_and_not_all(void **state)
 {
     (void)state;
@@ -133,6 +178,8 @@ int main(void)
         cmocka_unit_test(test_rows_are_split),
         cmocka_unit_test(test_what_cannot_be_read_has_no_fields),
         cmocka_unit_test(test_numbers_are_whole_fields),
+        cmocka_unit_test(test_cells_of_text_stay_text),
+        cmocka_unit_test(test_cells_of_numbers_are_numbers),
         cmocka_unit_test(test_names_are_utf8_without_controls),
         cmocka_unit_test(test_faults_come_by_line_and_not_all),
         cmocka_unit_test(test_a_fault_that_is_lost_is_told),

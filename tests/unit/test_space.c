@@ -253,9 +253,10 @@ static void test_texts_that_are_numbers(void **state)
     static const struct {
         const char *text;
         bool number;
-    } texts[] = { { "16", true },  { "-1.5e3", true }, { "0x10", false }, { " 1", false },
-                  { "1 ", false }, { "", false },      { "adam", false }, { "e", false },
-                  { "1e", false }, { "nan", false },   { "-", false } };
+    } texts[] = { { "16", true },   { "-1.5e3", true }, { "0x10", false }, { " 1", false }, { "1 ", false },
+                  { "", false },    { "adam", false },  { "e", false },    { "1e", false }, { "nan", false },
+                  { "-", false },   { "01", false },    { "+1", false },   { ".5", false }, { "1.", false },
+                  { "-0.5", true }, { "0", true },      { "1e+3", true },  { "1e+", false } };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct value v = value_of_text(texts[i].text);
         if (v.is_number != texts[i].number || isnan(v.number) == texts[i].number)
@@ -269,6 +270,13 @@ static void test_texts_that_are_numbers(void **state)
     assert_false(value_equal(&a, &c));
     AUTO_JSON json_t *j = value_to_json(&a);
     assert_true(json_is_integer(j));
+    struct value padded = value_of_text("01");
+    AUTO_JSON json_t *text = value_to_json(&padded);
+    assert_string_equal(json_string_value(text), "01");
+    value_make_number(&padded);
+    assert_true(padded.is_number && padded.number == 1 && strcmp(padded.text, "1") == 0);
+    value_make_number(&c);
+    assert_false(c.is_number);
     AUTO_JSON json_t *k = value_to_json(&c);
     assert_string_equal(json_string_value(k), "adam");
 }
