@@ -1,5 +1,7 @@
 #include "monitoring/features.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* clang-format off */
@@ -41,10 +43,46 @@ enum feature_kind feature_kind(int feature)
     return feature == FEATURE_PROC_RSS || feature == FEATURE_PROC_THREADS ? FEATURE_GAUGE : FEATURE_COUNT;
 }
 
-int feature_index(const char *name)
+static int find(const char *name, size_t len)
 {
     for (int i = 0; i < FEATURES; i++)
-        if (strcmp(name, feature_names[i]) == 0)
+        if (strncmp(name, feature_names[i], len) == 0 && !feature_names[i][len])
             return i;
     return -1;
+}
+
+int feature_index(const char *name)
+{
+    return find(name, strlen(name));
+}
+
+void feature_list_put(struct buf *to)
+{
+    for (int i = 0; i < FEATURES; i++) {
+        buf_puts(to, i ? "," : "");
+        buf_puts(to, feature_names[i]);
+    }
+}
+
+int feature_list_read(struct feature_list *out, const char *names, struct err *e)
+{
+    struct feature_list list = { .n = 0 };
+    bool seen[FEATURES] = { false };
+    for (const char *p = names;; p++) {
+        size_t len = strcspn(p, ",");
+        int at = find(p, len);
+        if (len == 0 || list.n == FEATURE_LIST_MAX)
+            return err_set(e, -EINVAL, len ? "a list of more than %d features" : "a list of features without a name",
+                           FEATURE_LIST_MAX);
+        if (at >= 0 && seen[at])
+            return err_set(e, -EINVAL, "a list of features that has '%s' twice", feature_names[at]);
+        list.at[list.n++] = (int16_t)at;
+        if (at >= 0)
+            seen[at] = true;
+        p += len;
+        if (!*p)
+            break;
+    }
+    *out = list;
+    return 0;
 }

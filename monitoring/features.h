@@ -1,9 +1,15 @@
-/* What a profile is made of, in the order of every sample, profile and model: the 58 hardware events, what the kernel's software
- * counts in the same scope, what /proc says of a launch's own processes, what the driver reads from its log, and in whose code
- * those processes were. */
+/* What a profile is made of: the 58 hardware events, what the kernel's software counts in the same scope, what /proc says of a
+ * launch's own processes, what the driver reads from its log, and in whose code those processes were. Whoever keeps or sends values says
+ * the names of their features with them, so that features may come and go; but samples that older versions kept as text without names
+ * are in this order, so what is new comes at the end. */
 #ifndef MONITORING_FEATURES_H
 #define MONITORING_FEATURES_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
 #include "monitoring/event_names.h"
 
 enum feature_kind {
@@ -52,5 +58,19 @@ enum feature_kind feature_kind(int feature);
 
 /* The place of a name, -1: it is none of them. */
 int feature_index(const char *name);
+
+/* --- features as somebody else has them: another version's, in whatever order --- */
+enum { FEATURE_LIST_MAX = 1024 };
+
+struct feature_list {
+    size_t n;
+    int16_t at[FEATURE_LIST_MAX]; /* our place of each; -1: we don't know it */
+};
+
+/* Appends our names with one comma between two. */
+void feature_list_put(struct buf *to);
+
+/* -EINVAL: no names, an empty one, too many, or one of ours twice. */
+int feature_list_read(struct feature_list *out, const char *names, struct err *e);
 
 #endif

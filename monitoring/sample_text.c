@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/wire.h"
-
 static const char letters[] = {
     [READING_NOT_COUNTED] = 'n',
     [READING_UNSUPPORTED] = 'u',
@@ -15,48 +13,10 @@ static const char letters[] = {
     [READING_NO_FD] = 'f',
 };
 
-/* --- out ---------------------------------------------------------------------------------------------------------- */
-
 static bool is_value(double x)
 {
     return isfinite(x) && x >= 0;
 }
-
-/* Most values are whole, and need no search for the digits that read back. */
-static void put_value(struct buf *to, double x)
-{
-    if (x < 1e15 && x == floor(x))
-        buf_printf(to, "%.0f", x);
-    else
-        wire_put_number(to, x);
-}
-
-static void put_cell(struct buf *to, const struct reading *r)
-{
-    if (r->state == READING_OK && is_value(r->value))
-        put_value(to, r->value);
-    else if (r->state == READING_MULTIPLEXED && is_value(r->value) && r->ratio > 0 && r->ratio <= 1)
-        buf_printf(to, "%.10g/%.4g", r->value, (double)r->ratio);
-    else if (r->state == READING_ABSENT)
-        buf_putc(to, '-');
-    else if (r->state >= READING_NOT_COUNTED && r->state <= READING_NO_FD)
-        buf_putc(to, letters[r->state]);
-    else
-        buf_putc(to, letters[READING_NOT_COUNTED]);
-}
-
-void sample_put(struct buf *to, const struct reading *v, size_t n)
-{
-    while (n > 0 && v[n - 1].state == READING_ABSENT)
-        n--;
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            buf_putc(to, ' ');
-        put_cell(to, &v[i]);
-    }
-}
-
-/* --- in ----------------------------------------------------------------------------------------------------------- */
 
 /* Behind the number at `p`; NULL: it is none. strtod() alone would take "0x1", "inf" and " 1". */
 static const char *take_number(const char *p, double *out)
@@ -115,7 +75,7 @@ static int take_cells(struct reading *out, size_t n, const char *text, struct er
     return (int)i;
 }
 
-int sample_read(struct reading *out, size_t n, const char *text, struct err *e)
+int sample_text_read(struct reading *out, size_t n, const char *text, struct err *e)
 {
     int rc = take_cells(NULL, n, text, e);
     if (rc < 0)

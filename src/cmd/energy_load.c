@@ -10,11 +10,10 @@
 #include "base/own.h"
 #include "monitoring/features.h"
 #include "monitoring/meters_cfg.h"
-#include "monitoring/sample_text.h"
 #include "store/samples.h"
 #include "store/times.h"
 
-enum { NODES_MAX = 4096, CELL_MAX = 64 };
+enum { NODES_MAX = 4096 };
 
 /* --- nodes --- */
 
@@ -190,25 +189,6 @@ const struct energy_load_trial *energy_load_find(const struct energy_load *l, in
 
 /* --- CPU time --- */
 
-/* The one cell that counts here; NAN: it has no value. A sample has some eighty, and there are many of them. */
-static double cpu_seconds(const char *cells)
-{
-    struct reading r;
-    char cell[CELL_MAX];
-    for (int i = 0; i < FEATURE_PROC_CPU_TIME; i++) {
-        cells = strchr(cells, ' ');
-        if (!cells)
-            return NAN;
-        cells++;
-    }
-    size_t len = strcspn(cells, " ");
-    if (len >= sizeof cell)
-        return NAN;
-    memcpy(cell, cells, len);
-    cell[len] = '\0';
-    return sample_read(&r, 1, cell, NULL) == 0 && r.state == READING_OK ? r.value : (double)NAN;
-}
-
 struct sampled {
     struct energy_load *l;
     int trial;
@@ -218,7 +198,7 @@ static int add_sample(void *ctx, const struct store_sample *row)
 {
     const struct sampled *g = ctx;
     struct energy_load_span at = { row->t_ms - row->dt_ms, row->t_ms };
-    return energy_load_cpu(g->l, row->node, g->trial, &at, cpu_seconds(row->cells));
+    return energy_load_cpu(g->l, row->node, g->trial, &at, row->cpu_s);
 }
 
 int energy_load_samples(struct energy_load *l, struct store *s, struct err *e)

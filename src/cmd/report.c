@@ -1,6 +1,7 @@
 #include "cmd/report.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -87,6 +88,8 @@ static int open_and_report(const struct report_options *o, const struct strv *wo
     rc = store_open(&store, path, STORE_READ, e);
     if (rc == 0)
         rc = report_load(&r, store, words->v[0], study_driver(dir), e);
+    if (rc == 0 && *r.unread)
+        (void)fprintf(stderr, "pipetune: the report lacks samples that cannot be read: %s\n", r.unread);
     if (rc == 0)
         put(&out, &r, o);
     report_done(&r);

@@ -84,6 +84,7 @@ struct report {
     struct trace_windows windows;
     struct report_heat best, by_class;
     struct ledger_figure energy; /* of all trials, by one meter */
+    char unread[256];            /* why a sample could not be read; "": all were */
     struct err *e;
 };
 

@@ -1,6 +1,7 @@
 /* The heat maps: what was sampled of the best trial, by its start-up and epochs, and of each class while it trained. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,6 @@
 #include "base/own.h"
 #include "cmd/report.h"
 #include "monitoring/features.h"
-#include "monitoring/sample_text.h"
 #include "store/samples.h"
 #include "store/times.h"
 
@@ -66,13 +66,14 @@ static int add_attempt(void *ctx, const struct store_attempt *a)
 static int add_sample(void *ctx, const struct store_sample *row)
 {
     struct heating *h = ctx;
-    struct reading readings[FEATURES];
-    if (sample_read(readings, FEATURES, row->cells, NULL) < 0)
-        return 0; /* of another version: nothing of it is known here */
+    if (row->why)
+        (void)snprintf(h->report->unread, sizeof h->report->unread, "trial %d: %s", h->trial->row.number, row->why);
+    if (!row->v)
+        return 0;
     double end_s = row->t_ms / 1000.0, dt_s = row->dt_ms / 1000.0;
     for (size_t i = 0; i < h->n; i++)
         heat_add(&h->to->map, h->spans[i].col, dt_s, heat_share(end_s, dt_s, h->spans[i].from_s, h->spans[i].to_s),
-                 readings);
+                 row->v);
     return 0;
 }
 

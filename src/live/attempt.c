@@ -341,7 +341,7 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
 
 /* --- reading --- */
 
-struct reading {
+struct hearing {
     struct attempt *a;
     int64_t now_ms; /* since 1970 */
     struct err *e;
@@ -450,7 +450,7 @@ static bool is_ours(struct attempt *a, const struct log_event *ev, uint64_t end)
 }
 
 /* What the policy and the profiles want to know of a line that was written while we watched. */
-static int tell_watchers(const struct reading *r, const struct log_event *ev, uint64_t end)
+static int tell_watchers(const struct hearing *r, const struct log_event *ev, uint64_t end)
 {
     struct attempt *a = r->a;
     struct study_trial *t = a->trial;
@@ -484,7 +484,7 @@ static int tell_watchers(const struct reading *r, const struct log_event *ev, ui
 
 static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
 {
-    struct reading *r = ctx;
+    struct hearing *r = ctx;
     struct fold_epoch f;
     if (!is_ours(r->a, ev, end))
         return 0;
@@ -515,7 +515,7 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
     int rc = a->log_fd < 0 ? open_log(a, e) : 0;
     if (rc < 0 || a->log_fd < 0)
         return rc;
-    struct reading r = { .a = a, .now_ms = study_now_ms(), .e = e };
+    struct hearing r = { .a = a, .now_ms = study_now_ms(), .e = e };
     char chunk[32768];
     for (;;) {
         ssize_t n = pread(a->log_fd, chunk, sizeof chunk, (off_t)a->stream.offset);
@@ -674,7 +674,7 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
 static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e)
 {
     int rc = attempt_read(a, 0, e);
-    struct reading r = { .a = a, .now_ms = study_now_ms(), .e = e };
+    struct hearing r = { .a = a, .now_ms = study_now_ms(), .e = e };
     if (rc == 0 && !a->run_id) /* a session writes on */
         rc = log_stream_end(&a->stream, on_event, &r);
     struct fold_epoch f;

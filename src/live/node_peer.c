@@ -49,6 +49,7 @@ struct node_peer {
     char preface_line[PREFACE_LINE_MAX];
     char complaint[256];       /* of the last event: the same is not told twice in a row */
     char refused[REFUSED_MAX]; /* meters whose refusal was told, with commas between */
+    bool unread;               /* that a sample could not be read was told */
     double meters_ahead_s;     /* its clock, as known when the first reading came; NAN: none came since its hello */
     struct node_hello hello;
     int64_t answered_real_ms; /* our clock when the hello was answered */
@@ -341,8 +342,15 @@ static void on_sampled(struct node_peer *p, const struct node_words *w)
 {
     struct err e = { 0 };
     struct nodes_sample s;
-    if (node_sample_read(&s, w, &e) < 0) {
+    int rc = node_sample_read(&s, &p->hello.features, w, &e);
+    if (rc == -EPROTO) {
         give_up(p, e.text);
+        return;
+    }
+    if (rc < 0) { /* what it does to CPUs is well all the same */
+        if (!p->unread)
+            note(p, "has samples that cannot be read, and are left out: %s", e.text);
+        p->unread = true;
         return;
     }
     double ahead_s = node_peer_clock_offset_s(p);

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
+#include "monitoring/sample_blob.h"
+#include "monitoring/sample_text.h"
 
 static const char *const verb_names[] = {
     [NODE_HELLO] = "hello", [NODE_LEASE] = "lease",   [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
@@ -269,6 +272,7 @@ static int read_cpus(const json_t *list, int *out)
 int node_hello_read(struct node_hello *out, const struct node_words *w, struct err *e)
 {
     struct node_hello h = { 0 };
+    struct err why = { 0 };
     int64_t protocol = 0;
     bool has_protocol = get_int(w->body, "protocol", 0, INT32_MAX, &protocol);
     h.protocol = (int)protocol;
@@ -284,6 +288,9 @@ int node_hello_read(struct node_hello *out, const struct node_words *w, struct e
         return bad(e, "its hello has no 'protocol' or no 'clock_ms'");
     (void)get_text(w->body, "host", h.host, sizeof h.host);
     (void)get_text(w->body, "sees", h.sees, sizeof h.sees);
+    const char *features = json_string_value(json_object_get(w->body, "features"));
+    if (features && feature_list_read(&h.features, features, &why) < 0)
+        return err_set(e, -EPROTO, "its hello has %s", why.text);
     const json_t *cpus = json_object_get(w->body, "cpus");
     h.n_cpus = read_cpus(cpus, NULL);
     if (h.n_cpus < 1)
@@ -330,20 +337,34 @@ int node_found_read(struct node_found *out, const struct node_words *w, struct e
     return 0;
 }
 
-int node_sample_read(struct nodes_sample *out, const struct node_words *w, struct err *e)
+static int read_values(struct reading out[FEATURES], const struct feature_list *features, const char *values,
+                       struct err *e)
+{
+    AUTO_BUF struct buf blob = BUF_INIT;
+    int rc = base64_read(&blob, values);
+    if (rc < 0)
+        return err_set(e, rc, rc == -ENOMEM ? "out of memory" : "a sample that is not in base 64");
+    return sample_blob_read(out, features, blob.data, blob.len, e);
+}
+
+int node_sample_read(struct nodes_sample *out, const struct feature_list *features, const struct node_words *w,
+                     struct err *e)
 {
     const char *scope = json_string_value(json_object_get(w->body, "scope"));
-    const char *cells = json_string_value(json_object_get(w->body, "cells"));
+    const char *cells = json_string_value(json_object_get(w->body, "cells")); /* of an older version */
+    const char *values = json_string_value(json_object_get(w->body, "values"));
     const json_t *t = json_object_get(w->body, "t_ms"), *dt = json_object_get(w->body, "dt_ms");
     int64_t missed = 0;
     (void)get_int(w->body, "missed", 0, INT32_MAX, &missed);
-    if (!scope || !cells || !json_is_number(t) || !json_is_number(dt) || !(json_number_value(dt) > 0))
-        return bad(e, "its sample has no 'scope', 'cells', 't_ms' or 'dt_ms'");
-    *out = (struct nodes_sample){ .t_ms = json_number_value(t),
-                                  .dt_ms = json_number_value(dt),
-                                  .missed = (int)missed,
-                                  .scope = scope,
-                                  .cells = cells };
+    if (!scope || (!cells && !values) || !json_is_number(t) || !json_is_number(dt) || !(json_number_value(dt) > 0))
+        return bad(e, "its sample has no 'scope', 'values', 't_ms' or 'dt_ms'");
+    struct nodes_sample s = {
+        .t_ms = json_number_value(t), .dt_ms = json_number_value(dt), .missed = (int)missed, .scope = scope
+    };
+    int rc = values ? read_values(s.v, features, values, e) : sample_text_read(s.v, FEATURES, cells, NULL);
+    if (rc < 0)
+        return values ? rc : err_set(e, rc, "a sample without names of another version's features");
+    *out = s;
     return 0;
 }
 

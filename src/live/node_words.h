@@ -2,7 +2,7 @@
  * NODE_LINE_MAX bytes each. Every request has "id" and "verb", every answer repeats "id" and has "ok". Pure.
  *
  *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R}
- *     {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","cpus":[0,2,1,3],
+ *     {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","features":"a,b","cpus":[0,2,1,3],
  *      "frequency_khz":[min,max]|null,"power_cap_w":[current]|null}
  *   {"id":2,"verb":"lease"}             every 5 s: after 30 s without one the helper gives everything back and ends
  *   {"id":3,"verb":"apply","tag":"T","cores":1,"slots":2,"local":false,"cpus":[0,1],"frequency_khz":N,"power_cap_w":X}
@@ -13,14 +13,18 @@
  *   {"id":5,"verb":"stop"}              it gives everything back and exits 0
  *   {"id":6,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}     interval 0: no more;
  *                                                                              events: those that are counted, left out: all
- *     {"event":"sample","tag":"T","scope":"system","t_ms":R,"dt_ms":1000.02,"missed":0,"cells":"…"}    unasked, each interval:
- *                                                                              when it ended, how long it was (monitoring/sample_text.h)
+ *     {"event":"sample","tag":"T","scope":"system","t_ms":R,"dt_ms":1000.02,"missed":0,"values":"…"}    unasked, each interval:
+ *                                                                              when it ended, how long it was; the values of its features,
+ *                                                                              as bytes (monitoring/sample_blob.h) in base 64
  *   {"id":7,"verb":"meter","meters":"cpu,rapl","interval_ms":1000,"idle_w":40,"cpu_w":6}     interval 0: no more, and no names then
  *     {"id":7,"ok":true,"opened":"cpu","refused":"rapl: why; …"}               which are read from now on, and which cannot be
  *     {"event":"meter","meter":"cpu","state":"ok","from_ms":R,"to_ms":R2,"value":0.5,"error":0.01,"why":"one line"}    unasked, each
  *                                                                              interval (monitoring/meter.h); the last three optional
  *     {"event":"changed","tag":"T","processes":1,"threads":300,"slots":2,"cpus":[0]}     unasked; with "error" when what was
  *                                                                              wanted could not be brought into force again
+ *
+ * "features" are the names of what its samples are made of, in their order; a helper of an older version says none, and sends "cells"
+ * (monitoring/sample_text.h) instead of "values".
  *
  * A hello may also have "sees", which is equal in two helpers that find the same processes (one machine under two names). */
 #ifndef LIVE_NODE_WORDS_H
@@ -87,6 +91,7 @@ struct node_hello {
     int64_t clock_ms;
     int *cpus; /* owned; physical cores first */
     int n_cpus;
+    struct feature_list features; /* of its samples; none: it does not name them */
 };
 
 /* -EPROTO: the helper refused (its reason), or the answer has not what a hello has; -ENOMEM. */
@@ -104,8 +109,10 @@ struct node_found {
 /* -EPROTO: it has not what it must have. */
 int node_found_read(struct node_found *out, const struct node_words *w, struct err *e);
 
-/* What a NODE_SAMPLED tells, with texts of `w`. -EPROTO: it has not what it must have. */
-int node_sample_read(struct nodes_sample *out, const struct node_words *w, struct err *e);
+/* What a NODE_SAMPLED tells, with texts of `w`. -EPROTO: it has not what it must have; -EINVAL: its values are not those of these
+ * features; -ENOMEM. */
+int node_sample_read(struct nodes_sample *out, const struct feature_list *features, const struct node_words *w,
+                     struct err *e);
 
 /* What a NODE_METERED tells, with the meter's name of `w`. -EPROTO: it has not what it must have. */
 int node_reading_read(struct nodes_reading *out, const struct node_words *w, struct err *e);

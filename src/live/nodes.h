@@ -8,7 +8,9 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "monitoring/features.h"
 #include "monitoring/meter.h"
+#include "monitoring/reading.h"
 
 enum { NODES_MAX_CPUS = 4096 };
 
@@ -47,7 +49,7 @@ struct nodes_sample {
     double t_ms, dt_ms; /* when the interval ended, since 1970 by our clock (the node's, less its offset); its length */
     int missed;         /* intervals that were lost before this one */
     const char *scope;  /* what the hardware events counted: "system", "process" or "cgroup" */
-    const char *cells;  /* monitoring/sample_text.h */
+    struct reading v[FEATURES]; /* of the features that both sides know */
 };
 
 /* Which meters of its own each node reads. */

@@ -10,7 +10,6 @@
 #include "clustering/model_json.h"
 #include "live/tuning.h"
 #include "monitoring/features.h"
-#include "monitoring/sample_text.h"
 #include "store/samples.h"
 #include "store/times.h"
 
@@ -239,8 +238,8 @@ int profiles_sampled(struct profiles *p, const struct study_trial *t, const stru
     (void)snprintf(x->scope, sizeof x->scope, "%s", s->scope);
     x->setting = m->setting;
     x->whole = m->has_setting && m->set_ms <= s->t_ms - s->dt_ms;
-    if (sample_read(x->cells, FEATURES, s->cells, NULL) == 0)
-        m->n++;
+    memcpy(x->cells, s->v, sizeof x->cells);
+    m->n++;
     return 0;
 }
 
@@ -302,17 +301,13 @@ static void complete(struct measured *m, double until_ms)
 /* Inside a transaction. */
 static int put(struct profiles *p, struct measured *m, struct err *e)
 {
-    AUTO_BUF struct buf cells = BUF_INIT;
     int rc = 0;
     for (size_t i = m->stored; rc == 0 && i < m->completed; i++) {
         const struct entry *x = &m->list[i];
-        buf_clear(&cells);
-        sample_put(&cells, x->cells, FEATURES);
         struct store_sample row = {
-            .t_ms = x->t_ms, .dt_ms = x->dt_ms, .node = x->node, .scope = x->scope, .cells = buf_text(&cells)
+            .t_ms = x->t_ms, .dt_ms = x->dt_ms, .node = x->node, .scope = x->scope, .v = x->cells
         };
-        rc = cells.failed ? err_sys(e, -ENOMEM, "trial %d", m->trial)
-                          : store_sample_add(p->study->store, m->id, &row, e);
+        rc = store_sample_add(p->study->store, m->id, &row, e);
     }
     return rc;
 }

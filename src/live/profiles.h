@@ -24,8 +24,7 @@ int profiles_open(struct profiles **out, struct study *s, struct err *e);
 void profiles_close(struct profiles *p); /* NULL is fine, here and below */
 const struct profile_space *profiles_space(const struct profiles *p);
 
-/* A sample of a trial's processes has come. `alone`: nothing ran beside it. Its cells that cannot be read are an error of the node,
- * and passed over. -ENOMEM. */
+/* A sample of a trial's processes has come. `alone`: nothing ran beside it. -ENOMEM. */
 int profiles_sampled(struct profiles *p, const struct study_trial *t, const struct nodes_sample *s, bool alone,
                      struct err *e);
 

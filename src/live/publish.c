@@ -13,7 +13,6 @@
 #include "live/provenance.h"
 #include "monitoring/features.h"
 #include "monitoring/points.h"
-#include "monitoring/sample_text.h"
 #include "store/times.h"
 
 enum { METRICS_MAX = 64, BATCH_LINES = 1000 };
@@ -123,11 +122,11 @@ void publish_reading(struct publish *p, int node, const struct meter_ops *meter,
 
 void publish_sample(struct publish *p, int trial, const struct nodes_sample *s)
 {
-    struct reading v[FEATURES];
-    if (!is_open(p) || sample_read(v, FEATURES, s->cells, NULL) < 0)
+    if (!is_open(p))
         return;
     struct points_tags t = tags_of(p, trial);
-    took(p, points_profile(&p->lines, &t, host_of(p, s->node), (int)s->node, s->scope, s->t_ms, s->dt_ms, v, FEATURES));
+    took(p,
+         points_profile(&p->lines, &t, host_of(p, s->node), (int)s->node, s->scope, s->t_ms, s->dt_ms, s->v, FEATURES));
 }
 
 void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, int64_t now_ms)

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -22,7 +23,7 @@
 #include "base/proc.h"
 #include "base/wire.h"
 #include "monitoring/counters.h"
-#include "monitoring/sample_text.h"
+#include "monitoring/sample_blob.h"
 #include "node/meters.h"
 #include "node/request.h"
 #include "node/sampler.h"
@@ -223,7 +224,9 @@ static int greet(struct serve *s, struct buf *to, struct err *e)
                PIPETUNE_VERSION, realtime_ms(), (long)geteuid());
     put_host(to);
     put_sees(to);
-    buf_puts(to, ",\"cpus\":");
+    buf_puts(to, ",\"features\":\"");
+    feature_list_put(to);
+    buf_puts(to, "\",\"cpus\":");
     wire_put_ints(to, s->wishes.order.v, (size_t)s->wishes.order.n);
     put_ranges(s, to);
     return 0;
@@ -315,12 +318,12 @@ static int begin_sampling(struct serve *s, struct err *e)
 
 static int sample(struct serve *s, struct buf *to, struct err *e)
 {
+    (void)to;
     int rc = 0;
     if (s->req.interval_ms > 0)
         rc = begin_sampling(s, e);
     else
         forget_sampling(s, members_find_tag(&s->wishes.members, s->req.tag));
-    buf_printf(to, ",\"features\":%d", FEATURES);
     return rc;
 }
 
@@ -556,14 +559,16 @@ static bool is_heard(void)
 
 static void say_sample(struct serve *s, const struct sample *sample)
 {
-    AUTO_BUF struct buf line = BUF_INIT;
+    AUTO_BUF struct buf line = BUF_INIT, blob = BUF_INIT;
+    sample_blob_put(&blob, sample->v, FEATURES);
     buf_printf(&line,
                "{\"event\":\"sample\",\"tag\":\"%s\",\"scope\":\"%s\",\"t_ms\":%.3f,\"dt_ms\":%.3f,\"missed\":%" PRIu64
-               ",\"cells\":\"",
+               ",\"values\":\"",
                s->wishes.members.tags[sample->tag], sampler_scope_name(sample->scope), sample->t_ms, sample->dt_ms,
                sample->missed);
-    sample_put(&line, sample->v, FEATURES);
+    base64_put(&line, blob.data, blob.len);
     buf_puts(&line, "\"}");
+    line.failed |= blob.failed;
     say(s, &line);
 }
 

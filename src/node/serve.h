@@ -2,8 +2,9 @@
  * answer to each request, in order. Requests have "id" (a whole number, repeated in the answer) and "verb":
  *
  *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R}
- *       {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","cpus":[0,2,1,3],
+ *       {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","features":"a,b","cpus":[0,2,1,3],
  *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null}
+ *       features: what its samples are made of, in their order, by name (monitoring/features.h).
  *       cpus: those that it gives out, physical cores first. Another protocol: ok false, both numbers, and the end. It comes first.
  *   {"id":2,"verb":"lease"}                        {"id":2,"ok":true}      every request renews the lease, this one does no more
  *   {"id":3,"verb":"apply","tag":"T","cores":1,"slots":2,"local":true,"cpus":[0,1],"frequency_khz":N,"power_cap_w":W}
@@ -12,7 +13,7 @@
  *       answer is what was read back. No process here: processes 0. A driver but no executor: slots 0, cpus [].
  *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known; ends its sampling, too
  *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}
- *       {"id":7,"ok":true,"features":80}
+ *       {"id":7,"ok":true}
  *       interval_ms: 100 to 60000, or 0 for no more samples; scope: system, process, cgroup or auto (sampler.h), which it is when it
  *       is left out; events: the hardware events that are opened and counted (monitoring/event_choice.h), the others being absent from
  *       its samples; "": none, left out: all 58. Again for the same tag: it begins anew. Nothing need be applied.
@@ -29,11 +30,11 @@
  *   {"event":"changed","tag":"T",…}                unasked, with what an answer to apply has: a process came or went and what was wanted
  *                                                  was brought into force again; "error" is added when it could not be
  *
- *   {"event":"sample","tag":"T","scope":"process","t_ms":R,"dt_ms":1000.02,"missed":0,"cells":"…"}
+ *   {"event":"sample","tag":"T","scope":"process","t_ms":R,"dt_ms":1000.02,"missed":0,"values":"…"}
  *                                                  at each tick but the one at which sampling begins: when the interval ended, since
  *                                                  1970, and how long it was; the ticks that were missed before it, whose time it covers: nobody
- *                                                  read what was said, or we were late; features in their order (monitoring/features.h,
- *                                                  sample_text.h)
+ *                                                  read what was said, or we were late; the values of the features that its hello named,
+ *                                                  as bytes (monitoring/sample_blob.h) in base 64
  *   {"event":"meter","meter":"rapl","state":"ok","from_ms":R,"to_ms":R2,"value":12.5,"error":0.0001}
  *                                                  what a meter read at a tick (monitoring/meter.h), by this machine's clock; value and error
  *                                                  are left out where there is none; "why" is added when it is discarded or failed. A

@@ -13,7 +13,6 @@
 #include "core/sched.h"
 #include "core/space.h"
 #include "monitoring/features.h"
-#include "monitoring/sample_text.h"
 #include "store/samples.h"
 #include "store/times.h"
 #include "store/trace_windows.h"
@@ -40,9 +39,8 @@ struct exporter {
     size_t n_epochs, cap_epochs, cap_decisions;
     struct began *began; /* its, in their order */
     size_t n_began, cap_began;
-    struct reading *readings; /* FEATURES of them */
-    size_t rows;              /* of all tables so far */
-    size_t cells;             /* of all samples so far */
+    size_t rows;  /* of all tables so far */
+    size_t cells; /* of all samples so far */
     struct err *e;
 };
 
@@ -52,7 +50,6 @@ static void exporter_done(struct exporter *x)
     free(x->dataset);
     free(x->epochs);
     free(x->began);
-    free(x->readings);
     trace_windows_done(&x->told);
 }
 
@@ -459,6 +456,8 @@ static struct began *owner_of(const struct exporter *x, const struct store_sampl
 static int count_sample(void *ctx, const struct store_sample *row)
 {
     struct exporter *x = ctx;
+    if (!row->v && !row->why)
+        return 0; /* it was thinned */
     owner_of(x, row)->n++;
     x->cells += FEATURES;
     return x->cells > TRACE_CELLS_MAX ? too_much(x, "it has more samples than a trace may hold") : 0;
@@ -469,15 +468,16 @@ static int add_sample(void *ctx, const struct store_sample *row)
     struct exporter *x = ctx;
     const struct began *owner = owner_of(x, row);
     struct trace_samples *s = &x->out->runs[owner->run].samples;
-    int rc = sample_read(x->readings, FEATURES, row->cells, x->e);
-    if (rc < 0)
-        return err_prefix(x->e, "trial %d", x->trial->number);
+    if (row->why)
+        return err_set(x->e, -EINVAL, "trial %d: %s", x->trial->number, row->why);
+    if (!row->v)
+        return 0;
     s->t_ns[s->n] = (int64_t)llround((row->t_ms - owner->started_ms) * NS_PER_MS);
     s->node[s->n] = row->node < 0 || row->node > UINT16_MAX ? UINT16_MAX : (uint16_t)row->node;
     for (size_t i = 0; i < FEATURES; i++) {
-        s->value[s->n * FEATURES + i] = x->readings[i].value;
-        s->state[s->n * FEATURES + i] = x->readings[i].state;
-        s->ratio[s->n * FEATURES + i] = x->readings[i].ratio;
+        s->value[s->n * FEATURES + i] = row->v[i].value;
+        s->state[s->n * FEATURES + i] = row->v[i].state;
+        s->ratio[s->n * FEATURES + i] = row->v[i].ratio;
     }
     s->n++;
     return 0;
@@ -485,10 +485,6 @@ static int add_sample(void *ctx, const struct store_sample *row)
 
 static int make_samples(struct exporter *x)
 {
-    if (!x->readings)
-        x->readings = calloc(FEATURES, sizeof *x->readings);
-    if (!x->readings)
-        return no_memory(x);
     for (size_t i = 0; i < x->n_began; i++) {
         struct trace_samples *s = &x->out->runs[x->began[i].run].samples;
         if (x->began[i].n > 0 && trace_samples_init(s, x->began[i].n, FEATURES) < 0)

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "monitoring/features.h"
+#include "monitoring/reading.h"
 #include "store/store.h"
 
 /* --- samples: what one node's helper counted of one launch in one interval --- */
@@ -14,7 +16,11 @@ struct store_sample {
     double dt_ms;      /* its true length */
     int node;          /* 0: the driver's own machine, else the place in the config's list of nodes, from 1 */
     const char *scope; /* "system", "process" or "cgroup": what was in fact counted */
-    const char *cells; /* text of monitoring/sample_text.h */
+    /* FEATURES of them; the names of the features are kept with the study, and those that another version had are found by them. NULL in a
+     * row that was read: it was thinned (store_samples_thin()), or it cannot be read, for the reason `why`. */
+    const struct reading *v;
+    double cpu_s; /* proc/cpu-time, which outlives the others; NAN: not measured. Read alone, written as `v` has it */
+    const char *why; /* NULL: it was read. Read alone */
 };
 
 /* Two samples may have the same time. Samples come one per second, node and trial: group many of them by store_begin() and

@@ -163,7 +163,19 @@ static const char schema_4[] = "CREATE TABLE energy("
                                ") STRICT;"
                                "CREATE INDEX energy_time ON energy(study, node, meter, to_ms);";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4 };
+/* Samples with names of their features beside them. What was text stays as it is, and `cells` is "" from here on. Values are NULL
+ * where there are none any more. */
+static const char schema_5[] = "CREATE TABLE features("
+                               " id INTEGER PRIMARY KEY,"
+                               " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+                               " names TEXT NOT NULL,"
+                               " UNIQUE(study, names)"
+                               ") STRICT;"
+                               "ALTER TABLE samples ADD COLUMN cpu_s REAL;"
+                               "ALTER TABLE samples ADD COLUMN features INTEGER NOT NULL DEFAULT 0;"
+                               "ALTER TABLE samples ADD COLUMN value BLOB;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -187,7 +199,8 @@ int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
         bool: COL_BOOL,                                                                                                \
         double: COL_REAL,                                                                                              \
         char *: COL_TEXT,                                                                                              \
-        const char *: COL_TEXT)
+        const char *: COL_TEXT,                                                                                        \
+        struct blob: COL_BLOB)
 #define COL_AS(row, sql, field, use)                                                                                   \
     {                                                                                                                  \
         sql, KIND_OF(row, field), use, offsetof(struct row, field)                                                     \
@@ -283,7 +296,11 @@ static const struct col sample_cols[] = {
     COL_AS(sample_row, "dt_ms", s.dt_ms, COL_PLAIN),
     COL_AS(sample_row, "node", s.node, COL_PLAIN),
     COL_AS(sample_row, "scope", s.scope, COL_PLAIN),
-    COL_AS(sample_row, "cells", s.cells, COL_PLAIN),
+    COL_AS(sample_row, "cpu_s", s.cpu_s, COL_PLAIN),
+    COL(sample_row, features, COL_PLAIN),
+    COL_AS(sample_row, "value", values, COL_PLAIN),
+    COL(sample_row, cells, COL_PLAIN),
+    COL_AS(sample_row, "(SELECT names FROM features WHERE id = samples.features)", names, COL_DERIVED),
 };
 
 static const struct col profile_cols[] = {
@@ -389,6 +406,12 @@ static const struct recipe {
     [STMT_LOG_ADD] = { INSERT, &logs, NULL },
     [STMT_LOG] = { SELECT, &logs, "WHERE study = ?1 ORDER BY seq" },
     [STMT_NEXT_LOG] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM tuner_log WHERE study = ?1" },
+    [STMT_FEATURES_FIND] = { RAW, NULL,
+                             "SELECT id FROM features WHERE study = (SELECT study FROM trials WHERE id = ?1)"
+                             " AND names = ?2" },
+    [STMT_FEATURES_ADD] = { RAW, NULL,
+                            "INSERT INTO features(study, names) SELECT study, ?2 FROM trials WHERE id = ?1"
+                            " RETURNING id" },
     [STMT_SAMPLE_ADD] = { INSERT, &samples, NULL },
     [STMT_SAMPLES] = { SELECT, &samples, "WHERE trial = ?1 ORDER BY t_ms, node, rowid" },
     [STMT_PROFILE_ADD] = { INSERT, &profiles, NULL },
@@ -489,6 +512,11 @@ void schema_sql(struct buf *out, enum stmt_id id)
 }
 
 /* --- between rows and statements --- */
+static int bind_blob(sqlite3_stmt *st, int param, const struct blob *b)
+{
+    return b->bytes ? sqlite3_bind_blob64(st, param, b->bytes, b->len, SQLITE_STATIC) : sqlite3_bind_null(st, param);
+}
+
 static int bind_field(sqlite3_stmt *st, int param, const struct col *c, const char *p)
 {
     switch (c->kind) {
@@ -498,6 +526,7 @@ static int bind_field(sqlite3_stmt *st, int param, const struct col *c, const ch
     case COL_BOOL: return sqlite3_bind_int(st, param, *(const bool *)(const void *)p);
     case COL_REAL: return sqlite3_bind_double(st, param, *(const double *)(const void *)p); /* NAN becomes NULL */
     case COL_TEXT: return sqlite3_bind_text(st, param, *(const char *const *)(const void *)p, -1, SQLITE_STATIC);
+    case COL_BLOB: return bind_blob(st, param, (const void *)p);
     }
     return SQLITE_MISUSE;
 }
@@ -529,6 +558,21 @@ static int read_text(sqlite3_stmt *st, int i, char **out)
     return 0;
 }
 
+/* One of no bytes is there, too. */
+static int read_blob(sqlite3_stmt *st, int i, struct blob *out)
+{
+    if (sqlite3_column_type(st, i) == SQLITE_NULL) {
+        *out = (struct blob){ 0 };
+        return 0;
+    }
+    const void *bytes = sqlite3_column_blob(st, i);
+    size_t len = (size_t)sqlite3_column_bytes(st, i);
+    if (!bytes && len > 0)
+        return -ENOMEM;
+    *out = (struct blob){ len > 0 ? bytes : "", len };
+    return 0;
+}
+
 static int read_field(sqlite3_stmt *st, int i, const struct col *c, void *p)
 {
     switch (c->kind) {
@@ -538,6 +582,7 @@ static int read_field(sqlite3_stmt *st, int i, const struct col *c, void *p)
     case COL_BOOL: *(bool *)p = sqlite3_column_int(st, i) != 0; break;
     case COL_REAL: *(double *)p = read_real(st, i); break;
     case COL_TEXT: return read_text(st, i, p);
+    case COL_BLOB: return read_blob(st, i, p);
     }
     return 0;
 }

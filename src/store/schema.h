@@ -21,7 +21,12 @@ extern const char *const schema_steps[STORE_SCHEMA];
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to);
 
 /* --- columns and fields --- */
-enum col_kind { COL_INT, COL_I64, COL_U64, COL_BOOL, COL_REAL, COL_TEXT };
+enum col_kind { COL_INT, COL_I64, COL_U64, COL_BOOL, COL_REAL, COL_TEXT, COL_BLOB };
+
+struct blob {          /* borrowed */
+    const void *bytes; /* NULL: none */
+    size_t len;
+};
 
 enum col_use {
     COL_PLAIN = 0,   /* written and read */
@@ -65,6 +70,10 @@ struct log_row {
 struct sample_row {
     int64_t trial;
     struct store_sample s;
+    int64_t features;   /* the list that `values` are of; 0: none */
+    struct blob values; /* monitoring/sample_blob.h */
+    const char *cells;  /* what older versions wrote: monitoring/sample_text.h; "" since */
+    const char *names;  /* of that list */
 };
 struct profile_row {
     int64_t trial;
@@ -111,6 +120,8 @@ enum stmt_id {
     STMT_LOG_ADD,
     STMT_LOG,
     STMT_NEXT_LOG,
+    STMT_FEATURES_FIND,
+    STMT_FEATURES_ADD,
     STMT_SAMPLE_ADD,
     STMT_SAMPLES,
     STMT_PROFILE_ADD,

@@ -70,6 +70,20 @@ static void use_reading(const struct node_words *w)
         abort();
 }
 
+static void use_sample(const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct nodes_sample got;
+    struct feature_list list;
+    if (feature_list_read(&list, "new,node-store-misses,node-stores", &e) < 0)
+        abort();
+    int rc = node_sample_read(&got, &list, w, &e);
+    expect_told(rc, &e);
+    for (int i = 0; rc == 0 && i < FEATURES; i++)
+        if (isfinite(got.v[i].value) != (got.v[i].state <= READING_MULTIPLEXED))
+            abort();
+}
+
 static void use_refused(const struct node_words *w)
 {
     struct node_refused r;
@@ -110,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     use_hello(&w);
     use_found(&w);
     use_reading(&w);
+    use_sample(&w);
     use_refused(&w);
     node_words_done(&w);
     return 0;

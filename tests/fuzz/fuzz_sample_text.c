@@ -1,4 +1,4 @@
-/* Any text as a sample: an error that explains itself, or cells that are written again and then read the same. */
+/* Any text as a sample: an error that explains itself, or cells that have values they can have. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,25 +19,14 @@ static void check(const struct reading *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct reading v[FEATURES], again[FEATURES];
-    struct buf first = BUF_INIT, second = BUF_INIT;
+    struct reading v[FEATURES];
     struct err e = { 0 };
     char *text = fuzz_text(data, size);
-    int rc = sample_read(v, FEATURES, text, &e);
+    int rc = sample_text_read(v, FEATURES, text, &e);
     if (rc < 0 && (rc != -22 || !e.text[0]))
         abort();
-    if (rc == 0) {
-        for (int i = 0; i < FEATURES; i++)
-            check(&v[i]);
-        sample_put(&first, v, FEATURES);
-        if (sample_read(again, FEATURES, buf_text(&first), &e) < 0)
-            abort();
-        sample_put(&second, again, FEATURES);
-        if (strcmp(buf_text(&first), buf_text(&second)) != 0)
-            abort();
-    }
-    buf_done(&first);
-    buf_done(&second);
+    for (int i = 0; rc == 0 && i < FEATURES; i++)
+        check(&v[i]);
     free(text);
     return 0;
 }

@@ -90,9 +90,10 @@ static void hello(long id)
     (void)snprintf(
         text, sizeof text,
         "{\"id\":%ld,\"ok\":true,\"protocol\":%d,\"version\":\"%s\",\"clock_ms\":%lld,\"uid\":0,\"host\":\"%s\","
-        "\"sees\":\"%s\",\"cpus\":[2,0,3,1],\"frequency_khz\":null,\"power_cap_w\":null}\n",
+        "\"sees\":\"%s\",%s\"cpus\":[2,0,3,1],\"frequency_khz\":null,\"power_cap_w\":null}\n",
         id, is("oldproto") ? 0 : 1, is("oldversion") ? "0.0.1" : PIPETUNE_VERSION,
-        (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000 + (is("ahead") ? 60000 : 0), how, sees);
+        (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000 + (is("ahead") ? 60000 : 0), how, sees,
+        is("other-features") ? "\"features\":\"gpu/load,node-store-misses,node-stores\"," : "");
     say(text);
     if (is("late-junk"))
         say("Segmentation fault (not really)\n");
@@ -152,15 +153,19 @@ static void apply(long id, const char *line)
 
 static void sample(long id)
 {
-    char text[256];
+    static const char start[] =
+        "{\"event\":\"sample\",\"tag\":\"T1\",\"scope\":\"process\",\"t_ms\":1700000000000.25,\"dt_ms\":1000.5,"
+        "\"missed\":2,";
+    char text[1024];
     if (is("sampled-and-killed") && first_time("killed"))
         (void)raise(SIGKILL);
-    (void)snprintf(
-        text, sizeof text,
-        "{\"id\":%ld,\"ok\":true,\"features\":2}\n"
-        "{\"event\":\"sample\",\"tag\":\"T1\",\"scope\":\"process\",\"t_ms\":1700000000000.25,\"dt_ms\":1000.5,"
-        "\"missed\":2,\"cells\":\"1 u\"}\n",
-        id);
+    if (is("other-features")) /* the second and the third have a value more than there are features */
+        (void)snprintf(text, sizeof text,
+                       "{\"id\":%ld,\"ok\":true}\n%s\"values\":\"AAAAAAAAACJAAwAAAAAAAADwPw==\"}\n"
+                       "%s\"values\":\"AwMDAw==\"}\n%s\"values\":\"AwMDAw==\"}\n",
+                       id, start, start, start);
+    else
+        (void)snprintf(text, sizeof text, "{\"id\":%ld,\"ok\":true,\"features\":2}\n%s\"cells\":\"1 u\"}\n", id, start);
     say(text);
 }
 

@@ -24,7 +24,6 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "monitoring/features.h"
-#include "monitoring/sample_text.h"
 #include "store/energy.h"
 #include "store/samples.h"
 #include "store/store.h"
@@ -331,14 +330,10 @@ static void add_sample(struct store *s, struct peer *peer, int64_t trial, const 
 {
     struct err e = { 0 };
     struct reading v[FEATURES];
-    AUTO_BUF struct buf cells = BUF_INIT;
     for (int i = 0; i < FEATURES; i++)
         v[i] = (struct reading){ .value = NAN, .state = READING_UNSUPPORTED };
     v[FEATURE_PROC_CPU_TIME] = (struct reading){ .value = cpu_s, .state = READING_OK };
-    sample_put(&cells, v, FEATURES);
-    struct store_sample row = {
-        .t_ms = (double)T0 + second * 1000 + 0.125, .dt_ms = 1000, .scope = "process", .cells = buf_text(&cells)
-    };
+    struct store_sample row = { .t_ms = (double)T0 + second * 1000 + 0.125, .dt_ms = 1000, .scope = "process", .v = v };
     check(store_sample_add(s, trial, &row, &e), &e);
     char num[NUM_TEXT_MAX];
     if (peer)

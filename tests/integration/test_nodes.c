@@ -109,7 +109,7 @@ static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
 {
     struct net *w = ctx;
     assert_string_equal(tag, "T1");
-    assert_string_equal(s->cells, "1 u");
+    assert_true(s->v[0].value == 1 && s->v[1].state == READING_UNSUPPORTED);
     assert_string_equal(s->scope, "process");
     assert_true(s->dt_ms == 1000.5 && s->missed == 2);
     w->n_sampled++;
@@ -351,6 +351,22 @@ static void test_what_is_measured_is_asked_for_again_after_a_kill(void **state)
     second = second ? strstr(second + 1, first) : NULL;
     assert_non_null(second);
     assert_non_null(strstr(second, "\"interval_ms\":0"));
+    net_done(w, "sampled");
+}
+
+/* A helper whose features are others, in another order: those that both know come, and what cannot be read is told once. */
+static void test_samples_of_another_version_are_read_by_name(void **state)
+{
+    (void)state;
+    struct net *w = net_new();
+    (void)setenv("FAKE_NODE", "other-features", 1);
+    net_open(w, NULL);
+    struct nodes_sampling how = { .interval_ms = 1000, .scope = "auto", .events = "" };
+    assert_int_equal(nodes_sample(w->nodes, "T1", &how, NULL), 0);
+    run_until(w, sampled_once, HARNESS_MS, "sampled");
+    run_for(w, 300);
+    assert_int_equal(w->n_sampled, 1);
+    expect_notes(w, "sampled", 1, (const char *[]){ "samples that cannot be read", NULL });
     net_done(w, "sampled");
 }
 
@@ -824,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_local_helper_is_asked_and_given_back),
         cmocka_unit_test(test_killed_local_helper_is_started_again_and_asked_again),
         cmocka_unit_test(test_what_is_measured_is_asked_for_again_after_a_kill),
+        cmocka_unit_test(test_samples_of_another_version_are_read_by_name),
         cmocka_unit_test(test_meters_are_asked_for_again_after_a_kill_and_refusals_told_once),
         cmocka_unit_test(test_what_no_helper_would_take_is_refused_before_it_is_asked),
         cmocka_unit_test(test_every_node_is_metered_by_our_clock),

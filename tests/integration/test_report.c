@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "store/samples.h"
 #include "store/store.h"
+#include "tests/cells.h"
 #include "tests/integration/harness.h"
 
 enum { T0_S = 1700000000, ZONE_S = 7200, WORDS = 10 };
@@ -188,7 +189,7 @@ static void add_sample(struct store *s, int64_t trial, double end_s, double seco
 {
     struct err e = { 0 };
     struct store_sample row = {
-        .t_ms = (T0_S + end_s) * 1000, .dt_ms = seconds * 1000, .scope = "process", .cells = cells
+        .t_ms = (T0_S + end_s) * 1000, .dt_ms = seconds * 1000, .scope = "process", .v = cells_of(cells)
     };
     check(store_sample_add(s, trial, &row, &e), &e);
 }

@@ -16,7 +16,6 @@
 #include "cmd/energy_load.h"
 #include "cmd/energy_saved.h"
 #include "monitoring/features.h"
-#include "monitoring/sample_text.h"
 #include "store/samples.h"
 #include "tests/fault.h"
 
@@ -123,15 +122,13 @@ static void add_reading(struct fix *f, int node, const char *meter, const char *
 static void add_sample(struct fix *f, int64_t trial, int node, double to_s, double cpu_s)
 {
     struct reading v[FEATURES];
-    AUTO_BUF struct buf cells = BUF_INIT;
     for (int i = 0; i < FEATURES; i++)
         v[i] = (struct reading){ .value = NAN, .state = READING_UNSUPPORTED };
     v[0] = (struct reading){ .value = 12345, .state = READING_OK };
     if (!isnan(cpu_s))
         v[FEATURE_PROC_CPU_TIME] = (struct reading){ .value = cpu_s, .state = READING_OK };
-    sample_put(&cells, v, FEATURES);
     struct store_sample s = {
-        .t_ms = (double)T0 + to_s * 1000, .dt_ms = 1000, .node = node, .scope = "process", .cells = buf_text(&cells)
+        .t_ms = (double)T0 + to_s * 1000, .dt_ms = 1000, .node = node, .scope = "process", .v = v
     };
     assert_ok(f, store_sample_add(f->s, trial, &s, &f->e));
 }

@@ -19,6 +19,7 @@
 #include "monitoring/features.h"
 #include "store/export.h"
 #include "store/samples.h"
+#include "tests/cells.h"
 #include "tests/fault.h"
 
 #define AUTO_TRACE __attribute__((cleanup(trace_done)))
@@ -302,20 +303,25 @@ static void test_an_epoch_belongs_to_the_attempt_that_trained_it_last(void **sta
 static void add_sample(struct world *w, double t_ms, double dt_ms, int node, const char *cells)
 {
     struct err e = { 0 };
-    struct store_sample row = { .t_ms = t_ms, .dt_ms = dt_ms, .node = node, .scope = "process", .cells = cells };
+    struct store_sample row = { .t_ms = t_ms, .dt_ms = dt_ms, .node = node, .scope = "process", .v = cells_of(cells) };
     check(store_sample_add(w->store, w->trial.id, &row, &e), &e);
+}
+
+static void in_the_store(struct world *w, const char *sql)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(w->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 /* Attempts of this number, as if they had begun then. */
 static void begun_at(struct world *w, int number, int64_t started_ms)
 {
     char sql[128];
-    sqlite3 *db = NULL;
     (void)snprintf(sql, sizeof sql, "UPDATE attempts SET started_ms = %lld WHERE number = %d", (long long)started_ms,
                    number);
-    assert_int_equal(sqlite3_open(w->path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    in_the_store(w, sql);
 }
 
 static void test_samples_go_to_the_attempt_that_ran_then(void **state)
@@ -377,7 +383,8 @@ static void test_cells_that_cannot_be_read_are_explained(void **state)
     add_study(w, LENET, PIPETUNE);
     add_trial(w, 1, "finished");
     add_attempt(w, "ended", "finished", 1);
-    add_sample(w, BEGUN_MS + 1000, 1000, 0, "1 x");
+    add_sample(w, BEGUN_MS + 1000, 1000, 0, "1");
+    in_the_store(w, "UPDATE samples SET value = x'00'"); /* a value that is cut off */
     assert_int_equal(export_study(&t, w->store, &w->study, &e), -EINVAL);
     assert_non_null(strstr(e.text, "trial 1: "));
     assert_null(t.runs);

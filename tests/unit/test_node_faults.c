@@ -22,11 +22,14 @@
 
 static const char script[] =
     "#!/bin/sh\n"
-    "read l; echo '{\"id\":1,\"ok\":true,\"protocol\":1,\"version\":\"0\",\"clock_ms\":1,\"cpus\":[0]}'\n"
+    "read l; echo "
+    "'{\"id\":1,\"ok\":true,\"protocol\":1,\"version\":\"0\",\"clock_ms\":1,\"features\":\"node-stores\",\"cpus\":[0]}'"
+    "\n"
     "read l; echo '{\"id\":2,\"ok\":true,\"processes\":1,\"threads\":1,\"slots\":1,\"cpus\":[0]}'\n"
     "echo '{\"event\":\"changed\",\"tag\":\"T\",\"processes\":2,\"threads\":1,\"slots\":1,\"cpus\":[0]}'\n"
     "read l; echo '{\"id\":3,\"ok\":true}'\n"
-    "echo '{\"event\":\"sample\",\"tag\":\"T\",\"scope\":\"system\",\"t_ms\":1,\"dt_ms\":1,\"cells\":\"1\"}'\n"
+    "echo "
+    "'{\"event\":\"sample\",\"tag\":\"T\",\"scope\":\"system\",\"t_ms\":1,\"dt_ms\":1,\"values\":\"AAAAAAAAAPA/\"}'\n"
     "read l; echo '{\"id\":4,\"ok\":true,\"opened\":\"cpu\",\"refused\":\"rapl: none\"}'\n"
     "echo '{\"event\":\"meter\",\"meter\":\"cpu\",\"state\":\"ok\",\"from_ms\":1,\"to_ms\":2,\"value\":3}'\n"
     "while read l; do :; done\n";
@@ -57,7 +60,7 @@ static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)
 {
     struct seen *seen = ctx;
     assert_string_equal(tag, "T");
-    assert_string_equal(s->cells, "1");
+    assert_true(s->v[0].value == 1);
     seen->sampled++;
 }
 

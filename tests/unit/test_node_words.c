@@ -247,6 +247,10 @@ static const struct {
     { "a negative CPU", HELLO_START "\"clock_ms\":5,\"cpus\":[-1]}", "no list of 'cpus'", 0, 0 },
     { "a CPU beyond the last", HELLO_START "\"clock_ms\":5,\"cpus\":[4096]}", "no list of 'cpus'", 0, 0 },
     { "the last CPU", HELLO_START "\"clock_ms\":5,\"cpus\":[4095]}", NULL, 1, 1 },
+    { "features", HELLO_START "\"clock_ms\":5,\"cpus\":[0],\"features\":\"new,proc/rss\"}", NULL, 1, 1 },
+    { "no name of a feature", HELLO_START "\"clock_ms\":5,\"cpus\":[0],\"features\":\"\"}", "without a name", 0, 0 },
+    { "a feature twice", HELLO_START "\"clock_ms\":5,\"cpus\":[0],\"features\":\"proc/rss,proc/rss\"}",
+      "'proc/rss' twice", 0, 0 },
     { "a CPU with a fraction", HELLO_START "\"clock_ms\":5,\"cpus\":[0.5]}", "no list of 'cpus'", 0, 0 },
 };
 
@@ -313,22 +317,29 @@ static void test_what_was_found(void **state)
     }
 }
 
-static void test_a_sample_has_a_time_a_length_a_scope_and_cells(void **state)
+static void test_a_sample_has_a_time_a_length_a_scope_and_values(void **state)
 {
     (void)state;
     static const struct {
         const char *name, *line;
-        bool good;
+        int rc;
     } cases[] = {
-        { "all of it", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"cells\":\"1 u\"", true },
+        { "all of it", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"cells\":\"1 u\"", 0 },
+        { "by name", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"values\":\"/wMAAAAAAAAA8D8=\"",
+          0 },
+        { "values that are cut off", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"values\":\"AAA=\"", -EINVAL },
+        { "values in no base", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"values\":\"AA\"", -EINVAL },
+        { "more values than names", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"values\":\"/////w==\"",
+          -EINVAL },
+        { "cells that are none", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":\"1 \\u0001x\"", -EINVAL },
         { "more than is known",
-          "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"cells\":\"1 u\",\"x\":1", true },
-        { "no scope", "\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":\"1 u\"", false },
-        { "no cells", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000", false },
-        { "cells as a list", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":[1]", false },
-        { "no time", "\"scope\":\"system\",\"dt_ms\":1000,\"cells\":\"1 u\"", false },
-        { "no length", "\"scope\":\"system\",\"t_ms\":5.5,\"cells\":\"1 u\"", false },
-        { "a length of nothing", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":0,\"cells\":\"1 u\"", false },
+          "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"missed\":1,\"cells\":\"1 u\",\"x\":1", 0 },
+        { "no scope", "\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":\"1 u\"", -EPROTO },
+        { "no values", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000", -EPROTO },
+        { "cells as a list", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":1000,\"cells\":[1]", -EPROTO },
+        { "no time", "\"scope\":\"system\",\"dt_ms\":1000,\"cells\":\"1 u\"", -EPROTO },
+        { "no length", "\"scope\":\"system\",\"t_ms\":5.5,\"cells\":\"1 u\"", -EPROTO },
+        { "a length of nothing", "\"scope\":\"system\",\"t_ms\":5.5,\"dt_ms\":0,\"cells\":\"1 u\"", -EPROTO },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char line[512];
@@ -336,11 +347,14 @@ static void test_a_sample_has_a_time_a_length_a_scope_and_cells(void **state)
         struct node_words w;
         struct err e = { 0 };
         struct nodes_sample s = { 0 };
+        struct feature_list list;
+        assert_int_equal(feature_list_read(&list, "new,node-store-misses,node-stores", &e), 0);
         assert_int_equal(node_words_read(&w, line, strlen(line), &e), 0);
-        int rc = node_sample_read(&s, &w, &e);
-        if (rc != (cases[i].good ? 0 : -EPROTO))
+        int rc = node_sample_read(&s, &list, &w, &e);
+        if (rc != cases[i].rc)
             fail_msg("%s: got %d (%s)", cases[i].name, rc, e.text);
-        if (rc == 0 && (s.t_ms != 5.5 || s.dt_ms != 1000 || s.missed != 1 || strcmp(s.cells, "1 u") != 0))
+        if (rc == 0 && (s.t_ms != 5.5 || s.dt_ms != 1000 || s.missed != 1 || s.v[0].value != 1 ||
+                        s.v[1].state != READING_UNSUPPORTED || s.v[2].state != READING_ABSENT))
             fail_msg("%s: read wrongly", cases[i].name);
         node_words_done(&w);
     }
@@ -525,7 +539,7 @@ int main(void)
         cmocka_unit_test(test_lines_are_answers_or_events_or_nothing),
         cmocka_unit_test(test_hellos),
         cmocka_unit_test(test_what_was_found),
-        cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_cells),
+        cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_values),
         cmocka_unit_test(test_a_reading_has_a_meter_a_state_times_and_a_value_if_it_is_well),
         cmocka_unit_test(test_refused_meters_are_told_one_by_one),
         cmocka_unit_test(test_foreign_text_becomes_one_plain_line),

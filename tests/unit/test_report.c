@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "base/own.h"
 #include "cmd/report.h"
 #include "store/energy.h"
 #include "store/samples.h"
+#include "tests/cells.h"
 #include "tests/fault.h"
 
 #define TEXT(literal) ((char *)(uintptr_t)(literal))
@@ -86,7 +88,7 @@ static void add_attempt(struct fix *f, int64_t trial, int number, double from_s,
 
 static void add_sample(struct fix *f, int64_t trial, double end_s, double seconds, const char *cells)
 {
-    struct store_sample row = { (T0_S + end_s) * 1000, seconds * 1000, 0, "process", cells };
+    struct store_sample row = { (T0_S + end_s) * 1000, seconds * 1000, 0, "process", cells_of(cells), 0, NULL };
     check(store_sample_add(f->s, trial, &row, &f->e), &f->e);
 }
 
@@ -122,6 +124,24 @@ static void test_both_attempts_of_the_best_trial_are_in_its_columns(void **state
     expect_rates(&r.best, want, 4);
     assert_string_equal(r.best.cols.v[0], "start-up");
     assert_string_equal(r.best.cols.v[3], "3");
+    report_done(&r);
+}
+
+static void test_a_sample_that_cannot_be_read_is_told_and_stops_nothing(void **state)
+{
+    struct fix *f = *state;
+    struct report r;
+    sqlite3 *db = NULL;
+    int64_t best = add_trial(f, 1, 0.9);
+    add_attempt(f, best, 1, 0, 1, 1);
+    add_sample(f, best, 1, 1, "10");
+    add_sample(f, best, 5, 1, "20");
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE samples SET value = x'00' WHERE rowid = 1", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    load(f, &r);
+    expect_rates(&r.best, (const double[]){ NAN, 20 }, 2);
+    assert_string_equal(r.unread, "trial 1: cell 1 of a sample is none");
     report_done(&r);
 }
 
@@ -277,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_both_attempts_of_the_best_trial_are_in_its_columns),
+        T(test_a_sample_that_cannot_be_read_is_told_and_stops_nothing),
         T(test_many_epochs_share_columns),
         T(test_a_best_trial_that_was_copied_shows_what_was_trained),
         T(test_classes_are_heated_while_they_train_alone),

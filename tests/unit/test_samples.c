@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "base/buf.h"
+#include "base/own.h"
 #include "store/samples.h"
+#include "tests/cells.h"
 #include "tests/fault.h"
 
 struct fix {
@@ -72,7 +75,9 @@ static int tear_down(void **state)
 
 static struct store_sample a_sample(double t_ms, int node, const char *cells)
 {
-    return (struct store_sample){ .t_ms = t_ms, .dt_ms = 1000.25, .node = node, .scope = "process", .cells = cells };
+    return (struct store_sample){
+        .t_ms = t_ms, .dt_ms = 1000.25, .node = node, .scope = "process", .v = cells ? cells_of(cells) : NULL
+    };
 }
 
 static void add(struct fix *f, int64_t trial, double t_ms, int node, const char *cells)
@@ -83,7 +88,10 @@ static void add(struct fix *f, int64_t trial, double t_ms, int node, const char 
 
 static int put_sample(void *ctx, const struct store_sample *r)
 {
-    buf_printf(ctx, "%.3f+%g@%d %s [%s]\n", r->t_ms, r->dt_ms, r->node, r->scope, r->cells);
+    buf_printf(ctx, "%.3f+%g@%d %s [", r->t_ms, r->dt_ms, r->node, r->scope);
+    if (r->v)
+        cells_put(ctx, r->v);
+    buf_printf(ctx, "%s]\n", r->why ? r->why : "");
     return 0;
 }
 
@@ -101,7 +109,7 @@ static void test_samples_come_in_the_order_of_their_time(void **state)
     add(f, f->trial, 1700000001000.5, 1, "2/0.5");
     add(f, f->trial, 1700000001000.5, 0, "1");
     add(f, f->trial, 1700000001000.5, 0, "");
-    add(f, f->other, 1, 0, "another trial's");
+    add(f, f->other, 1, 0, "7");
     assert_ok(f, store_commit(f->s, &f->e));
     AUTO_BUF struct buf got = BUF_INIT;
     assert_ok(f, store_samples(f->s, f->trial, put_sample, &got, &f->e));
@@ -112,6 +120,94 @@ static void test_samples_come_in_the_order_of_their_time(void **state)
     int n = 0;
     assert_int_equal(store_samples(f->s, f->trial, stop_at_second, &n, &f->e), -ECANCELED);
     assert_int_equal(n, 2);
+}
+
+static void in_the_store(struct fix *f, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *why = NULL;
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK)
+        fail_msg("%s", why);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int sum_cpu(void *ctx, const struct store_sample *r)
+{
+    *(double *)ctx += r->cpu_s;
+    return 0;
+}
+
+static void test_names_are_kept_once_for_a_study(void **state)
+{
+    struct fix *f = *state;
+    add(f, f->trial, 1, 0, "1");
+    add(f, f->other, 2, 0, "2");
+    add(f, f->trial, 3, 0, "3");
+    in_the_store(f, "CREATE TABLE one(n INTEGER CHECK(n = 1)); INSERT INTO one SELECT count(*) FROM features");
+}
+
+/* What another version wrote, which had one feature that we don't know, and one of ours elsewhere. */
+static void test_another_versions_values_are_found_by_name(void **state)
+{
+    struct fix *f = *state;
+    in_the_store(
+        f, "INSERT INTO features(id, study, names) SELECT 77, id, 'gpu/load,proc/cpu-time,node-stores' FROM studies;"
+           "INSERT INTO samples(trial, t_ms, dt_ms, node, scope, cells, cpu_s, features, value)"
+           " SELECT id, 5, 1, 0, 'process', '', 0.5, 77, x'' FROM trials WHERE number = 1;"
+           "UPDATE samples SET value = x'0303000000000000004540';");
+    add(f, f->trial, 6, 0, "1");
+    AUTO_BUF struct buf got = BUF_INIT;
+    assert_ok(f, store_samples(f->s, f->trial, put_sample, &got, &f->e));
+    AUTO_BUF struct buf want = BUF_INIT;
+    struct reading v[FEATURES];
+    memcpy(v, cells_of("42"), sizeof v);
+    v[FEATURE_PROC_CPU_TIME] = (struct reading){ .value = NAN, .state = READING_UNSUPPORTED };
+    buf_puts(&want, "5.000+1@0 process [");
+    cells_put(&want, v);
+    buf_puts(&want, "]\n6.000+1000.25@0 process [1]\n");
+    assert_string_equal(buf_text(&got), buf_text(&want));
+}
+
+/* Text without names. */
+static void test_an_older_versions_samples_are_still_read(void **state)
+{
+    struct fix *f = *state;
+    AUTO_BUF struct buf sql = BUF_INIT, got = BUF_INIT;
+    buf_puts(&sql,
+             "INSERT INTO samples(trial, t_ms, dt_ms, node, scope, cells) SELECT id, 5, 1, 0, 'process', '1 2.5/0.25");
+    for (int i = 2; i < FEATURE_PROC_CPU_TIME; i++)
+        buf_puts(&sql, " u");
+    buf_puts(&sql, " 0.75' FROM trials WHERE number = 1");
+    in_the_store(f, buf_text(&sql));
+    assert_ok(f, store_samples(f->s, f->trial, put_sample, &got, &f->e));
+    assert_non_null(strstr(buf_text(&got), "[1 2.5/0.25 u "));
+    double cpu_s = 0;
+    assert_ok(f, store_samples(f->s, f->trial, sum_cpu, &cpu_s, &f->e));
+    assert_true(cpu_s == 0.75);
+}
+
+static void test_what_cannot_be_read_says_why_and_stops_nothing(void **state)
+{
+    struct fix *f = *state;
+    static const struct {
+        const char *name, *sql, *want;
+    } cases[] = {
+        { "a value that is cut off", "UPDATE samples SET value = x'00' WHERE t_ms = 1", "cell 1" },
+        { "no names", "UPDATE samples SET features = 99 WHERE t_ms = 1", "not named" },
+        { "text that is none", "UPDATE samples SET features = 0, cells = '1 banana' WHERE t_ms = 1", "cell 2" },
+        { "thinned", "UPDATE samples SET features = 1, value = NULL WHERE t_ms = 1", "[]" },
+    };
+    add(f, f->trial, 1, 0, "1");
+    add(f, f->trial, 2, 0, "2");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf got = BUF_INIT;
+        in_the_store(f, cases[i].sql);
+        assert_ok(f, store_samples(f->s, f->trial, put_sample, &got, &f->e));
+        const char *second = strchr(buf_text(&got), '\n');
+        if (!strstr(buf_text(&got), cases[i].want) || !second || !strstr(second, "[2]"))
+            fail_msg("%s: got %s", cases[i].name, buf_text(&got));
+    }
 }
 
 static void test_a_sample_that_does_not_fit_is_explained(void **state)
@@ -246,6 +342,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_samples_come_in_the_order_of_their_time),
+        T(test_names_are_kept_once_for_a_study),
+        T(test_another_versions_values_are_found_by_name),
+        T(test_an_older_versions_samples_are_still_read),
+        T(test_what_cannot_be_read_says_why_and_stops_nothing),
         T(test_a_sample_that_does_not_fit_is_explained),
         T(test_a_batch_that_is_rolled_back_leaves_nothing),
         T(test_profiles_are_numbered_within_their_trial),

@@ -30,6 +30,7 @@
 #include "store/samples.h"
 #include "store/schema.h"
 #include "store/store.h"
+#include "tests/cells.h"
 #include "tests/fault.h"
 
 /* --- SQLite's own calls fail or kill, one after another --- */
@@ -311,7 +312,7 @@ static int keep_epoch(void *ctx, const struct store_epoch *r)
 
 static int keep_cells(void *ctx, const struct store_sample *r)
 {
-    buf_puts(ctx, r->cells);
+    cells_put(ctx, r->v);
     return 0;
 }
 
@@ -886,7 +887,7 @@ static void test_a_deleted_study_takes_all_of_it_along(void **state)
     assert_ok(f, store_attempt_add(f->s, &a, &f->e));
     struct store_epoch epoch = { .trial = t.id, .epoch = 1 };
     assert_ok(f, store_epoch_put(f->s, &epoch, &f->e));
-    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .cells = "1" };
+    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .v = cells_of("1") };
     assert_ok(f, store_sample_add(f->s, t.id, &sample, &f->e));
     shut(f);
     sqlite3 *db = NULL;
@@ -1071,7 +1072,7 @@ static void test_a_store_of_schema_2_is_brought_here_with_all_it_holds(void **st
     assert_int_equal(got.n, 1);
     assert_int_equal(got.row[0].id, 9);
     done_attempts(&got);
-    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .cells = "1 2" };
+    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .v = cells_of("1 2") };
     struct store_profile profile = { .epoch = 1, .vector = "[]" };
     AUTO_BUF struct buf cells = BUF_INIT;
     assert_ok(f, store_samples(f->s, 8, keep_cells, &cells, &f->e));
@@ -1640,7 +1641,7 @@ static int scenario_writes(struct fix *f, int64_t study)
         rc = store_decision_add(f->s, study, &d, &f->e);
     if (rc == 0)
         rc = store_tuner_log_add(f->s, study, "b 0\n", &f->e);
-    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .cells = "1" };
+    struct store_sample sample = { .t_ms = 1, .dt_ms = 1, .scope = "process", .v = cells_of("1") };
     if (rc == 0)
         rc = store_sample_add(f->s, t.id, &sample, &f->e);
     struct store_profile profile = { .epoch = 1, .vector = "[]" };
