@@ -232,12 +232,19 @@ static bool same(const json_t *a, const json_t *b)
 {
     if (json_is_number(a) && json_is_number(b))
         return json_number_value(a) == json_number_value(b);
-    if (!json_is_array(a) || !json_is_array(b))
-        return json_equal(a, b);
-    bool all = json_array_size(a) == json_array_size(b);
+    if (json_typeof(a) != json_typeof(b))
+        return false;
+    bool all = json_array_size(a) == json_array_size(b) && json_object_size(a) == json_object_size(b);
     for (size_t i = 0; all && i < json_array_size(a); i++)
         all = same(json_array_get(a, i), json_array_get(b, i));
-    return all;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)a, key, value)
+    {
+        const json_t *other = json_object_get(b, key);
+        all = all && other && same(value, other);
+    }
+    return all && (json_is_array(a) || json_is_object(a) || json_equal(a, b));
 }
 
 static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct buf *keys);

@@ -215,6 +215,29 @@ static void test_changes_are_named(void **state)
     }
 }
 
+/* Numbers are stored with the fewest digits: what is no whole number in one text may be one in the other, however deep it stands. */
+static void test_what_was_stored_is_the_same_config(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"x\": [{ \"y\": [1.0, { \"z\": 2.0 }] }] } }",
+        "{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"x\": [-0.0, 1e300] } }",
+        "{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"x\": [true, null, \"1.0\", {}] } }",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        AUTO_JSON json_t *now = effective(texts[i]);
+        AUTO_BUF struct buf text = BUF_INIT, keys = BUF_INIT;
+        json_put(&text, now, JSON_STYLE_COMPACT);
+        AUTO_JSON json_t *stored = json_loads(buf_text(&text), 0, NULL);
+        if (config_diff(stored, now, &keys) != 0)
+            fail_msg("%s: differs in %s", texts[i], buf_text(&keys));
+    }
+    AUTO_JSON json_t *a = effective("{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"x\": [{ \"y\": 1 }] } }");
+    AUTO_JSON json_t *b = effective("{ \"bigdlConf\": \"b\", \"hyperParameters\": { \"x\": [{ \"y\": 2 }] } }");
+    AUTO_BUF struct buf keys = BUF_INIT;
+    assert_int_equal(config_diff(a, b, &keys), 1);
+}
+
 /* Earlier versions had one policy and no "auto". */
 static void test_a_study_of_an_earlier_version_can_be_compared(void **state)
 {
@@ -262,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_directions),
         cmocka_unit_test(test_changes_are_named),
+        cmocka_unit_test(test_what_was_stored_is_the_same_config),
         cmocka_unit_test(test_a_study_of_an_earlier_version_can_be_compared),
         cmocka_unit_test(test_memory_that_runs_out),
     };
