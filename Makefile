@@ -32,6 +32,9 @@ ifneq ($(filter asan,$(VARIANT)),)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS += -fsanitize=address,undefined
 endif
+ifneq ($(filter fuzz,$(VARIANT)),)
+CFLAGS += -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+endif
 # Everything but the shipped variant can be killed at a named point (base/failpoint.h).
 ifneq ($(VARIANT),release)
 CPPFLAGS += -DPIPETUNE_FAILPOINTS
@@ -53,7 +56,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
 BIN := $(B)/pipetune $(B)/pipetune-node
 
-.PHONY: all check check-asan check-spark check-net check-clang lint fuzz man install clean help tests bench
+.PHONY: all check check-asan check-spark check-net check-clang lint fuzz fuzz-targets man install clean help tests bench
 all: pipetune pipetune-node
 
 pipetune pipetune-node: %: $(B)/%
@@ -139,17 +142,19 @@ check-clang:
 lint:
 	@tests/lint
 
-# --- fuzzing: FUZZ_SECONDS for each target ---------------------------------------------------------------------------
+# --- fuzzing: FUZZ_SECONDS for each target, FUZZ_JOBS of them at a time ------------------------------------------------
 FUZZ_SECONDS ?= 60
-FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
-FUZZ := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/%)
-build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
-	@mkdir -p $(@D)
-	clang $(CPPFLAGS) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ $< \
-		$(LIB_SRC) $(LDLIBS)
+FUZZ_JOBS ?= 2
+FUZZ_CC ?= clang
+FUZZ := $(patsubst tests/fuzz/%.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/libpipetune.a
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 
-fuzz: $(FUZZ)
-	@for f in $(FUZZ); do tests/fuzz/run $$f $(FUZZ_SECONDS) || exit 1; done
+fuzz-targets: $(FUZZ)
+fuzz:
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC="$(FUZZ_CC)" fuzz-targets
+	@tests/fuzz/run $(FUZZ_SECONDS) $(FUZZ_JOBS) $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 # --- benches: lines `name value unit [goal]`, and build/bench/NAME.json --------------------------------------------------
 # Programs; what they share lies beside them.
@@ -195,7 +200,7 @@ help:
 	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
 	@echo "make check-net    nodes over real ssh, in network namespaces (needs root)"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
-	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each"
+	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each, FUZZ_JOBS (2) at a time"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-kmeans k-means beside scikit-learn's, on the same data, in a venv of its own"

@@ -23,7 +23,7 @@ struct timeline_epoch {
 struct timeline_run {
     char *model, *dataset; /* owned */
     int cores;
-    double memory_gb;
+    double memory_gb; /* NAN: not recorded */
     double batch;
     char *log; /* the name of its log, NULL: none */
     enum timeline_status status;
@@ -57,7 +57,7 @@ struct timeline_job {            /* one (workload, batch) */
     const char *model, *dataset; /* borrowed */
     double batch;
     double startup_s;            /* U: mean start-up over the workload's runs that reached epoch 1 */
-    struct timeline_cell *cells; /* every recorded setting, by cores, then memory, ascending */
+    struct timeline_cell *cells; /* every recorded setting, by cores, then memory, ascending, one that was not recorded last */
     size_t n_cells;
 };
 

@@ -16,7 +16,7 @@ static void check(bool holds)
 static void check_run(const struct timeline_run *r)
 {
     check(r->model && *r->model && r->dataset && *r->dataset && (!r->log || *r->log));
-    check(r->cores >= 1 && r->memory_gb > 0 && r->batch > 0 && r->status <= RUN_RUNNING);
+    check(r->cores >= 1 && (isnan(r->memory_gb) || r->memory_gb > 0) && r->batch > 0 && r->status <= RUN_RUNNING);
     check(isnan(r->startup_s) || r->startup_s >= 0);
     for (size_t i = 0; i < r->n_epochs; i++)
         check(r->epochs[i].duration_s >= 0);
@@ -24,12 +24,20 @@ static void check_run(const struct timeline_run *r)
     check(r->status != RUN_FAILED || r->n_epochs == 0);
 }
 
+/* A memory that was not recorded comes last. */
+static bool is_before(const struct timeline_cell *a, const struct timeline_cell *b)
+{
+    if (a->cores != b->cores)
+        return a->cores < b->cores;
+    return isnan(b->memory_gb) ? !isnan(a->memory_gb) : a->memory_gb < b->memory_gb;
+}
+
 static void check_job(const struct timeline_job *j)
 {
     check(j->n_cells > 0);
     for (size_t i = 0; i < j->n_cells; i++) {
         const struct timeline_cell *c = &j->cells[i], *before = i ? c - 1 : NULL;
-        check(!before || before->cores < c->cores || (before->cores == c->cores && before->memory_gb < c->memory_gb));
+        check(!before || is_before(before, c));
         check(c->feasible ? c->first_s >= 0 && c->steady_s >= 0 && c->n_epochs > 0 : isnan(c->first_s) && !c->epochs);
     }
 }
