@@ -57,7 +57,7 @@ struct timeline_job {            /* one (workload, batch) */
     const char *model, *dataset; /* borrowed */
     double batch;
     double startup_s;            /* U: mean start-up over the workload's runs that reached epoch 1 */
-    struct timeline_cell *cells; /* every recorded setting, by cores, then memory, ascending, one that was not recorded last */
+    struct timeline_cell *cells; /* every recorded setting, by cores, then memory, ascending; not recorded is last */
     size_t n_cells;
 };
 
