@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "monitoring/spool_segment.h"
 
@@ -122,9 +123,7 @@ static int make_dir(const char *dir, struct err *e)
     int rc = io_mkdirs(parent, e);
     if (rc < 0)
         return rc;
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "cannot create spool '%s'", dir);
-    return 0;
+    return ours_dir(dir, e);
 }
 
 static int open_position(struct spool *s, struct err *e)

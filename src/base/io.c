@@ -10,11 +10,8 @@
 
 #include "base/own.h"
 
-int io_read_file(struct buf *out, const char *path, size_t max, struct err *e)
+int io_read_fd(struct buf *out, int fd, const char *path, size_t max, struct err *e)
 {
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_sys(e, -errno, "cannot read '%s'", path);
     size_t start = out->len;
     char chunk[16384];
     for (;;) {
@@ -30,6 +27,12 @@ int io_read_file(struct buf *out, const char *path, size_t max, struct err *e)
         buf_put(out, chunk, (size_t)n);
     }
     return out->failed ? err_sys(e, -ENOMEM, "cannot read '%s'", path) : 0;
+}
+
+int io_read_file(struct buf *out, const char *path, size_t max, struct err *e)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, -errno, "cannot read '%s'", path) : io_read_fd(out, fd, path, max, e);
 }
 
 int io_write_all(int fd, const void *bytes, size_t len)
@@ -60,7 +63,8 @@ static int sync_dir_of(const char *path)
 
 static int write_synced(const char *path, const void *bytes, size_t len, mode_t mode)
 {
-    AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    (void)unlink(path); /* of a process of our number that was killed; a link that waits there is not followed */
+    AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return -errno;
     int rc = io_write_all(fd, bytes, len);

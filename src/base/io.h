@@ -12,6 +12,9 @@
 /* Appends the whole file; -EFBIG beyond `max` bytes, -errno otherwise. */
 int io_read_file(struct buf *out, const char *path, size_t max, struct err *e);
 
+/* The same of an open file; `path` is for the words. */
+int io_read_fd(struct buf *out, int fd, const char *path, size_t max, struct err *e);
+
 /* Writes all of it, whatever the kernel takes at once. 0 or -errno. */
 int io_write_all(int fd, const void *bytes, size_t len);
 

@@ -91,6 +91,23 @@ int proc_facts(pid_t pid, struct proc_facts *out)
     return rc;
 }
 
+int proc_who(pid_t pid, char program[PROC_NAME_SIZE], uid_t *uid)
+{
+    char path[64];
+    struct stat st;
+    (void)snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    ssize_t len = read(fd, program, PROC_NAME_SIZE - 1);
+    if (len < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    program[len] = '\0';
+    program[strcspn(program, "\n")] = '\0';
+    *uid = st.st_uid;
+    return 0;
+}
+
 int proc_boot_id(char out[PROC_BOOT_ID_SIZE])
 {
     AUTO_CLOSE int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -295,6 +312,22 @@ static int is_tagged(pid_t pid, const char *tag)
 {
     int rc = text_tagged(pid, "cmdline", proc_args_tagged, tag);
     return rc ? rc : text_tagged(pid, "environ", proc_env_tagged, tag);
+}
+
+bool proc_has_words(pid_t pid, const char *first, const char *second)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
+    AUTO_BUF struct buf text = BUF_INIT;
+    if (!is_ours(pid) || io_read_file(&text, path, TEXT_MAX, NULL) < 0 || text.len == 0)
+        return false;
+    bool before = false;
+    for (size_t i = 0; i < text.len; i += strlen(text.data + i) + 1) {
+        if (before && strcmp(text.data + i, second) == 0)
+            return true;
+        before = strcmp(text.data + i, first) == 0;
+    }
+    return false;
 }
 
 int proc_tagged(const char *tag, pid_t **out, size_t *n)

@@ -21,6 +21,11 @@ struct proc_facts {
 /* -ESRCH: no such process; -errno. */
 int proc_facts(pid_t pid, struct proc_facts *out);
 
+enum { PROC_NAME_SIZE = 16 };
+
+/* Its program's name as the kernel has it (15 characters at most), and whose it is. -ESRCH, -errno. */
+int proc_who(pid_t pid, char program[PROC_NAME_SIZE], uid_t *uid);
+
 /* The id of this boot. 0 or -errno. */
 int proc_boot_id(char out[PROC_BOOT_ID_SIZE]);
 
@@ -38,6 +43,9 @@ int proc_descendants(pid_t ancestor, pid_t **out, size_t *n); /* children, their
  * string), or PIPETUNE_LAUNCH=TAG in the environment they were started with. The caller never counts; the launcher of that
  * tag does, since the command lines of its steps are arguments of its own. */
 int proc_tagged(const char *tag, pid_t **out, size_t *n);
+
+/* Is it of our uid, and do these two stand in its command line, one behind the other? */
+bool proc_has_words(pid_t pid, const char *first, const char *second);
 
 /* The two texts behind proc_tagged: NUL-separated, as /proc/PID/cmdline and /proc/PID/environ give them. Pure. */
 bool proc_args_tagged(const char *args, size_t len, const char *tag);

@@ -36,7 +36,7 @@ static void put_header(struct show *l)
     buf_printf(b, "study %s: %s", l->study.name, show_study_state(l));
     if (strcmp(show_study_state(l), "interrupted") == 0)
         buf_puts(b, " ('pipetune run' with its config goes on with it)");
-    if (l->driver)
+    if (l->driver > 0)
         buf_printf(b, ", driver pid %ld", (long)l->driver);
     buf_printf(b, "\n%d trial%s, %d done, %d failed, %s of trials; begun ", l->trials, l->trials == 1 ? "" : "s",
                l->done, l->failed, table_duration(l->seconds, time));

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "bigdl/submit.h"
 #include "live/profiles.h"
@@ -124,7 +125,9 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
     a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
     if (!a->checkpoint_dir)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    int rc = io_mkdirs(a->checkpoint_dir, e);
+    int rc = ours_dir(a->dir, e);
+    if (rc == 0)
+        rc = ours_dir(a->checkpoint_dir, e);
     if (rc == 0)
         rc = find_resume(a, e);
     a->epochs_done = a->row.first_epoch - 1;
@@ -504,9 +507,13 @@ static int open_log(struct attempt *a, struct err *e)
     AUTO_FREE char *path = io_join(launch_dir(a), "log");
     if (!path)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
-    a->log_fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (a->log_fd < 0 && errno != ENOENT) /* not written yet is no error */
-        return err_sys(e, -errno, "cannot read '%s'", path);
+    struct err why;
+    int fd = ours_open(path, O_RDONLY, &why);
+    if (fd < 0 && fd != -ENOENT) { /* not written yet is no error */
+        *e = why;
+        return fd;
+    }
+    a->log_fd = fd < 0 ? -1 : fd;
     return 0;
 }
 
@@ -553,7 +560,7 @@ void attempt_signal(struct attempt *a, bool hard)
     pid_t pid = (pid_t)a->row.pid;
     if (pid <= 1 || !a->row.boot_id)
         return;
-    launcher_signal(pid, (uint64_t)a->row.start_ticks, a->row.boot_id, hard);
+    launcher_signal(pid, (uint64_t)a->row.start_ticks, a->row.boot_id, a->row.launch, hard);
     if (hard)
         launcher_kill_tagged(a->row.launch);
 }
@@ -572,7 +579,7 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
     AUTO_FREE char *path = io_join(launch_dir(a), "exit");
     AUTO_BUF struct buf b = BUF_INIT;
     struct stat st;
-    if (!path || io_read_file(&b, path, EXIT_NOTE_MAX, NULL) < 0 || stat(path, &st) < 0)
+    if (!path || ours_read(&b, path, EXIT_NOTE_MAX, NULL) < 0 || stat(path, &st) < 0)
         return;
     int attempt = 0;
     char launch[80];

@@ -51,7 +51,7 @@ static int take_up(struct driver *d, struct slot *s)
     s->narrow_ms = d->narrows ? s->a.born_ms : 0;
     int rc = row->session ? (join_warm(d, s) ? 0 : -ESRCH)
                           : launcher_adopt(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, (pid_t)row->pid,
-                                           (uint64_t)row->start_ticks, row->boot_id, d->e);
+                                           (uint64_t)row->start_ticks, row->boot_id, row->launch, d->e);
     if (rc == 0) {
         if (!d->first_launch_ms)
             d->first_launch_ms = s->a.born_ms;

@@ -224,8 +224,13 @@ int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher
     return 0;
 }
 
+bool launcher_is(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag)
+{
+    return pid > 1 && proc_is(pid, start_ticks, boot_id) && proc_has_words(pid, "--launch", tag);
+}
+
 int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
-                   pid_t pid, uint64_t start_ticks, const char *boot_id, struct err *e)
+                   pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag, struct err *e)
 {
     struct launcher *l = make(ops, ctx, id);
     if (!l)
@@ -234,7 +239,7 @@ int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher
     l->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     int rc = l->pidfd < 0 ? -errno : 0;
     /* Asked after the pidfd is open, so that it cannot stand for a later process of the same number. */
-    if (rc == 0 && !proc_is(pid, start_ticks, boot_id))
+    if (rc == 0 && !launcher_is(pid, start_ticks, boot_id, tag))
         rc = -ESRCH;
     if (rc == 0)
         rc = uv_poll_init(loop, &l->poll, l->pidfd);
@@ -255,9 +260,9 @@ int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher
     return 0;
 }
 
-void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, bool hard)
+void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag, bool hard)
 {
-    if (pid <= 1 || !proc_is(pid, start_ticks, boot_id))
+    if (!launcher_is(pid, start_ticks, boot_id, tag))
         return;
     if (hard)
         (void)proc_kill_session(pid, SIGKILL);  /* children in groups of their own too */

@@ -45,12 +45,15 @@ char *launcher_new_tag(int trial, int attempt);
 int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
                    char **argv, struct err *e);
 
-/* Watches one that runs already. -ESRCH: that process is gone. */
+/* Watches one that runs already. -ESRCH: that process is gone, or is not the launcher of this tag. */
 int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
-                   pid_t pid, uint64_t start_ticks, const char *boot_id, struct err *e);
+                   pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag, struct err *e);
 
-/* Tells a launcher's processes to end, or (`hard`) kills its whole session. Nothing when that very process is gone. */
-void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, bool hard);
+/* Is this very process one of ours, and the launcher of this tag? What a note says of a process is no more than a claim. */
+bool launcher_is(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag);
+
+/* Tells a launcher's processes to end, or (`hard`) kills its whole session. Nothing when it is not that launcher. */
+void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag, bool hard);
 
 /* Kills whatever carries the tag: when a launcher was killed outright, what it ran may have left children. */
 void launcher_kill_tagged(const char *tag);

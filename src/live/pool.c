@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "live/publish.h"
 
@@ -81,7 +82,7 @@ static struct warm *add(struct pool *p, int number)
 
 static void signal_warm(const struct warm *w, bool hard)
 {
-    launcher_signal(w->at.pid, w->at.start_ticks, w->at.boot_id, hard);
+    launcher_signal(w->at.pid, w->at.start_ticks, w->at.boot_id, w->tag, hard);
 }
 
 static void over(struct pool *p, struct warm *w, const char *why)
@@ -203,7 +204,7 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
     w->cold = t->setting.cold;
     w->trial = t->row.number;
     AUTO_STRV struct strv argv = STRV_INIT;
-    int rc = io_mkdirs(w->dir, e);
+    int rc = ours_dir(w->dir, e);
     if (rc == 0)
         rc = session_argv(p, w, t, &argv, e);
     if (rc == 0)
@@ -264,12 +265,12 @@ static bool read_note(struct warm *w)
     AUTO_FREE char *path = w->dir ? io_join(w->dir, "pid") : NULL;
     char tag[SESSION_ID_MAX + 1];
     long pid = 0;
-    if (!path || io_read_file(&b, path, PID_NOTE_MAX, NULL) < 0 ||
+    if (!path || !ours_is_dir(w->dir) || ours_read(&b, path, PID_NOTE_MAX, NULL) < 0 ||
         sscanf(buf_text(&b), "%36s %ld %" SCNu64 " %*u %64s", w->at.boot_id, &pid, &w->at.start_ticks, tag) != 4)
         return false;
     w->at.pid = (pid_t)pid;
     w->tag = strdup(tag);
-    return w->tag && proc_is(w->at.pid, w->at.start_ticks, w->at.boot_id);
+    return w->tag && launcher_is(w->at.pid, w->at.start_ticks, w->at.boot_id, w->tag);
 }
 
 static int adopt(struct pool *p, int number, struct err *e)
@@ -283,7 +284,7 @@ static int adopt(struct pool *p, int number, struct err *e)
     }
     w->running = true;
     int rc = launcher_adopt(&w->launcher, p->loop, &launcher_calls, p, w->id, w->at.pid, w->at.start_ticks,
-                            w->at.boot_id, e);
+                            w->at.boot_id, w->tag, e);
     if (rc == 0)
         rc = connect_to(p, w, e);
     if (rc < 0)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "live/deliver.h"
 #include "live/provenance.h"
@@ -50,6 +51,9 @@ static int open_delivery(struct publish *p, const struct study *s, uv_loop_t *lo
     AUTO_FREE char *dir = io_join(s->dir, "influx");
     if (!dir)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    int rc = ours_dir(dir, e);
+    if (rc < 0)
+        return rc;
     struct deliver_cfg cfg = deliver_cfg_of(&s->plan->cfg, dir);
     p->ops.note = on_note;
     return deliver_open(&p->deliver, loop, &cfg, &p->ops, p, e);

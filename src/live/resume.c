@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "base/strv.h"
 #include "bigdl/checkpoint.h"
@@ -92,7 +93,7 @@ static void note_file(struct search_state *ss, size_t first, const char *dir, co
     struct stat st;
     if (!path) {
         ss->failed = true;
-    } else if (stat(path, &st) < 0 || st.st_size == 0) {
+    } else if (!ours_is_file(path) || stat(path, &st) < 0 || st.st_size == 0) {
         free(path);
     } else {
         char **slot = part == CHECKPOINT_MODEL ? &c->model : &c->state;
@@ -101,9 +102,10 @@ static void note_file(struct search_state *ss, size_t first, const char *dir, co
     }
 }
 
+/* A checkpoint is objects of Java to be read: whoever wrote it could have the application do anything, so it is one of ours or none. */
 static void note_folder(struct search_state *ss, const char *dir)
 {
-    DIR *d = opendir(dir);
+    DIR *d = ours_is_dir(dir) ? opendir(dir) : NULL;
     size_t first = ss->n;
     for (struct dirent *f; d && (f = readdir(d));)
         note_file(ss, first, dir, f->d_name);
@@ -120,7 +122,7 @@ static int by_name(const void *a, const void *b)
 static void note_folders(struct search_state *ss, const char *dir)
 {
     AUTO_STRV struct strv names = STRV_INIT;
-    DIR *d = opendir(dir);
+    DIR *d = ours_is_dir(dir) ? opendir(dir) : NULL;
     for (struct dirent *f; d && (f = readdir(d));)
         if (checkpoint_is_folder(f->d_name))
             strv_add(&names, f->d_name);

@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
+#include "base/proc.h"
 #include "live/provenance.h"
 
 enum { PARALLEL_MAX = 256 };
@@ -48,28 +52,48 @@ pid_t study_driver(const char *dir)
     AUTO_FREE char *path = io_join(dir, "driver.lock");
     AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     struct flock l = whole_file(F_RDLCK); /* who may only read may ask, too */
+    if (fd < 0 && errno == EACCES)
+        return -1;
     if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK)
         return 0;
     return l.l_pid;
 }
 
+/* A driver of ours; or, while the file could still be read by all, anybody. */
+static int tell_holder(const char *name, const char *path, pid_t pid, struct err *e)
+{
+    char program[PROC_NAME_SIZE];
+    uid_t uid;
+    if (proc_who(pid, program, &uid) < 0 || (uid == geteuid() && strcmp(program, "pipetune") == 0))
+        return err_set(e, -EBUSY,
+                       "study '%s' is run by another driver, pid %ld: wait for it, or end it with kill -INT %ld", name,
+                       (long)pid, (long)pid);
+    return err_set(e, -EBUSY,
+                   "study '%s' cannot be run: '%s' is locked by process %ld ('%s', of user %ld), which is no driver of "
+                   "yours: end it, then run again",
+                   name, path, (long)pid, program, (long)uid);
+}
+
 static int lock_study(int *out_fd, const char *dir, const char *name, struct err *e)
 {
-    int rc = io_mkdirs(dir, e);
-    AUTO_FREE char *path = rc == 0 ? io_join(dir, "driver.lock") : NULL;
-    if (!path)
-        return rc < 0 ? rc : err_sys(e, -ENOMEM, "study '%s'", name);
-    AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    AUTO_FREE char *all = io_dirname(dir);
+    AUTO_FREE char *path = io_join(dir, "driver.lock");
+    if (!all || !path)
+        return err_sys(e, -ENOMEM, "study '%s'", name);
+    int rc = ours_dir(all, e);
+    if (rc == 0)
+        rc = ours_dir(dir, e);
+    if (rc < 0)
+        return rc;
+    AUTO_CLOSE int fd = ours_open(path, O_RDWR | O_CREAT, e);
     if (fd < 0)
-        return err_sys(e, -errno, "cannot open '%s'", path);
+        return fd;
     struct flock l = whole_file(F_WRLCK);
     if (fcntl(fd, F_SETLK, &l) < 0) {
         l = whole_file(F_WRLCK);
-        if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK)
-            return err_set(e, -EBUSY,
-                           "study '%s' is run by another driver, pid %ld: wait for it, or end it with kill -INT %ld",
-                           name, (long)l.l_pid, (long)l.l_pid);
-        return err_set(e, -EBUSY, "study '%s' is run by another driver", name);
+        if (fcntl(fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK)
+            return err_set(e, -EBUSY, "study '%s' is run by another driver", name);
+        return tell_holder(name, path, l.l_pid, e);
     }
     *out_fd = MOVE_FD(fd);
     return 0;
@@ -324,11 +348,23 @@ static int start_search(struct study *s, struct err *e)
     return 0;
 }
 
+/* What it says of attempts decides which processes are ended, and from which files trials go on. */
+static int own_store(const char *path, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || st.st_uid == geteuid()) /* what is wrong with it otherwise, opening it tells */
+        return 0;
+    return err_set(e, -EPERM, "store '%s' belongs to user %ld, not to you (%ld): copy it, or name another by --store",
+                   path, (long)st.st_uid, (long)geteuid());
+}
+
 int study_open(struct study *out, const struct plan *plan, bool again, struct err *e)
 {
     struct study s = { .plan = plan, .lock_fd = -1 };
     AUTO_FREE char *path = study_store_path(plan->cfg.store);
-    int rc = path ? store_open(&s.store, path, STORE_WRITE, e) : err_sys(e, -ENOMEM, "store");
+    int rc = path ? own_store(path, e) : err_sys(e, -ENOMEM, "store");
+    if (rc == 0)
+        rc = store_open(&s.store, path, STORE_WRITE, e);
     if (rc == 0 && again)
         rc = name_again(&s, plan->name, e);
     if (rc == 0 && !s.name && !(s.name = strdup(plan->name)))

@@ -54,7 +54,7 @@ char *study_store_path(const char *configured);
 /* The folder of a study beside its store. NULL: memory. */
 char *study_dir(const char *store_path, const char *name);
 
-/* The pid of the driver that holds the study's lock; 0: none. */
+/* The pid of the driver that holds the study's lock; 0: none; -1: it is another user's study, and who runs it cannot be told. */
 pid_t study_driver(const char *dir);
 
 /* An ended study has more to do: its row says "running" again. In the caller's transaction; s->ended is for the caller to clear when

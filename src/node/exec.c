@@ -25,6 +25,7 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "base/proc.h"
 #include "node/args.h"
@@ -492,9 +493,9 @@ static int take_lock(struct launcher *l, struct err *e)
     AUTO_FREE char *path = io_join(l->o->dir, "lock");
     if (!path)
         return err_sys(e, -ENOMEM, "cannot lock '%s'", l->o->dir);
-    l->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* the child dups it without the flag */
+    l->lock_fd = ours_open(path, O_RDWR | O_CREAT, e); /* the child dups it without close-on-exec */
     if (l->lock_fd < 0)
-        return err_sys(e, -errno, "cannot open '%s'", path);
+        return l->lock_fd;
     if (flock(l->lock_fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
     return errno == EWOULDBLOCK ? -EBUSY : err_sys(e, -errno, "cannot lock '%s'", path);
@@ -514,7 +515,7 @@ static int write_pid(struct launcher *l, struct err *e)
         text = NULL;
         return err_sys(e, -ENOMEM, "cannot write the pid file");
     }
-    return io_write_atomic(l->pid_path, text, strlen(text), 0666, e);
+    return io_write_atomic(l->pid_path, text, strlen(text), 0600, e);
 }
 
 static void remove_pid(const struct launcher *l)
@@ -528,6 +529,8 @@ static int prepare(struct launcher *l, struct err *e)
     int rc = lead_session(e);
     if (rc == 0)
         rc = open_signals(l, e);
+    if (rc == 0)
+        rc = ours_dir_check(l->o->dir, e);
     if (rc == 0)
         rc = take_lock(l, e);
     if (rc < 0)
@@ -599,7 +602,7 @@ static int write_exit(struct launcher *l)
         return -ENOMEM;
     }
     for (;;) {
-        int rc = io_write_atomic(path, text, strlen(text), 0666, NULL);
+        int rc = io_write_atomic(path, text, strlen(text), 0600, NULL);
         if (!log_disk_may_recover(rc) || grace_is_over(l))
             return rc;
         uint64_t until = now_ms() + RETRY_MS;

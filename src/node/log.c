@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "node/args.h"
 
@@ -200,12 +201,12 @@ int log_open(struct log *g, const struct args *o, struct err *e)
     AUTO_FREE char *path = io_join(o->dir, "log");
     if (!path)
         return err_sys(e, -ENOMEM, "cannot open the log in '%s'", o->dir);
-    AUTO_CLOSE int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    AUTO_CLOSE int fd = ours_open(path, O_RDWR | O_APPEND | O_CREAT, e);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
         return err_sys(e, -errno, "cannot open '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, -EINVAL, "cannot open '%s': not a plain file", path);
     int rc = log_end_last_line(fd, st.st_size);
     if (rc < 0)
         return err_sys(e, rc, "cannot append to '%s'", path);

@@ -240,8 +240,16 @@ static int refuse_read_only(struct store *s, struct err *e)
     return err_sys(e, -sys, "cannot write store '%s'", s->path);
 }
 
+/* A new store is its user's alone: who may read it could hold its locks. Its companion files get its mode, and a chmod shares it. */
+static void create_private(const char *path)
+{
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    (void)fd; /* it is there, or SQLite tells why it cannot be */
+}
+
 static int open_write(struct store *s, struct err *e)
 {
+    create_private(s->path);
     int rc = connect_file(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e);
     if (rc == 0)
         rc = refuse_read_only(s, e);
