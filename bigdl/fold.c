@@ -30,6 +30,12 @@ static void begin_epoch(struct fold *f, const struct log_event *ev)
         f->now.start_ms -= (int64_t)(ev->seconds * 1000.0 + 0.5);
 }
 
+/* Whatever was complained of, training went on. */
+static void forget_causes(struct fold *f)
+{
+    f->died.cause = f->error.cause = f->hint.cause = CAUSE_NONE;
+}
+
 /* Gives `now` out; `safe` is where the lines that are in it end. */
 static int give(struct fold *f, uint64_t safe, struct fold_epoch *out)
 {
@@ -38,8 +44,7 @@ static int give(struct fold *f, uint64_t safe, struct fold_epoch *out)
         out->seconds = (double)(out->end_ms - out->start_ms) / 1000.0;
     f->safe_offset = safe;
     f->open = f->pending = false;
-    f->cause = CAUSE_NONE; /* whatever was complained of, training went on */
-    f->cause_text[0] = '\0';
+    forget_causes(f);
     return 1;
 }
 
@@ -49,6 +54,7 @@ static int on_iteration(struct fold *f, const struct log_event *ev, struct fold_
     /* A recovery goes back to a snapshot: what was counted since is trained again. */
     if (!f->open || ev->epoch != f->now.epoch || ev->iteration <= f->now.last_iteration)
         begin_epoch(f, ev);
+    forget_causes(f);
     f->now.iterations++;
     f->now.last_iteration = ev->iteration;
     f->now.records += ev->records;
@@ -77,12 +83,51 @@ static void on_metric(struct fold *f, const struct log_event *ev)
         f->now.metric = f->now.accuracy;
 }
 
-static void on_cause(struct fold *f, const struct log_event *ev)
+static void see(struct fold_seen *to, const struct log_event *ev, uint64_t end)
 {
-    if (f->cause != CAUSE_NONE && f->cause <= ev->cause)
+    if (to->cause != CAUSE_NONE && to->cause < ev->cause)
         return;
-    f->cause = ev->cause;
-    memcpy(f->cause_text, ev->text, sizeof f->cause_text);
+    to->end = end;
+    if (to->cause == ev->cause)
+        return;
+    to->cause = ev->cause;
+    memcpy(to->text, ev->text, sizeof to->text);
+}
+
+static void on_cause(struct fold *f, const struct log_event *ev, uint64_t end)
+{
+    if (log_causes[ev->cause].explains != CAUSE_NONE)
+        see(&f->hint, ev, end);
+    if (ev->level == LEVEL_ERROR)
+        see(&f->error, ev, end);
+    if (ev->level != LEVEL_NONE)
+        return;
+    if (ev->anew) /* what was said before it was lived through */
+        f->died.cause = CAUSE_NONE;
+    see(&f->died, ev, end);
+}
+
+/* A trace of many causes is long; a line that is further from the end than this is not of its last trace. */
+enum { NEAR_END = 128 * 1024 };
+
+static bool is_near(const struct fold_seen *s, uint64_t end)
+{
+    return s->cause != CAUSE_NONE && end - s->end <= NEAR_END;
+}
+
+/* That something failed, but not what. */
+static bool is_vague(const struct fold_seen *s)
+{
+    return s->cause >= CAUSE_TASK_FAILED;
+}
+
+const struct fold_seen *fold_cause(const struct fold *f, uint64_t end)
+{
+    const struct fold_seen *died = is_near(&f->died, end) ? &f->died : NULL;
+    const struct fold_seen *error = is_near(&f->error, end) ? &f->error : NULL;
+    const struct fold_seen *why = died && (!is_vague(died) || !error || is_vague(error)) ? died : error;
+    bool explained = why && is_near(&f->hint, end) && log_causes[f->hint.cause].explains == why->cause;
+    return explained ? &f->hint : why;
 }
 
 int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct fold_epoch *out)
@@ -105,7 +150,7 @@ int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct 
     case LOG_MARK: break;
     case LOG_LOST:
     case LOG_PAUSE: break;
-    case LOG_CAUSE: on_cause(f, ev); break;
+    case LOG_CAUSE: on_cause(f, ev, end); break;
     }
     bool trains = ev->kind != LOG_CAUSE && ev->kind != LOG_LOST && ev->kind != LOG_PAUSE;
     if (f->open && ev->stamp_ms >= 0 && trains)

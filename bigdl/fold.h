@@ -23,6 +23,13 @@ struct fold_epoch {
     int64_t start_ms, end_ms; /* the log's stamps; -1: the log has none */
 };
 
+/* A cause that the log named, and where. */
+struct fold_seen {
+    enum log_cause cause; /* CAUSE_NONE: none */
+    uint64_t end;         /* of its line */
+    char text[LOG_TEXT_MAX];
+};
+
 struct fold {
     char metric[FOLD_NAME_MAX];
     /* what a watcher shows */
@@ -32,8 +39,6 @@ struct fold {
     bool connected, granted;
     char app_id[64];
     int recoveries;
-    enum log_cause cause; /* the most telling so far */
-    char cause_text[LOG_TEXT_MAX];
     /* the log up to here is in the epochs given out so far: where a later reader goes on */
     uint64_t safe_offset;
     /* private */
@@ -41,6 +46,9 @@ struct fold {
     bool open;    /* `now` has an iteration */
     bool pending; /* its "Epoch finished" was seen, its results may still come */
     uint64_t last_end;
+    /* since the last step of training, the most telling each: of what a program printed by itself when it died last, of what was
+     * logged as an error, and of anything that may explain another cause */
+    struct fold_seen died, error, hint;
 };
 
 /* `metric`: "accuracy", "loss", or the name of a validation result. `offset`: where the log is read from. */
@@ -51,6 +59,10 @@ int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct 
 
 /* The log has ended: 1 when an epoch was only waiting for results, given in *out; else 0. */
 int fold_end(struct fold *f, struct fold_epoch *out);
+
+/* Why it ended, when the log ends at `end`: what it died of, else an error that was logged, and neither unless near the end; a warning
+ * is no cause. NULL: the log does not say. */
+const struct fold_seen *fold_cause(const struct fold *f, uint64_t end);
 
 /* The epoch under way, 0 when none has begun. */
 static inline int fold_epoch_now(const struct fold *f)

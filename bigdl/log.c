@@ -11,7 +11,7 @@
 
 /* ---- text of an event ----------------------------------------------------------------------------------------------- */
 
-static void put_text(struct log_event *ev, const char *from, const char *to)
+static void copy_text(char *text, const char *from, const char *to)
 {
     const unsigned char *p = (const unsigned char *)from, *end = (const unsigned char *)to;
     while (end > p && end[-1] <= ' ')
@@ -22,14 +22,19 @@ static void put_text(struct log_event *ev, const char *from, const char *to)
         if (len + (n ? n : 1) >= LOG_TEXT_MAX)
             break;
         if (n == 0)
-            ev->text[len++] = '?';
+            text[len++] = '?';
         else if (n == 1)
-            ev->text[len++] = *p < ' ' || *p == 0x7f ? ' ' : (char)*p;
+            text[len++] = *p < ' ' || *p == 0x7f ? ' ' : (char)*p;
         for (size_t i = 0; n > 1 && i < n; i++)
-            ev->text[len++] = (char)p[i];
+            text[len++] = (char)p[i];
         p += n ? n : 1;
     }
-    ev->text[len] = '\0';
+    text[len] = '\0';
+}
+
+static void put_text(struct log_event *ev, const char *from, const char *to)
+{
+    copy_text(ev->text, from, to);
 }
 
 static void put_word(struct log_event *ev, const struct cur *c)
@@ -279,6 +284,54 @@ static int parse_pause(const struct cur *line, struct log_event *ev)
     return pause;
 }
 
+/* ---- how grave a line is ---------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word;
+    enum log_level level;
+} levels[] = {
+    { "INFO", LEVEL_INFO },    { "DEBUG", LEVEL_INFO },  { "TRACE", LEVEL_INFO },  { "WARN", LEVEL_WARN },
+    { "WARNING", LEVEL_WARN }, { "ERROR", LEVEL_ERROR }, { "FATAL", LEVEL_ERROR }, { "CRITICAL", LEVEL_ERROR },
+};
+
+/* The level of the line's first words: " WARN Utils: …", " [main] ERROR …", " - WARNING - …", "WARNING:root:…". */
+static enum log_level level_of(struct cur c, int words)
+{
+    for (; words > 0; words--) {
+        while (c.p < c.end && !cur_is_alpha(*c.p) && *c.p != '\t')
+            c.p++;
+        const char *word = c.p;
+        while (c.p < c.end && cur_is_alpha(*c.p))
+            c.p++;
+        for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+            if (strlen(levels[i].word) == (size_t)(c.p - word) &&
+                memcmp(levels[i].word, word, strlen(levels[i].word)) == 0)
+                return levels[i].level;
+        while (c.p < c.end && *c.p != ' ')
+            c.p++;
+    }
+    return LEVEL_NONE;
+}
+
+static bool begins_with(const struct cur *line, const char *text)
+{
+    size_t n = strlen(text);
+    return (size_t)(line->end - line->p) >= n && memcmp(line->p, text, n) == 0;
+}
+
+/* Nobody's record: what Java and Python print when they die of it. */
+static bool is_last_words(const struct cur *line)
+{
+    return begins_with(line, "Exception in thread ") || begins_with(line, "Traceback (most recent call last)");
+}
+
+/* A line of a trace, or of what else stands below a record. */
+static bool is_below(const struct cur *line)
+{
+    return *line->p == ' ' || *line->p == '\t' || begins_with(line, "Caused by: ") ||
+           begins_with(line, "Suppressed: ") || begins_with(line, "...");
+}
+
 /* ---- other lines: one pass for all needles -------------------------------------------------------------------------- */
 
 static const struct anchor {
@@ -425,26 +478,61 @@ static void put_anchor(struct log_event *ev, const struct hits *h, const char *e
     ev->cause = ev->kind == LOG_LOST ? h->cause : CAUSE_NONE;
 }
 
-static int parse_other(const struct cur *line, const struct cur *rest, struct log_event *ev)
+/* The level of a line without a stamp: its own word, else, where it stands below a warning or an error, that one's. */
+static enum log_level level_unstamped(struct log_place *place, const struct cur *line, bool exception)
+{
+    struct cur all = *line;
+    enum log_level own = is_below(line) ? LEVEL_NONE : level_of(*line, 1);
+    if (own != LEVEL_NONE || is_last_words(line))
+        return place->level = own;
+    if (CUR_SEEK(&all, "Warning: ")) /* "a.py:3: UserWarning: …" */
+        return LEVEL_WARN;
+    bool below = exception || is_below(line);
+    return below && place->level != LEVEL_INFO ? place->level : LEVEL_NONE;
+}
+
+/* What was said that is neither a cause nor part of one. */
+static void note_ordinary(struct log_place *place, const struct cur *line, const struct cur *rest, enum log_level level)
+{
+    static const char *const between[] = { "During handling of the above", "The above exception was",
+                                           "pipetune: " /* our launcher's own notes */ };
+    if (is_below(line) || is_last_words(line) || level > LEVEL_INFO)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(between); i++)
+        if (begins_with(line, between[i]))
+            return;
+    place->ordinary = true;
+    if (rest->p == line->p && level == LEVEL_NONE)
+        copy_text(place->said, line->p, line->end);
+}
+
+static int parse_other(struct log_place *place, const struct cur *line, const struct cur *rest, struct log_event *ev)
 {
     struct hits h = find_needles(rest);
     if (h.anchor) {
         put_anchor(ev, &h, rest->end);
         return 1;
     }
-    if (h.cause == CAUSE_NONE && is_bare_exception(line)) {
+    bool exception = is_bare_exception(line), stamped = rest->p != line->p;
+    if (h.cause == CAUSE_NONE && exception) {
         h.cause = CAUSE_EXCEPTION;
         h.cause_at = line->p;
     }
-    if (h.cause == CAUSE_NONE)
+    enum log_level level = stamped ? place->level : level_unstamped(place, line, exception);
+    if (h.cause == CAUSE_NONE) {
+        note_ordinary(place, line, rest, level);
         return 0;
+    }
     ev->kind = LOG_CAUSE;
     ev->cause = h.cause;
+    ev->level = level;
+    ev->anew = place->ordinary;
+    place->ordinary &= level == LEVEL_INFO || level == LEVEL_WARN;
     put_cause(ev, rest, h.cause_at);
     return 1;
 }
 
-int log_parse_line(const char *line, size_t len, struct log_event *out)
+int log_parse_line(struct log_place *place, const char *line, size_t len, struct log_event *out)
 {
     if (len > 0 && line[len - 1] == '\r')
         len--;
@@ -458,7 +546,10 @@ int log_parse_line(const char *line, size_t len, struct log_event *out)
     int rc = parse_pause(&whole, out);
     if (rc >= 0)
         return rc;
-    (void)cur_stamp(&rest, &out->stamp_ms, &out->stamp_coarse); /* not every line has one */
+    if (cur_stamp(&rest, &out->stamp_ms, &out->stamp_coarse)) /* not every line has one */
+        place->level = level_of(rest, 4);
     rc = parse_bracketed(&rest, out);
-    return rc >= 0 ? rc : parse_other(&whole, &rest, out);
+    if (rc >= 0)
+        place->ordinary = true;
+    return rc >= 0 ? rc : parse_other(place, &whole, &rest, out);
 }

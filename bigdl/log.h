@@ -27,6 +27,14 @@ enum log_kind {
 
 enum { LOG_TEXT_MAX = 256 };
 
+/* How grave a line says that it is. A stack trace is as grave as the record that it stands below. */
+enum log_level {
+    LEVEL_NONE, /* it does not say: what a program prints by itself, above all when it dies */
+    LEVEL_INFO, /* and below */
+    LEVEL_WARN,
+    LEVEL_ERROR,
+};
+
 struct log_event {
     enum log_kind kind;
     int64_t stamp_ms;  /* the stamp printed in the log as if it were UTC, -1: the line has none. Differences are exact
@@ -45,12 +53,23 @@ struct log_event {
     bool begins;          /* LOG_MARK */
     double value;         /* LOG_METRIC: accuracy as a fraction, loss as the average loss */
     enum log_cause cause; /* LOG_CAUSE, LOG_LOST */
+    enum log_level level; /* LOG_CAUSE */
+    bool anew;            /* LOG_CAUSE: ordinary output stands between it and the cause before it */
     char text[LOG_TEXT_MAX]; /* valid UTF-8 on one line, whatever the log holds */
+};
+
+/* What the lines before it tell of a line. Begins zeroed. */
+struct log_place {
+    enum log_level level; /* of the newest record */
+    bool ordinary;        /* there was ordinary output since the last cause */
+    char said
+        [LOG_TEXT_MAX]; /* the newest line that a program printed by itself, and no part of a trace: of one that dies without a
+                                cause that we know, its last word; "" */
 };
 
 /* One line without its newline (a trailing CR is ignored): 1 and *out filled, or 0 when it says nothing to us. Any bytes are
  * allowed. */
-int log_parse_line(const char *line, size_t len, struct log_event *out);
+int log_parse_line(struct log_place *place, const char *line, size_t len, struct log_event *out);
 
 /* Splits a stream into lines (log_stream.c). A line longer than LOG_LINE_MAX is parsed from its first LOG_LINE_MAX bytes. */
 enum { LOG_LINE_MAX = 65536 };
@@ -62,6 +81,7 @@ struct log_stream {
     char *partial;   /* the beginning of a line whose end has not come yet */
     size_t partial_len, partial_cap;
     bool skipping; /* inside the tail of an over-long line */
+    struct log_place place;
 };
 
 /* Starts at `offset` of the file, which must be the beginning of a line. */

@@ -2,8 +2,8 @@
 #ifndef BIGDL_LOG_CAUSE_H
 #define BIGDL_LOG_CAUSE_H
 
-/* Why an application failed, most telling first: when a log holds several, the lowest row of the table wins, and of equal
- * ones the first line. Their names are stored, so names are stable and numbers are not. */
+/* Why an application failed, most telling first: of those that ended it together (fold.h) the lowest row of the table wins, and of
+ * equal ones the first line. Their names are stored, so names are stable and numbers are not. */
 enum log_cause {
     CAUSE_NONE,
     CAUSE_UNKNOWN_OPTION, /* "Error: Unknown option": exit 0, and nothing trained */
@@ -46,6 +46,7 @@ struct log_cause_row {
     const char *fix;
     const char *needles[LOG_NEEDLES_MAX]; /* any of these in a line */
     const char *unless;                   /* … but not with this one */
+    enum log_cause explains;              /* even as a warning it tells why this one ended it; CAUSE_NONE: none */
 };
 
 extern const struct log_cause_row log_causes[CAUSE_MAX];

@@ -80,12 +80,13 @@ static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
 }
 
 /* Only the last run can have ended otherwise: the log goes on behind the others. */
-static int end_last(struct reader *z)
+static int end_last(struct reader *z, uint64_t end)
 {
     struct fold_epoch epoch;
     int rc = fold_end(&z->fold, &epoch) ? add_epoch(z, &epoch) : 0;
     struct log_run *run = &z->out.runs[z->out.n - 1];
-    run->cause = z->fold.cause;
+    const struct fold_seen *why = fold_cause(&z->fold, end);
+    run->cause = why ? why->cause : CAUSE_NONE;
     if (z->fold.open)
         know_run(z, run, &z->fold.now);
     if (run->n_epochs == 0)
@@ -107,7 +108,7 @@ int log_runs_parse(struct log_runs *out, const char *text, size_t len)
     if (rc == 0)
         rc = log_stream_end(&stream, on_event, &z);
     if (rc == 0)
-        rc = end_last(&z);
+        rc = end_last(&z, len);
     log_stream_done(&stream);
     if (rc < 0)
         log_runs_done(&z.out);

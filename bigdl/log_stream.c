@@ -18,12 +18,12 @@ void log_stream_done(struct log_stream *s)
     *s = (struct log_stream){ 0 };
 }
 
-static int deliver(const char *line, size_t len, uint64_t end, log_sink *sink, void *ctx)
+static int deliver(struct log_stream *s, const char *line, size_t len, log_sink *sink, void *ctx)
 {
     struct log_event ev;
-    if (!log_parse_line(line, len < LOG_LINE_MAX ? len : LOG_LINE_MAX, &ev))
+    if (!log_parse_line(&s->place, line, len < LOG_LINE_MAX ? len : LOG_LINE_MAX, &ev))
         return 0;
-    return sink(ctx, &ev, end);
+    return sink(ctx, &ev, s->offset);
 }
 
 /* Keeps the beginning of a line; of an over-long one only what will be parsed. */
@@ -55,7 +55,7 @@ static int flush(struct log_stream *s, log_sink *sink, void *ctx)
     size_t len = s->partial_len;
     s->partial_len = 0;
     s->skipping = false;
-    return len ? deliver(s->partial, len, s->offset, sink, ctx) : 0;
+    return len ? deliver(s, s->partial, len, sink, ctx) : 0;
 }
 
 int log_stream_feed(struct log_stream *s, const char *bytes, size_t len, log_sink *sink, void *ctx)
@@ -74,7 +74,7 @@ int log_stream_feed(struct log_stream *s, const char *bytes, size_t len, log_sin
             rc = flush(s, sink, ctx);
         } else {
             s->offset += (uint64_t)(nl - p) + 1;
-            rc = deliver(p, (size_t)(nl - p), s->offset, sink, ctx);
+            rc = deliver(s, p, (size_t)(nl - p), sink, ctx);
         }
         if (rc != 0)
             return rc;

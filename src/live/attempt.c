@@ -591,6 +591,12 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
     }
 }
 
+/* What its log says that it ended of; NULL: nothing. */
+static const struct fold_seen *cause_of(const struct attempt *a)
+{
+    return fold_cause(&a->fold, a->stream.offset);
+}
+
 static enum outcome outcome_of_verdict(enum log_verdict v)
 {
     static const enum outcome map[] = { [VERDICT_FAILED] = OUTCOME_FAILED,
@@ -666,12 +672,12 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
     if (x->there && strcmp(x->kind, "not-started") == 0)
         return judge_exit(a, x, text);
-    bool vague = a->fold.cause == CAUSE_EXCEPTION && a->served == SERVED_FAILED; /* the session knows it better */
-    if (a->fold.cause != CAUSE_NONE && !vague) {
-        const char *fix = log_cause_fix(a->fold.cause);
-        (void)snprintf(text, 512, "%s: %s%s%s", log_cause_name(a->fold.cause), a->fold.cause_text, fix ? "; " : "",
-                       fix ? fix : "");
-        return outcome_of_verdict(log_cause_verdict(a->fold.cause));
+    const struct fold_seen *why = cause_of(a);
+    bool vague = why && why->cause == CAUSE_EXCEPTION && a->served == SERVED_FAILED; /* the session knows it better */
+    if (why && !vague) {
+        const char *fix = log_cause_fix(why->cause);
+        (void)snprintf(text, 512, "%s: %s%s%s", log_cause_name(why->cause), why->text, fix ? "; " : "", fix ? fix : "");
+        return outcome_of_verdict(log_cause_verdict(why->cause));
     }
     if (a->served != SERVED_NOT || a->marked_end)
         return judge_served(a, text);
@@ -749,7 +755,8 @@ static bool blames_checkpoint(const struct attempt *a, const struct exit_note *x
 static bool refuse_setting(struct attempt *a)
 {
     struct study_trial *t = a->trial;
-    a->out_of_memory = a->study->tuning && a->fold.cause == CAUSE_OUT_OF_MEMORY;
+    const struct fold_seen *why = cause_of(a);
+    a->out_of_memory = a->study->tuning && why && why->cause == CAUSE_OUT_OF_MEMORY;
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;

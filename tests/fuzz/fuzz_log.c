@@ -26,11 +26,14 @@ static int sink(void *ctx, const struct log_event *ev, uint64_t end)
     if (ev->epoch < 0 || ev->iteration < 0 || ev->records_done < 0 || ev->records_all < 0 || ev->stamp_ms < -1)
         abort();
     const double numbers[] = { ev->wall_s, ev->records, ev->seconds, ev->loss, ev->learning_rate, ev->value };
-    const int64_t whole[] = { (int64_t)ev->kind, (int64_t)ev->cause, ev->epoch,    ev->iteration,
-                              ev->records_done,  ev->records_all,    ev->stamp_ms, ev->stamp_coarse,
-                              ev->closes_epoch,  ev->begins,         (int64_t)end };
+    const int64_t whole[] = { (int64_t)ev->kind, (int64_t)ev->cause, ev->epoch,          ev->iteration,
+                              ev->records_done,  ev->records_all,    ev->stamp_ms,       ev->stamp_coarse,
+                              ev->closes_epoch,  ev->begins,         (int64_t)ev->level, ev->anew,
+                              (int64_t)end };
     mix(d, numbers, sizeof numbers);
     mix(d, whole, sizeof whole);
+    if ((unsigned)ev->level > LEVEL_ERROR)
+        abort();
     mix(d, ev->text, strnlen(ev->text, sizeof ev->text) + 1); /* with its NUL: a read beyond it is a fault */
     d->last_end = end;
     return 0;
@@ -48,6 +51,7 @@ static uint64_t digest_of(const char *text, size_t size, size_t piece)
     }
     if (log_stream_end(&s, sink, &d) != 0 || s.offset != size)
         abort();
+    mix(&d, s.place.said, strnlen(s.place.said, sizeof s.place.said) + 1);
     log_stream_done(&s);
     return d.hash;
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "base/own.h"
 #include "bigdl/fold.h"
 
@@ -279,10 +280,156 @@ static void test_a_cause_is_forgotten_when_training_went_on(void **state)
     AUTO_FREE char *went_on = write_log("1sx2sseal2sseal");
     struct folded f;
     fold_text(&f, bad_end, 0, "accuracy");
-    assert_int_equal(f.fold.cause, CAUSE_OUT_OF_MEMORY);
-    assert_non_null(strstr(f.fold.cause_text, "Java heap space"));
+    const struct fold_seen *why = fold_cause(&f.fold, strlen(bad_end));
+    assert_non_null(why);
+    assert_int_equal(why->cause, CAUSE_OUT_OF_MEMORY);
+    assert_non_null(strstr(why->text, "Java heap space"));
     fold_text(&f, went_on, 0, "accuracy");
-    assert_int_equal(f.fold.cause, CAUSE_NONE);
+    assert_null(fold_cause(&f.fold, strlen(went_on)));
+}
+
+/* --- why it ended ------------------------------------------------------------------------------------------------------- */
+
+#define AT "2026-11-18 10:00:00.000 "
+#define OLD "26/11/18 12:00:13 "
+#define STEP                                                                                                           \
+    "INFO DistriOptimizer$: [Epoch 1 10/20][Iteration 1][Wall Clock 1.5s] Trained 10.0 records in 0.1 seconds.\n"
+#define DIED "Exception in thread \"main\" "
+#define TRACE "\tat a.B.c(B.scala:1)\n"
+#define PYTHON "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    f()\n"
+
+static const struct {
+    const char *name, *log;
+    enum log_cause want;
+    const char *text; /* in it; NULL: any */
+} causes[] = {
+    { "nothing is said", "hello\n" AT "INFO X: y\n", CAUSE_NONE, NULL },
+    { "a warning is none", AT "WARN DataSet: java.io.FileNotFoundException: /cache (harmless)\n", CAUSE_NONE, NULL },
+    { "nor is what an info says", AT "INFO X: retry after FileNotFoundException\n", CAUSE_NONE, NULL },
+    { "nor is the trace below a warning",
+      AT "WARN X: cannot read the cache\njava.io.FileNotFoundException: /cache\n" TRACE
+         "Caused by: java.nio.file.NoSuchFileException: /cache\n" TRACE,
+      CAUSE_NONE, NULL },
+    { "nor in Spark's own layout", OLD "WARN X: cannot read\njava.io.FileNotFoundException: /cache\n", CAUSE_NONE,
+      NULL },
+    { "nor in Python's", "2026-11-18 10:00:00,000 - root - WARNING - FileNotFoundError: /cache\n", CAUSE_NONE, NULL },
+    { "nor in Python's shortest", "WARNING:root:FileNotFoundError: /cache\n", CAUSE_NONE, NULL },
+    { "nor a Python warning", "/a.py:3: UserWarning: FileNotFoundError is coming\n", CAUSE_NONE, NULL },
+    { "an error is", AT "ERROR X: java.io.FileNotFoundException: /data\n", CAUSE_DATA_MISSING, "/data" },
+    { "so is the trace below it", AT "ERROR X: oh\njava.io.FileNotFoundException: /data\n" TRACE, CAUSE_DATA_MISSING,
+      "/data" },
+    { "not when training went on", AT "ERROR X: java.io.FileNotFoundException: /data\n" AT STEP, CAUSE_NONE, NULL },
+    { "what it died of, not an error before it",
+      AT "ERROR X: java.io.FileNotFoundException: /cache\n" AT "INFO X: on\n" DIED
+         "org.apache.spark.SparkException: ExecutorLostFailure (executor 0 exited)\n" TRACE,
+      CAUSE_EXECUTOR_LOST, NULL },
+    { "an error before it, when it died of nothing in particular",
+      AT "ERROR B: All masters are unresponsive! Giving up.\n" DIED "java.lang.IllegalStateException: stopped\n" TRACE,
+      CAUSE_MASTER_DOWN, "Giving up" },
+    { "the last traceback, not one that was lived through",
+      PYTHON "FileNotFoundError: cache\nno cache, going on\n" PYTHON "ValueError: math domain error\n", CAUSE_EXCEPTION,
+      "math domain" },
+    { "two tracebacks of one failure",
+      PYTHON "FileNotFoundError: data\n\nDuring handling of the above exception, another exception occurred:\n\n" PYTHON
+             "RuntimeError: cannot load\n",
+      CAUSE_DATA_MISSING, "data" },
+    { "Python after a warning of Spark's", AT "WARN SparkContext: x\n" PYTHON "FileNotFoundError: data\n",
+      CAUSE_DATA_MISSING, "data" },
+    { "what is printed after a warning of Spark's",
+      AT "WARN SparkContext: x\nusage: a.py [-h]\n"
+         "a.py: error: unrecognized arguments: --frob\n",
+      CAUSE_UNKNOWN_OPTION, "--frob" },
+    { "the deepest of a chain",
+      DIED "a.B: Job aborted due to stage failure\n" TRACE
+           "Caused by: java.lang.OutOfMemoryError: Java heap space\n" TRACE,
+      CAUSE_OUT_OF_MEMORY, NULL },
+    { "a jar that a warning misses explains the class",
+      AT "WARN DependencyUtils: Local jar /a.jar does not exist\n"
+         "Error: Failed to load class a.B.\n",
+      CAUSE_JAR_MISSING, "/a.jar" },
+    { "but not another failure",
+      AT "WARN DependencyUtils: Local jar /a.jar does not exist\n" PYTHON "ValueError: math domain error\n",
+      CAUSE_EXCEPTION, "math" },
+    { "memory explains an executor's loss",
+      OLD "WARN TaskSetManager: Lost task 1.0: java.lang.OutOfMemoryError: Java heap space\n" DIED
+          "org.apache.spark.SparkException: ExecutorLostFailure (executor 0 exited)\n",
+      CAUSE_OUT_OF_MEMORY, NULL },
+};
+
+static void expect_cause(const char *name, const char *log, enum log_cause want, const char *text)
+{
+    struct folded f;
+    fold_text(&f, log, 0, "accuracy");
+    const struct fold_seen *why = fold_cause(&f.fold, strlen(log));
+    enum log_cause got = why ? why->cause : CAUSE_NONE;
+    if (got != want)
+        fail_msg("%s: got %s, want %s", name, log_cause_name(got), log_cause_name(want));
+    if (why && text && !strstr(why->text, text))
+        fail_msg("%s: got '%s', want '%s' in it", name, why->text, text);
+}
+
+static void test_the_cause_is_what_ended_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(causes); i++)
+        expect_cause(causes[i].name, causes[i].log, causes[i].want, causes[i].text);
+}
+
+static void test_a_cause_is_near_the_end(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf log = BUF_INIT;
+    buf_puts(&log, "cannot write the cache: Permission denied\n");
+    expect_cause("at the end", buf_text(&log), CAUSE_PERMISSION, NULL);
+    for (int i = 0; i < 20000; i++)
+        buf_puts(&log, "working on\n");
+    expect_cause("far from it", buf_text(&log), CAUSE_NONE, NULL);
+    buf_puts(&log, PYTHON "ValueError: math domain error\n");
+    expect_cause("and another at the end", buf_text(&log), CAUSE_EXCEPTION, "math");
+}
+
+static const struct {
+    const char *file;
+    enum log_cause want;
+} real_logs[] = {
+    { "batch-indivisible", CAUSE_BATCH },
+    { "checkpoint-folder-missing", CAUSE_DATA_MISSING },
+    { "class-missing", CAUSE_CLASS_MISSING },
+    { "data-missing", CAUSE_DATA_MISSING },
+    { "driver-memory-invalid", CAUSE_BAD_MEMORY },
+    { "executor-killed-recovered-origin", CAUSE_NONE },
+    { "executor-killed-recovered", CAUSE_NONE },
+    { "executor-killed", CAUSE_EXECUTOR_LOST },
+    { "executor-memory-invalid", CAUSE_BAD_MEMORY },
+    { "heap-local", CAUSE_OUT_OF_MEMORY },
+    { "heap-standalone", CAUSE_OUT_OF_MEMORY },
+    { "jar-missing", CAUSE_JAR_MISSING },
+    { "lenet-jvm-local", CAUSE_NONE },
+    { "lenet-jvm-standalone", CAUSE_NONE },
+    { "lenet5-py-local", CAUSE_NONE },
+    { "lenet5-py-standalone", CAUSE_NONE },
+    { "master-down", CAUSE_MASTER_DOWN },
+    { "no-executor", CAUSE_NONE },
+    { "resume-jvm", CAUSE_NONE },
+    { "resume-rawmodel", CAUSE_BAD_CHECKPOINT },
+    { "resume-same", CAUSE_NONE },
+    { "resume-truncpb", CAUSE_BAD_CHECKPOINT },
+    { "resume-truncstate", CAUSE_BAD_CHECKPOINT },
+    { "unknown-flag", CAUSE_UNKNOWN_OPTION },
+};
+
+static void test_real_failures_are_known(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(real_logs); i++) {
+        AUTO_BUF struct buf text = BUF_INIT;
+        char path[200];
+        struct err e = { 0 };
+        (void)snprintf(path, sizeof path, "tests/data/logs/%s.log", real_logs[i].file);
+        if (io_read_file(&text, path, 1 << 24, &e) < 0)
+            fail_msg("%s", e.text);
+        expect_cause(real_logs[i].file, buf_text(&text), real_logs[i].want, NULL);
+    }
 }
 
 int main(void)
@@ -294,6 +441,9 @@ int main(void)
         cmocka_unit_test(test_the_figures_of_an_epoch),
         cmocka_unit_test(test_the_metric),
         cmocka_unit_test(test_a_cause_is_forgotten_when_training_went_on),
+        cmocka_unit_test(test_the_cause_is_what_ended_it),
+        cmocka_unit_test(test_a_cause_is_near_the_end),
+        cmocka_unit_test(test_real_failures_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

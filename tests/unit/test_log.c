@@ -25,6 +25,13 @@
 
 enum { NOTHING = -1 };
 
+/* A line by itself. */
+static int parse_line(const char *line, size_t len, struct log_event *out)
+{
+    struct log_place place = { 0 };
+    return log_parse_line(&place, line, len, out);
+}
+
 static const char *const kind_names[] = { "app_id",   "granted", "iteration", "epoch_end", "metric", "checkpoint",
                                           "recovery", "mark",    "lost",      "cause",     "pause" };
 
@@ -128,7 +135,7 @@ static void test_log_tells_lines_apart(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct log_event ev;
-        int got = log_parse_line(kinds[i].line, strlen(kinds[i].line), &ev) ? (int)ev.kind : NOTHING;
+        int got = parse_line(kinds[i].line, strlen(kinds[i].line), &ev) ? (int)ev.kind : NOTHING;
         if (got != kinds[i].kind)
             fail_msg("%s: got %s, want %s", kinds[i].name, kind_name(got), kind_name(kinds[i].kind));
         if (got != NOTHING && strcmp(ev.text, kinds[i].text) != 0)
@@ -141,7 +148,7 @@ static void test_log_tells_lines_apart(void **state)
 static struct log_event parsed(const char *line)
 {
     struct log_event ev;
-    if (!log_parse_line(line, strlen(line), &ev))
+    if (!parse_line(line, strlen(line), &ev))
         fail_msg("says nothing: %s", line);
     return ev;
 }
@@ -254,7 +261,7 @@ static void test_log_reads_pauses_of_the_collector(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(pauses); i++) {
         struct log_event ev = { 0 };
-        int rc = log_parse_line(pauses[i].line, strlen(pauses[i].line), &ev);
+        int rc = parse_line(pauses[i].line, strlen(pauses[i].line), &ev);
         if (rc != !isnan(pauses[i].seconds))
             fail_msg("%s: %d", pauses[i].name, rc);
         if (rc == 0)
@@ -393,7 +400,7 @@ static void test_log_finds_causes(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cause_lines); i++) {
         struct log_event ev;
         const char *line = cause_lines[i].line;
-        enum log_cause got = log_parse_line(line, strlen(line), &ev) ? ev.cause : CAUSE_NONE;
+        enum log_cause got = parse_line(line, strlen(line), &ev) ? ev.cause : CAUSE_NONE;
         if (got != cause_lines[i].cause)
             fail_msg("%s: got %s, want %s", line, log_cause_name(got), log_cause_name(cause_lines[i].cause));
         if (cause_lines[i].text && strcmp(ev.text, cause_lines[i].text) != 0)
@@ -424,11 +431,11 @@ static void test_log_text_is_short_clean_and_tells(void **state)
     memset(line, 'x', sizeof line);
     memcpy(line + 1500, "Java heap space \x01\xff\xc3\xa9", 20);
     struct log_event ev;
-    assert_int_equal(log_parse_line(line, 1520, &ev), 1);
+    assert_int_equal(parse_line(line, 1520, &ev), 1);
     assert_string_equal(ev.text, "Java heap space  ?\xc3\xa9");
     memcpy(line, "Java heap space ", 16);
     memset(line + 16, 0xc3, sizeof line - 16); /* no sequence is whole */
-    assert_int_equal(log_parse_line(line, sizeof line, &ev), 1);
+    assert_int_equal(parse_line(line, sizeof line, &ev), 1);
     assert_int_equal(strlen(ev.text), LOG_TEXT_MAX - 1);
 }
 
