@@ -133,6 +133,19 @@ bool proc_is(pid_t pid, uint64_t start_ticks, const char *boot_id)
     return read_row(pid, &r) == 0 && r.start == start_ticks && alive(&r);
 }
 
+uint64_t proc_oom_kills_of(const char *vmstat)
+{
+    static const char name[] = "\noom_kill "; /* never its first line */
+    const char *at = strstr(vmstat, name);
+    return at ? strtoull(at + sizeof name - 1, NULL, 10) : 0;
+}
+
+uint64_t proc_oom_kills(void)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    return io_read_file(&text, "/proc/vmstat", TEXT_MAX, NULL) < 0 ? 0 : proc_oom_kills_of(buf_text(&text));
+}
+
 static int add_row(struct rows *to, const struct row *r)
 {
     if (to->n == to->cap) {

@@ -51,6 +51,11 @@ bool proc_has_words(pid_t pid, const char *first, const char *second);
 bool proc_args_tagged(const char *args, size_t len, const char *tag);
 bool proc_env_tagged(const char *env, size_t len, const char *tag);
 
+/* How many processes the kernel of this machine has killed since boot because memory was full; 0 where it does not count. And the text
+ * behind it, /proc/vmstat. */
+uint64_t proc_oom_kills(void);
+uint64_t proc_oom_kills_of(const char *vmstat);
+
 /* Sends `sig` to every live process of the session but the caller. How many got it, or -errno; -EINVAL: sid < 1. */
 int proc_kill_session(pid_t sid, int sig);
 

@@ -19,6 +19,8 @@ static const char *const outcome_names[] = {
     [OUTCOME_REFUSED] = "refused_setting",
     [OUTCOME_UNUSABLE] = "unusable_checkpoint",
     [OUTCOME_ENVIRONMENT] = "environment",
+    [OUTCOME_KILLED] = "killed",
+    [OUTCOME_DOUBTED] = "doubted_environment",
     [OUTCOME_INTERRUPTED] = "interrupted",
 };
 
@@ -76,20 +78,20 @@ static int make_room(struct sched *s)
     return 0;
 }
 
-int sched_add(struct sched *s, int number, enum trial_state state, int failures)
+int sched_add(struct sched *s, const struct sched_trial *t)
 {
-    if (trial_state_is_final(state)) {
+    if (trial_state_is_final(t->state)) {
         s->made++;
         return 0;
     }
     if (make_room(s) < 0)
         return -ENOMEM;
     size_t at = s->n;
-    while (at > 0 && s->trials[at - 1].number > number)
+    while (at > 0 && s->trials[at - 1].number > t->number)
         at--;
-    assert(at == 0 || s->trials[at - 1].number != number);
+    assert(at == 0 || s->trials[at - 1].number != t->number);
     memmove(&s->trials[at + 1], &s->trials[at], (s->n - at) * sizeof *s->trials);
-    s->trials[at] = (struct sched_trial){ .number = number, .state = state, .failures = failures };
+    s->trials[at] = *t;
     s->n++;
     s->made++;
     return 0;
@@ -154,15 +156,27 @@ void sched_started(struct sched *s, int number)
     find(s, number)->state = TRIAL_RUNNING;
 }
 
+void sched_gained(struct sched *s, int number)
+{
+    find(s, number)->kills = 0;
+}
+
+void sched_give_up(struct sched *s, int number)
+{
+    find(s, number)->failures = s->retries;
+}
+
 static enum trial_state state_after(struct sched *s, struct sched_trial *t, enum outcome o)
 {
     switch (o) {
     case OUTCOME_FINISHED: return TRIAL_FINISHED;
     case OUTCOME_FAILED: return ++t->failures > s->retries ? TRIAL_FAILED : TRIAL_WAITING;
+    case OUTCOME_KILLED: return ++t->kills >= SCHED_KILLS_MAX ? TRIAL_FAILED : TRIAL_INTERRUPTED;
     case OUTCOME_INFEASIBLE: return TRIAL_INFEASIBLE;
     case OUTCOME_ENVIRONMENT: s->stopping = true; return TRIAL_WAITING;
     case OUTCOME_REFUSED:
     case OUTCOME_UNUSABLE:
+    case OUTCOME_DOUBTED:
     case OUTCOME_INTERRUPTED: break;
     }
     return TRIAL_INTERRUPTED;

@@ -10,7 +10,7 @@ enum trial_state {
     TRIAL_RUNNING,     /* an attempt of it is under way */
     TRIAL_INTERRUPTED, /* its attempt was ended from outside; goes on at the next chance */
     TRIAL_FINISHED,
-    TRIAL_FAILED,     /* every retry is used up */
+    TRIAL_FAILED,     /* every retry is used up, or it was killed too often */
     TRIAL_INFEASIBLE, /* its setting cannot run here: out of memory, no executor granted */
 };
 
@@ -26,6 +26,8 @@ enum outcome {
     OUTCOME_ENVIRONMENT, /* no trial can run (data or class missing, master down): the trial waits, the study stops */
     OUTCOME_REFUSED,     /* the setting that a policy chose cannot be had: another is next, which costs no retry */
     OUTCOME_UNUSABLE,    /* the checkpoint could not be gone on from: an older one is next, which costs no retry */
+    OUTCOME_KILLED, /* ended from outside, by a signal that we did not send: costs no retry, but has a bound of its own */
+    OUTCOME_DOUBTED,     /* it says that no trial can run, which another attempt has to say, too: costs no retry */
     OUTCOME_INTERRUPTED, /* ended by us, or by a loss that is nobody's fault (driver killed before the start, reboot) */
 };
 
@@ -36,6 +38,7 @@ struct sched_trial {
     int number; /* 1, 2, … as shown */
     enum trial_state state;
     int failures; /* attempts that ended OUTCOME_FAILED */
+    int kills;    /* attempts that ended OUTCOME_KILLED since it completed an epoch last */
 };
 
 struct sched {
@@ -59,8 +62,8 @@ enum sched_verb {
 
 void sched_done(struct sched *s);
 
-/* Adds a trial in this state (final ones are only counted). -ENOMEM. */
-int sched_add(struct sched *s, int number, enum trial_state state, int failures);
+/* Adds a trial as it stands (final ones are only counted). -ENOMEM. */
+int sched_add(struct sched *s, const struct sched_trial *t);
 
 /* Trials cut short or to be retried come before new ones, the lowest number first. `fits` says whether a trial may be started
  * beside those that run (NULL: any may); while none of those that wait does, a few more are asked for, since one of them could. When
@@ -72,6 +75,15 @@ enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int tr
 void sched_asked(struct sched *s, int rc);
 
 void sched_started(struct sched *s, int number);
+
+/* It has completed an epoch: kills are counted anew. */
+void sched_gained(struct sched *s, int number);
+
+/* Who is killed so often without an epoch in between is lost. */
+enum { SCHED_KILLS_MAX = 5 };
+
+/* Its next failure is the last, whatever retries are left. */
+void sched_give_up(struct sched *s, int number);
 
 /* An attempt has ended: returns the trial's new state and forgets the trial when that is final.
  * OUTCOME_ENVIRONMENT also sets `stopping`. */

@@ -430,6 +430,9 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
         return rc;
     a->gained = true;
     a->epochs_done = row.epoch;
+    a->study->doubt.n = 0; /* a trial can run here */
+    a->trial->row.kills = 0;
+    sched_gained(&a->study->sched, a->trial->row.number);
     publish_epoch(a->study->publish, a->trial->row.number, &row, study_now_ms());
     if (a->on_epoch)
         a->on_epoch(a, &row);
@@ -569,6 +572,7 @@ struct exit_note {
     bool there;
     char kind[16];
     int code;
+    bool starved;  /* the kernel killed something for want of memory meanwhile */
     int64_t at_ms; /* when it was written */
 };
 
@@ -586,6 +590,8 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
     struct exit_note x = { .there = true };
     if (sscanf(buf_text(&b), "attempt=%d launch=%79s kind=%15s code=%d", &attempt, launch, x.kind, &x.code) == 4 &&
         attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
+        const char *kills = strstr(buf_text(&b), " oom_kills=");
+        x.starved = kills && strtol(kills + strlen(" oom_kills="), NULL, 10) > 0;
         x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
         *out = x;
     }
@@ -620,7 +626,7 @@ static enum outcome judge_silent(const struct attempt *a, char text[512])
         return OUTCOME_INTERRUPTED;
     }
     (void)snprintf(text, 512, "its launcher was killed");
-    return OUTCOME_FAILED;
+    return OUTCOME_KILLED;
 }
 
 static enum outcome judge_stop(const struct attempt *a, char text[512])
@@ -647,9 +653,37 @@ static enum outcome judge_exit(const struct attempt *a, const struct exit_note *
         return OUTCOME_ENVIRONMENT;
     }
     const char *how = x->code > 128 ? "was killed by signal" : "ended with exit code";
-    (void)snprintf(text, 512, "%s %d after %d of %d epochs, see %s/log", how, x->code > 128 ? x->code - 128 : x->code,
-                   a->epochs_done, a->trial->row.epochs, launch_dir(a));
+    const char *said = x->code > 128 ? "" : a->stream.place.said; /* who is killed has no last word */
+    (void)snprintf(text, 512, "%s %d after %d of %d epochs%s%s, see %s/log", how,
+                   x->code > 128 ? x->code - 128 : x->code, a->epochs_done, a->trial->row.epochs, *said ? ": " : "",
+                   said, launch_dir(a));
     return OUTCOME_FAILED;
+}
+
+/* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A JVM that is told to
+ * end does so by itself, with the same code. */
+static bool is_killed(const struct exit_note *x)
+{
+    static const int signals[] = { SIGHUP, SIGINT, SIGKILL, SIGTERM };
+    for (size_t i = 0; x->there && i < ARRAY_LEN(signals); i++)
+        if (x->code == 128 + signals[i])
+            return true;
+    return false;
+}
+
+/* What stands in the log is not what it died of. */
+static enum outcome judge_killed(const struct attempt *a, const struct exit_note *x, char text[512])
+{
+    if (x->starved && x->code == 128 + SIGKILL) {
+        (void)snprintf(text, 512,
+                       "out_of_memory: the kernel killed it after %d of %d epochs, as this machine's memory was full; "
+                       "lower memory, or run less beside it",
+                       a->epochs_done, a->trial->row.epochs);
+        return OUTCOME_FAILED;
+    }
+    (void)snprintf(text, 512, "killed from outside by signal %d (%s) after %d of %d epochs, see %s/log", x->code - 128,
+                   sigabbrev_np(x->code - 128), a->epochs_done, a->trial->row.epochs, launch_dir(a));
+    return OUTCOME_KILLED;
 }
 
 static enum outcome judge_served(const struct attempt *a, char text[512])
@@ -672,6 +706,10 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
     if (x->there && strcmp(x->kind, "not-started") == 0)
         return judge_exit(a, x, text);
+    if (!x->there && a->served == SERVED_NOT && !a->marked_end)
+        return judge_silent(a, text);
+    if (is_killed(x) && !a->told_to_end)
+        return judge_killed(a, x, text);
     const struct fold_seen *why = cause_of(a);
     bool vague = why && why->cause == CAUSE_EXCEPTION && a->served == SERVED_FAILED; /* the session knows it better */
     if (why && !vague) {
@@ -681,7 +719,35 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     }
     if (a->served != SERVED_NOT || a->marked_end)
         return judge_served(a, text);
-    return x->there ? judge_exit(a, x, text) : judge_silent(a, text);
+    return judge_exit(a, x, text);
+}
+
+/* That no trial can run here takes two attempts to say. True: this one is believed. */
+static bool confirms(struct study_doubt *doubt, const struct attempt *a, const char *text)
+{
+    enum { DOUBTS_MAX = 3 }; /* who says another thing each time does not run either */
+    char cause[sizeof doubt->cause];
+    (void)snprintf(cause, sizeof cause, "%.*s", (int)strcspn(text, ":,"), text);
+    if (doubt->n > 0 && a->row.started_ms < doubt->since_ms) /* both fell into the same moment */
+        return false;
+    bool same = doubt->n > 0 && strcmp(cause, doubt->cause) == 0;
+    memcpy(doubt->cause, cause, sizeof cause);
+    doubt->since_ms = study_now_ms();
+    return ++doubt->n >= DOUBTS_MAX || same;
+}
+
+/* A loss of its executors may be a different one each time. */
+static bool is_loss(const struct attempt *a)
+{
+    const struct fold_seen *why = cause_of(a);
+    return a->stop == STOP_ORIGIN || (why && why->cause == CAUSE_EXECUTOR_LOST);
+}
+
+/* Has it failed as it did before, and came no further? It will the next time, too. */
+static bool fails_alike(const struct attempt *a, const char *text)
+{
+    const struct store_trial *t = &a->trial->row;
+    return t->failures > 0 && !a->gained && !is_loss(a) && t->reason && strcmp(t->reason, text) == 0;
 }
 
 static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e)
@@ -777,10 +843,15 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
     if (o == OUTCOME_INFEASIBLE && refuse_setting(a))
         o = OUTCOME_REFUSED;
+    if (o == OUTCOME_ENVIRONMENT && !confirms(&s->doubt, a, text))
+        o = OUTCOME_DOUBTED;
+    if (o == OUTCOME_FAILED && fails_alike(a, text))
+        sched_give_up(&s->sched, t->number);
     a->row.exit_code = x.code;
     a->row.ended_ms = end_time(a, &x);
     t->seconds += (double)(a->row.ended_ms - a->row.started_ms) / 1000.0;
     t->failures += o == OUTCOME_FAILED;
+    t->kills += o == OUTCOME_KILLED;
     enum trial_state state = sched_ended(&s->sched, t->number, o);
     if (set_text(&a->row.state, "ended") < 0 || set_text(&a->row.outcome, outcome_name(o)) < 0 ||
         set_text(&a->row.cause, text) < 0 || set_text(&t->state, trial_state_name(state)) < 0 ||

@@ -40,6 +40,7 @@ struct attempt {
     int epochs_done; /* of the trial, up to now */
     bool gained;     /* an epoch was completed in this attempt */
     enum attempt_stop stop;
+    bool told_to_end;   /* the session that served it was, by us */
     bool out_of_memory; /* the setting that the policy chose has too little */
     /* the log */
     int log_fd;

@@ -149,6 +149,7 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
     if (s)
         s->warm = 0;
     if (served && s) {
+        s->a.told_to_end = w->ending;
         attempt_signal(&s->a, true);
         driver_settle(d, s);
         return;

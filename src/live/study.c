@@ -189,6 +189,14 @@ static void tell_until(struct retell *r, int64_t seq)
     }
 }
 
+static struct sched_trial sched_trial_of(const struct store_trial *row)
+{
+    return (struct sched_trial){ .number = row->number,
+                                 .state = (enum trial_state)trial_state_parse(row->state),
+                                 .failures = row->failures,
+                                 .kills = row->kills };
+}
+
 static int ask_again(void *ctx, const struct store_trial *row)
 {
     struct retell *r = ctx;
@@ -205,9 +213,8 @@ static int ask_again(void *ctx, const struct store_trial *row)
                        "study '%s' cannot be resumed: its search no longer proposes trial %d as stored; "
                        "use the version of pipetune that began it, or run --again",
                        s->name, row->number);
-    enum trial_state state = (enum trial_state)trial_state_parse(row->state);
-    if (sched_add(&s->sched, row->number, state, row->failures) < 0 ||
-        (!trial_state_is_final(state) && keep_open(s, row, &p.point) < 0))
+    struct sched_trial t = sched_trial_of(row);
+    if (sched_add(&s->sched, &t) < 0 || (!trial_state_is_final(t.state) && keep_open(s, row, &p.point) < 0))
         return err_sys(r->e, -ENOMEM, "resuming");
     return 0;
 }
@@ -564,7 +571,8 @@ int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct e
         rc = store_proposal(s, &row, e);
     if (rc == 0 && keep_open(s, &row, &p.point) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
-    if (rc == 0 && sched_add(&s->sched, row.number, (enum trial_state)trial_state_parse(row.state), 0) < 0)
+    struct sched_trial t = rc == 0 ? sched_trial_of(&row) : (struct sched_trial){ 0 };
+    if (rc == 0 && sched_add(&s->sched, &t) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
     *out_copy = row.copy_of;
     store_trial_done(&row);

@@ -40,6 +40,12 @@ struct study {
     size_t n_open, cap_open;
     bool resumed; /* it had been begun before */
     bool ended;   /* its row says so: finished or failed */
+    /* Attempts that said, each begun after the one before had ended, that no trial can run here; none completed an epoch since. */
+    struct study_doubt {
+        int n;
+        int64_t since_ms; /* since 1970: when the newest ended */
+        char cause[32];   /* what it said */
+    } doubt;
     /* The driver's, while it runs. */
     struct tuning *tuning;     /* NULL: settings never change */
     struct profiles *profiles; /* NULL: nothing is measured */

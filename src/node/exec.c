@@ -76,6 +76,7 @@ struct launcher {
     double cpu_s;
     long max_rss_kb;
     size_t leftovers;
+    uint64_t oom_kills; /* of this machine, when the steps began */
 };
 
 static uint64_t now_ms(void)
@@ -595,9 +596,9 @@ static int write_exit(struct launcher *l)
     AUTO_FREE char *text = NULL;
     if (!path || asprintf(&text,
                           "attempt=%" PRIu64 " launch=%s kind=%s code=%d log_end=%" PRIu64
-                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu\n",
+                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu oom_kills=%" PRIu64 "\n",
                           l->o->attempt, l->o->launch, l->kind, l->code, log_size(&l->log), l->cpu_s, l->max_rss_kb,
-                          l->leftovers) < 0) {
+                          l->leftovers, proc_oom_kills() - l->oom_kills) < 0) {
         text = NULL;
         return -ENOMEM;
     }
@@ -646,6 +647,7 @@ static int launch(struct launcher *l)
     }
     failpoint("node-go");
     let_go_of_parent(l);
+    l->oom_kills = proc_oom_kills();
     run_steps(l);
     return finish(l);
 }

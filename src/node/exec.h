@@ -16,10 +16,12 @@
  * DIR/lock  flock'ed for the launcher's whole life, and the step's (its fd 3): free = nothing of the attempt runs
  * DIR/pid   BOOT_ID PID START_TICKS ATTEMPT TAG\n          from before `ready` to after `exit` is written
  * DIR/log   what the steps wrote to stdout and stderr, appended; our own lines begin with "pipetune: "
- * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N\n
+ * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N
+ *           oom_kills=N\n, all on one line
  *           code is as a shell has it: 128 + signal when signalled, 127 when the program could not be started, and 143
  *           (not-started) when TERM came before a step. log_end is the size of DIR/log. cpu_s and max_rss_kb are over all
- *           processes that ended below the launcher.
+ *           processes that ended below the launcher. oom_kills: processes of this machine, whosoever, that the kernel killed
+ *           meanwhile because memory was full.
  *
  * SIGTERM to the launcher is passed on to everything below it; what is left after the grace gets SIGKILL. Whoever sends it
  * waits longer than the grace before killing the launcher itself: that loses `exit`. */

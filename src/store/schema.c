@@ -175,7 +175,10 @@ static const char schema_5[] = "CREATE TABLE features("
                                "ALTER TABLE samples ADD COLUMN features INTEGER NOT NULL DEFAULT 0;"
                                "ALTER TABLE samples ADD COLUMN value BLOB;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5 };
+/* Of a trial that was to be tried again: what became of its attempts until then is forgiven. */
+static const char schema_6[] = "ALTER TABLE trials ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5, schema_6 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -238,8 +241,14 @@ static const struct col trial_cols[] = {
     COL(store_trial, effective, COL_PLAIN),
     COL(store_trial, reason, COL_PLAIN),
     COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id)", attempts, COL_DERIVED),
-    COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id AND outcome = 'failed')", failures,
-           COL_DERIVED),
+    COL(store_trial, forgiven, COL_PLAIN),
+    COL_AS(store_trial,
+           "(SELECT count(*) FROM attempts WHERE trial = trials.id AND outcome = 'failed' AND number > forgiven)",
+           failures, COL_DERIVED),
+    COL_AS(store_trial,
+           "(SELECT count(*) FROM attempts WHERE trial = trials.id AND outcome = 'killed' AND number > forgiven AND"
+           " number >= (SELECT coalesce(max(attempt), 0) FROM epochs WHERE trial = trials.id))",
+           kills, COL_DERIVED),
 };
 
 static const struct col attempt_cols[] = {

@@ -17,7 +17,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 5, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 6, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -91,8 +91,10 @@ struct store_trial {
     double seconds;        /* over all attempts, launch to end */
     int copy_of;           /* number of the finished trial whose result this one took; 0: its own */
     char *reason;          /* why it failed or is infeasible; NULL */
+    int forgiven;          /* attempts up to this number no longer count against it */
     /* derived, filled by reads, ignored by writes: */
     int attempts, failures; /* attempts made; those that count against the retries */
+    int kills;              /* ended from outside since it completed an epoch last */
 };
 void store_trial_done(struct store_trial *row);
 int store_trial_copy(struct store_trial *out, const struct store_trial *row); /* what a callback keeps; 0 or -ENOMEM */

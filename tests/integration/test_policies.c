@@ -930,7 +930,7 @@ static void test_a_trial_is_not_alone_while_another_is_yet_to_be_found(void **st
     if (!line || strncmp(line + strcspn(line, "\n") - 2, " 0", 2) != 0)
         fail_msg("it was launched as if it were alone: %s", asked);
     expect_rows("attempts", "SELECT trial, outcome FROM attempts ORDER BY trial, number",
-                "1|finished 2|failed 2|finished");
+                "1|finished 2|killed 2|finished");
 }
 
 /* Its launch was told of the room beside the other one, which ends before it begins to train. */

@@ -277,6 +277,15 @@ static void running_out_of_memory_is_reported(void **state)
     assert_true(nth > 2);
 }
 
+static void kills_for_want_of_memory_are_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(proc_oom_kills_of("nr_free_pages 1\noom_kill 7\nzone_reclaim_failed 0\n"), 7);
+    assert_int_equal(proc_oom_kills_of("nr_free_pages 1\nthp_oom_kill 7\n"), 0);
+    assert_int_equal(proc_oom_kills_of(""), 0);
+    assert_int_equal(proc_oom_kills(), proc_oom_kills()); /* of this machine, whatever it is */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +297,7 @@ int main(void)
         cmocka_unit_test(tags_are_found_in_argument_lists),
         cmocka_unit_test(tags_are_found_in_environments),
         cmocka_unit_test(tagged_processes_are_found_by_argument_and_by_environment),
+        cmocka_unit_test(kills_for_want_of_memory_are_counted),
         cmocka_unit_test(running_out_of_memory_is_reported),
     };
     return cmocka_run_group_tests_name("proc", tests, NULL, NULL);

@@ -11,37 +11,46 @@
 #include "core/sched.h"
 #include "tests/fault.h"
 
-enum step { NOTHING, START, FINISH, FAIL, INFEASIBLE, ENVIRONMENT, INTERRUPT, ASKED_WAIT, ASKED_NONE, ADD };
+enum step {
+    NOTHING,
+    START,
+    FINISH,
+    FAIL,
+    INFEASIBLE,
+    ENVIRONMENT,
+    INTERRUPT,
+    KILL,
+    GAIN,
+    GIVE_UP,
+    DOUBT,
+    ASKED_WAIT,
+    ASKED_NONE,
+    ADD
+};
 
 struct feed {
     enum step step;
     int trial;
 };
 
-struct preset {
-    int number;
-    enum trial_state state;
-    int failures;
-};
-
 static const struct {
     const char *name;
     int parallel, retries, max_trials;
-    struct preset have[4];
+    struct sched_trial have[4];
     struct feed feed[8];
     enum sched_verb want;
     int want_trial; /* SCHED_START */
 } cases[] = {
     { "an empty study asks the search", 1, 0, 0, { { 0 } }, { { 0 } }, SCHED_ASK, 0 },
-    { "a new trial is started", 1, 0, 0, { { 1, TRIAL_WAITING, 0 } }, { { 0 } }, SCHED_START, 1 },
+    { "a new trial is started", 1, 0, 0, { { 1, TRIAL_WAITING, 0, 0 } }, { { 0 } }, SCHED_START, 1 },
     { "a search that has no more ends the study", 1, 0, 0, { { 0 } }, { { ASKED_NONE, 0 } }, SCHED_END, 0 },
-    { "with every slot taken it waits", 1, 0, 0, { { 1, TRIAL_WAITING, 0 } }, { { START, 1 } }, SCHED_WAIT, 0 },
-    { "with a slot free it asks for more", 2, 0, 0, { { 1, TRIAL_WAITING, 0 } }, { { START, 1 } }, SCHED_ASK, 0 },
+    { "with every slot taken it waits", 1, 0, 0, { { 1, TRIAL_WAITING, 0, 0 } }, { { START, 1 } }, SCHED_WAIT, 0 },
+    { "with a slot free it asks for more", 2, 0, 0, { { 1, TRIAL_WAITING, 0, 0 } }, { { START, 1 } }, SCHED_ASK, 0 },
     { "a running trial of an exhausted search is waited for",
       2,
       0,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { ASKED_NONE, 0 } },
       SCHED_WAIT,
       0 },
@@ -49,7 +58,7 @@ static const struct {
       2,
       0,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { ASKED_WAIT, 0 } },
       SCHED_WAIT,
       0 },
@@ -57,7 +66,7 @@ static const struct {
       2,
       0,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { ASKED_WAIT, 0 }, { FINISH, 1 } },
       SCHED_ASK,
       0 },
@@ -66,7 +75,7 @@ static const struct {
       1,
       0,
       0,
-      { { 3, TRIAL_WAITING, 0 }, { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 3, TRIAL_WAITING, 0, 0 }, { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
       { { 0 } },
       SCHED_START,
       1 },
@@ -74,7 +83,7 @@ static const struct {
       1,
       0,
       0,
-      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_INTERRUPTED, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_INTERRUPTED, 0, 0 } },
       { { 0 } },
       SCHED_START,
       2 },
@@ -82,7 +91,7 @@ static const struct {
       1,
       1,
       0,
-      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 1 } },
+      { { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_WAITING, 1, 0 } },
       { { 0 } },
       SCHED_START,
       2 },
@@ -90,16 +99,16 @@ static const struct {
       1,
       1,
       0,
-      { { 4, TRIAL_WAITING, 1 }, { 3, TRIAL_INTERRUPTED, 0 } },
+      { { 4, TRIAL_WAITING, 1, 0 }, { 3, TRIAL_INTERRUPTED, 0, 0 } },
       { { 0 } },
       SCHED_START,
       3 },
-    { "a failure is retried", 1, 1, 0, { { 1, TRIAL_WAITING, 0 } }, { { START, 1 }, { FAIL, 1 } }, SCHED_START, 1 },
+    { "a failure is retried", 1, 1, 0, { { 1, TRIAL_WAITING, 0, 0 } }, { { START, 1 }, { FAIL, 1 } }, SCHED_START, 1 },
     { "a failure beyond the retries is final",
       1,
       1,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { FAIL, 1 }, { START, 1 }, { FAIL, 1 } },
       SCHED_ASK,
       0 },
@@ -107,7 +116,7 @@ static const struct {
       1,
       1,
       0,
-      { { 1, TRIAL_WAITING, 1 } },
+      { { 1, TRIAL_WAITING, 1, 0 } },
       { { START, 1 }, { FAIL, 1 } },
       SCHED_ASK,
       0 },
@@ -115,7 +124,7 @@ static const struct {
       1,
       0,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { FAIL, 1 } },
       SCHED_ASK,
       0 },
@@ -123,7 +132,7 @@ static const struct {
       1,
       9,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { INFEASIBLE, 1 } },
       SCHED_ASK,
       0 },
@@ -131,15 +140,56 @@ static const struct {
       1,
       0,
       0,
-      { { 1, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { INTERRUPT, 1 }, { START, 1 }, { INTERRUPT, 1 } },
       SCHED_START,
       1 },
+    { "a kill from outside costs no retry",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0, 0 } },
+      { { KILL, 1 }, { KILL, 1 }, { KILL, 1 }, { KILL, 1 } },
+      SCHED_START,
+      1 },
+    { "but who is always killed is lost in the end",
+      1,
+      9,
+      0,
+      { { 1, TRIAL_WAITING, 0, 0 } },
+      { { KILL, 1 }, { KILL, 1 }, { KILL, 1 }, { KILL, 1 }, { KILL, 1 } },
+      SCHED_ASK,
+      0 },
+    { "not who comes further each time",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0, 4 } },
+      { { START, 1 }, { GAIN, 1 }, { KILL, 1 }, { KILL, 1 }, { KILL, 1 }, { KILL, 1 } },
+      SCHED_START,
+      1 },
+    { "kills of an earlier run count", 1, 0, 0, { { 1, TRIAL_WAITING, 0, 4 } }, { { KILL, 1 } }, SCHED_ASK, 0 },
+    { "a failure that is given up on is final",
+      1,
+      9,
+      0,
+      { { 1, TRIAL_WAITING, 1, 0 } },
+      { { START, 1 }, { GIVE_UP, 1 }, { FAIL, 1 } },
+      SCHED_ASK,
+      0 },
+    { "a doubt about the environment is looked into before anything new is begun",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
+      { { START, 2 }, { DOUBT, 2 } },
+      SCHED_START,
+      2 },
     { "a broken environment stops the study",
       1,
       9,
       0,
-      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { ENVIRONMENT, 1 } },
       SCHED_END,
       0 },
@@ -147,7 +197,7 @@ static const struct {
       2,
       9,
       0,
-      { { 1, TRIAL_WAITING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
       { { START, 1 }, { START, 2 }, { ENVIRONMENT, 1 } },
       SCHED_WAIT,
       0 },
@@ -155,22 +205,28 @@ static const struct {
       1,
       0,
       2,
-      { { 1, TRIAL_FINISHED, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_FINISHED, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
       { { START, 2 }, { FINISH, 2 } },
       SCHED_END,
       0 },
-    { "below max_trials it asks", 1, 0, 2, { { 1, TRIAL_FINISHED, 0 } }, { { 0 } }, SCHED_ASK, 0 },
+    { "below max_trials it asks", 1, 0, 2, { { 1, TRIAL_FINISHED, 0, 0 } }, { { 0 } }, SCHED_ASK, 0 },
     { "trials that exist run even beyond max_trials",
       1,
       0,
       1,
-      { { 1, TRIAL_FINISHED, 0 }, { 2, TRIAL_INTERRUPTED, 0 } },
+      { { 1, TRIAL_FINISHED, 0, 0 }, { 2, TRIAL_INTERRUPTED, 0, 0 } },
       { { 0 } },
       SCHED_START,
       2 },
-    { "an added proposal is started", 1, 0, 0, { { 1, TRIAL_FINISHED, 0 } }, { { ADD, 2 } }, SCHED_START, 2 },
-    { "a trial found running counts as running", 1, 0, 0, { { 1, TRIAL_RUNNING, 0 } }, { { 0 } }, SCHED_WAIT, 0 },
+    { "an added proposal is started", 1, 0, 0, { { 1, TRIAL_FINISHED, 0, 0 } }, { { ADD, 2 } }, SCHED_START, 2 },
+    { "a trial found running counts as running", 1, 0, 0, { { 1, TRIAL_RUNNING, 0, 0 } }, { { 0 } }, SCHED_WAIT, 0 },
 };
+
+static int add(struct sched *s, int number, enum trial_state state, int failures)
+{
+    struct sched_trial t = { .number = number, .state = state, .failures = failures };
+    return sched_add(s, &t);
+}
 
 static void feed_one(struct sched *s, struct feed f)
 {
@@ -182,11 +238,15 @@ static void feed_one(struct sched *s, struct feed f)
     case INFEASIBLE: sched_ended(s, f.trial, OUTCOME_INFEASIBLE); break;
     case ENVIRONMENT: sched_ended(s, f.trial, OUTCOME_ENVIRONMENT); break;
     case INTERRUPT: sched_ended(s, f.trial, OUTCOME_INTERRUPTED); break;
+    case KILL: sched_started(s, f.trial), sched_ended(s, f.trial, OUTCOME_KILLED); break;
+    case GAIN: sched_gained(s, f.trial); break;
+    case GIVE_UP: sched_give_up(s, f.trial); break;
+    case DOUBT: sched_ended(s, f.trial, OUTCOME_DOUBTED); break;
     case ASKED_WAIT: sched_asked(s, 0); break;
     case ASKED_NONE: sched_asked(s, -ENODATA); break;
     case ADD:
         sched_asked(s, 1);
-        assert_int_equal(sched_add(s, f.trial, TRIAL_WAITING, 0), 0);
+        assert_int_equal(add(s, f.trial, TRIAL_WAITING, 0), 0);
         break;
     }
 }
@@ -199,8 +259,7 @@ static void test_sched_decides(void **state)
                            .retries = cases[i].retries,
                            .max_trials = cases[i].max_trials };
         for (size_t k = 0; k < ARRAY_LEN(cases[i].have) && cases[i].have[k].number; k++)
-            assert_int_equal(sched_add(&s, cases[i].have[k].number, cases[i].have[k].state, cases[i].have[k].failures),
-                             0);
+            assert_int_equal(sched_add(&s, &cases[i].have[k]), 0);
         for (size_t k = 0; k < ARRAY_LEN(cases[i].feed); k++)
             feed_one(&s, cases[i].feed[k]);
         int trial = 0;
@@ -223,11 +282,12 @@ static void test_ended_tells_the_new_state(void **state)
         { OUTCOME_FINISHED, TRIAL_FINISHED, 0 },       { OUTCOME_FAILED, TRIAL_WAITING, 1 },
         { OUTCOME_INFEASIBLE, TRIAL_INFEASIBLE, 0 },   { OUTCOME_ENVIRONMENT, TRIAL_WAITING, 1 },
         { OUTCOME_INTERRUPTED, TRIAL_INTERRUPTED, 1 }, { OUTCOME_UNUSABLE, TRIAL_INTERRUPTED, 1 },
-        { OUTCOME_REFUSED, TRIAL_INTERRUPTED, 1 },
+        { OUTCOME_REFUSED, TRIAL_INTERRUPTED, 1 },     { OUTCOME_KILLED, TRIAL_INTERRUPTED, 1 },
+        { OUTCOME_DOUBTED, TRIAL_INTERRUPTED, 1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         struct sched s = { .parallel = 1, .retries = 1 };
-        assert_int_equal(sched_add(&s, 1, TRIAL_WAITING, 0), 0);
+        assert_int_equal(add(&s, 1, TRIAL_WAITING, 0), 0);
         sched_started(&s, 1);
         assert_int_equal(sched_running(&s), 1);
         assert_int_equal(sched_ended(&s, 1, ends[i].outcome), ends[i].want);
@@ -256,7 +316,7 @@ static void test_many_trials_stay_sorted(void **state)
     (void)state;
     struct sched s = { .parallel = 1 };
     for (int i = 0; i < 100; i++)
-        assert_int_equal(sched_add(&s, 1 + i * 37 % 100, TRIAL_WAITING, 0), 0);
+        assert_int_equal(add(&s, 1 + i * 37 % 100, TRIAL_WAITING, 0), 0);
     for (int i = 1; i <= 100; i++) {
         int trial = 0;
         assert_int_equal(sched_next(&s, NULL, NULL, &trial), SCHED_START);
@@ -285,25 +345,25 @@ static const struct {
     int want_trial;
 } packing[] = {
     { "a later trial that fits goes before one that does not",
-      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_WAITING, 0 }, { 3, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_RUNNING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 }, { 3, TRIAL_WAITING, 0, 0 } },
       3,
       false,
       SCHED_START,
       3 },
     { "a retry that does not fit waits, too",
-      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_INTERRUPTED, 0 }, { 3, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_RUNNING, 0, 0 }, { 2, TRIAL_INTERRUPTED, 0, 0 }, { 3, TRIAL_WAITING, 0, 0 } },
       3,
       false,
       SCHED_START,
       3 },
     { "when none fits, another proposal might",
-      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_RUNNING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
       0,
       false,
       SCHED_ASK,
       0 },
     { "when none fits and there are no more, it waits",
-      { { 1, TRIAL_RUNNING, 0 }, { 2, TRIAL_WAITING, 0 } },
+      { { 1, TRIAL_RUNNING, 0, 0 }, { 2, TRIAL_WAITING, 0, 0 } },
       0,
       true,
       SCHED_WAIT,
@@ -316,8 +376,7 @@ static void test_sched_packs(void **state)
     for (size_t i = 0; i < ARRAY_LEN(packing); i++) {
         struct sched s = { .parallel = 256, .retries = 1, .exhausted = packing[i].exhausted };
         for (size_t k = 0; k < 3 && packing[i].have[k].number; k++)
-            assert_int_equal(
-                sched_add(&s, packing[i].have[k].number, packing[i].have[k].state, packing[i].have[k].failures), 0);
+            assert_int_equal(sched_add(&s, &packing[i].have[k]), 0);
         int fits = packing[i].fits, trial = 0;
         enum sched_verb got = sched_next(&s, only, &fits, &trial);
         if (got != packing[i].want || trial != packing[i].want_trial)
@@ -332,10 +391,10 @@ static void test_no_more_is_asked_for_than_could_be_needed(void **state)
     (void)state;
     struct sched s = { .parallel = 256 };
     int none = 0, trial = 0;
-    assert_int_equal(sched_add(&s, 1, TRIAL_RUNNING, 0), 0);
+    assert_int_equal(add(&s, 1, TRIAL_RUNNING, 0), 0);
     for (int i = 0; i < SCHED_LOOKAHEAD; i++) {
         assert_int_equal(sched_next(&s, only, &none, &trial), SCHED_ASK);
-        assert_int_equal(sched_add(&s, 2 + i, TRIAL_WAITING, 0), 0);
+        assert_int_equal(add(&s, 2 + i, TRIAL_WAITING, 0), 0);
         assert_int_equal(sched_waiting(&s), 1 + i);
     }
     assert_int_equal(sched_next(&s, only, &none, &trial), SCHED_WAIT);
@@ -350,7 +409,7 @@ static void test_add_changes_nothing_when_memory_is_out(void **state)
     for (unsigned nth = 1; rc < 0; nth++) {
         assert_true(nth < 8);
         fault_arm(FAULT_ALLOC, nth);
-        rc = sched_add(&s, 1, TRIAL_WAITING, 0);
+        rc = add(&s, 1, TRIAL_WAITING, 0);
         fault_disarm();
         assert_int_equal(s.n, rc == 0);
         assert_int_equal(s.made, rc == 0);

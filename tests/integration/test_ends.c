@@ -1,0 +1,199 @@
+/* How attempts end, and what becomes of their trials: failures, kills from outside, a broken environment; and trying again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "tests/integration/harness.h"
+
+#define TRIALS "SELECT number, state FROM trials ORDER BY number"
+#define ATTEMPTS "SELECT outcome FROM attempts ORDER BY trial, number"
+
+static void expect_exit(const char *name, struct harness_output o, int code)
+{
+    if (o.code != code)
+        fail_msg("%s: got exit %d, want %d\n%s%s", name, o.code, code, o.out, o.err);
+    harness_output_done(&o);
+}
+
+static void write_config(const struct world *w, const char *hyper)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    buf_printf(&b, "{ \"bigdlConf\": \"app.json\", \"study\": { \"name\": \"s\", \"epochs\": 2 },\n  %s }\n", hyper);
+    harness_write(w->dir, "c.conf", buf_text(&b));
+}
+
+static void one_trial(const struct world *w)
+{
+    write_config(w, "\"hyperParameters\": { \"batch_size\": [64], \"learning_rate\": [0.1] }");
+}
+
+/* The first `times` submissions of this world do `what`, the others train. */
+static void submissions(const struct world *w, int times, const char *what)
+{
+    AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
+    AUTO_BUF struct buf b = BUF_INIT;
+    (void)unlink("spark/bin/spark-submit");
+    (void)unlink("tries");
+    buf_printf(&b,
+               "#!/bin/sh\necho x >>\"$PIPETUNE_WORLD/tries\"\n"
+               "if [ $(wc -l <\"$PIPETUNE_WORLD/tries\") -le %d ]; then\n%s\nfi\nexec '%s' \"$@\"\n",
+               times, what, fake);
+    world_script(w, "spark/bin/spark-submit", buf_text(&b));
+}
+
+#define WARNS "echo '2026-11-18 10:00:00.000 WARN DataSet: java.io.FileNotFoundException: /cache (harmless)' >&2\n"
+#define KILLED "kill -9 $$"
+
+static const struct {
+    const char *name;
+    int times;
+    const char *what, *args[3];
+    int code;
+    const char *trial, *attempts, *reason; /* reason: LIKE */
+} ends[] = {
+    { "a warning and a kill", 1, WARNS KILLED, { 0 }, 0, "finished", "killed finished", NULL },
+    { "a warning and a failure", 1, WARNS "exit 1", { 0 }, 0, "finished", "failed finished", NULL },
+    { "an error and a kill: what is in the log is not what it died of",
+      1,
+      "echo '2026-11-18 10:00:00.000 ERROR X: java.io.FileNotFoundException: /cache' >&2\n" KILLED,
+      { 0 },
+      0,
+      "finished",
+      "killed finished",
+      NULL },
+    { "kills cost no retry",
+      4,
+      KILLED,
+      { "--retries", "0" },
+      0,
+      "finished",
+      "killed killed killed killed finished",
+      NULL },
+    { "a JVM that is told to end by others",
+      1,
+      "exit 143",
+      { "--retries", "0" },
+      0,
+      "finished",
+      "killed finished",
+      NULL },
+    { "who is always killed is lost",
+      99,
+      KILLED,
+      { "--retries", "0" },
+      1,
+      "failed",
+      "killed killed killed killed killed",
+      "killed from outside by signal 9 (KILL)%" },
+    { "what a program brings upon itself is a failure",
+      1,
+      "kill -11 $$",
+      { "--retries", "0" },
+      1,
+      "failed",
+      "failed",
+      "was killed by signal 11%" },
+    { "an environment that is broken once",
+      1,
+      "echo 'Error: Failed to load class a.B.' >&2; exit 101",
+      { "--retries", "0" },
+      0,
+      "finished",
+      "doubted_environment finished",
+      NULL },
+    { "an environment that is broken",
+      99,
+      "echo 'Error: Failed to load class a.B.' >&2; exit 101",
+      { 0 },
+      3,
+      "waiting",
+      "doubted_environment environment",
+      "class_missing:%" },
+    { "one that is broken in another way each time",
+      99,
+      "case $(wc -l <\"$PIPETUNE_WORLD/tries\") in 2) echo 'java.nio.file.NoSuchFileException: /d' >&2;; "
+      "*) echo 'Error: Failed to load class a.B.' >&2;; esac; exit 1",
+      { 0 },
+      3,
+      "waiting",
+      "doubted_environment doubted_environment environment",
+      NULL },
+    { "two failures alike are enough, and the last word is the reason",
+      99,
+      "echo 'usage: a.py [-h] --batch N'; echo 'a.py: error: the batch is odd'; exit 2",
+      { 0 },
+      1,
+      "failed",
+      "failed failed",
+      "ended with exit code 2 after 0 of 2 epochs: a.py: error: the batch is odd, see %" },
+    { "two that differ are not",
+      99,
+      "echo \"a.py: error: try $(wc -l <\"$PIPETUNE_WORLD/tries\")\"; exit 2",
+      { 0 },
+      1,
+      "failed",
+      "failed failed failed",
+      "%try 3%" },
+};
+
+static void test_what_becomes_of_an_attempt(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        const char *const *a = ends[i].args;
+        (void)unlink("pipetune.db");
+        submissions(w, ends[i].times, ends[i].what);
+        expect_exit(ends[i].name, RUN(w, "run", "c.conf", a[0], a[1]), ends[i].code);
+        harness_expect_rows(ends[i].name, "pipetune.db", "SELECT state FROM trials", ends[i].trial);
+        harness_expect_rows(ends[i].name, "pipetune.db", ATTEMPTS, ends[i].attempts);
+        AUTO_FREE char *like = NULL;
+        assert_true(asprintf(&like, "SELECT reason FROM trials WHERE reason NOT LIKE '%s'",
+                             ends[i].reason ? ends[i].reason : "%") > 0);
+        harness_expect_rows(ends[i].name, "pipetune.db", like, "");
+    }
+}
+
+/* What the kernel kills for want of memory dies again: it is a failure. The note is written by hand, since memory is not to be full. */
+static void test_a_kill_for_want_of_memory_is_a_failure(void **state)
+{
+    struct world *w = *state;
+    one_trial(w);
+    submissions(w, 1, "touch \"$PIPETUNE_WORLD/on\"; sleep 0.5; " KILLED);
+    pid_t pid = START(w, -1, "run", "c.conf");
+    assert_true(harness_wait_file(w->dir, "on", HARNESS_MS));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    (void)harness_exit_code(pid, HARNESS_MS);
+    assert_true(harness_wait_file(w->dir, "pipetune.d/s/1/exit", HARNESS_MS));
+    AUTO_FREE char *note = harness_read(w->dir, "pipetune.d/s/1/exit");
+    char *kills = strstr(note, "oom_kills=0\n");
+    assert_non_null(kills);
+    kills[strlen("oom_kills=")] = '1';
+    harness_write(w->dir, "pipetune.d/s/1/exit", note);
+    expect_exit("another attempt", RUN(w, "run", "c.conf"), 0);
+    harness_expect_rows("attempts", "pipetune.db", ATTEMPTS, "failed finished");
+    harness_expect_rows("why", "pipetune.db",
+                        "SELECT count(*) FROM attempts WHERE cause LIKE 'out_of_memory: the kernel killed it%'", "1");
+}
+
+#define ROW(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ROW(test_what_becomes_of_an_attempt),
+        ROW(test_a_kill_for_want_of_memory_is_a_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
