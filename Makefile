@@ -42,7 +42,7 @@ endif
 
 # The node helper holds capabilities one day: it gets base, what counts events and reads this machine's meters, and its own
 # folder, and links only libc, libm and libpfm.
-NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/ours.c src/base/strv.c src/base/failpoint.c src/base/proc.c src/base/array.c \
+NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/ours.c src/base/strv.c src/base/failpoint.c src/base/proc.c src/base/array.c src/base/lease.c \
 	src/base/base64.c src/base/utf8.c src/base/wire.c $(addprefix monitoring/,event_choice.c event_names.c events.c events_pfm.c events_probe.c events_table.c \
 	reading.c sysfs_pmu.c counters.c features.c perf_ops.c procs.c procs_text.c sample_blob.c online.c perf_ring.c \
 	code.c code_map.c) \

@@ -55,3 +55,33 @@ int place_room(const struct place *p, int trial)
         n += p->owner[i] == 0 || p->owner[i] == trial;
     return n;
 }
+
+void place_mark(struct place *p, int cpu, bool others)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->cpu[i] == cpu && p->owner[i] <= 0)
+            p->owner[i] = others ? PLACE_OTHERS : 0;
+}
+
+void place_lose(struct place *p, int cpu)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->cpu[i] == cpu)
+            p->owner[i] = PLACE_OTHERS;
+}
+
+bool place_has(const struct place *p, int trial)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->owner[i] == trial)
+            return true;
+    return false;
+}
+
+bool place_is_divided(const struct place *p)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->owner[i] == PLACE_OTHERS)
+            return true;
+    return false;
+}

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "core/place.h"
 
@@ -15,6 +17,15 @@ struct order {
     struct tuner_setting to;
 };
 
+/* A trial that uses CPUs of other drivers. */
+struct sharer {
+    int trial;
+    int n;
+    int *cpus;
+};
+
+enum { LOOK_MS = 250, READY_MS = 3000 };
+
 struct actuate {
     struct study *study;
     struct actuate_ops ops;
@@ -22,6 +33,10 @@ struct actuate {
     struct nodes *nodes;
     bool local; /* local mode: trials are packed on this machine's CPUs */
     struct place place;
+    struct leases *leases;  /* NULL: not local */
+    struct sharer *sharers; /* at most as many as trials run */
+    size_t n_sharers, cap_sharers;
+    int64_t opened_ms, looked_ms;
     struct order *orders; /* not answered yet, oldest first */
     size_t n, cap;
     uint64_t next_id;
@@ -71,6 +86,12 @@ static void on_note(void *ctx, const char *text)
 
 /* --- opening --- */
 
+static struct leases *open_leases(void)
+{
+    const char *space = getenv("PIPETUNE_LEASES");
+    return leases_new(space && *space ? space : LEASE_CPUS);
+}
+
 int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const struct actuate_ops *ops, void *ctx,
                  struct err *e)
 {
@@ -80,7 +101,10 @@ int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const s
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
     *a = (struct actuate){ .study = s, .ops = *ops, .ctx = ctx, .local = app_is_local(&s->plan->app) };
     const struct plan *p = s->plan;
-    int rc = nodes_open(&a->nodes, loop, p->nodes, p->n_nodes, p->env.node, &calls, a, e);
+    a->opened_ms = clock_ms();
+    a->leases = a->local ? open_leases() : NULL;
+    int rc = a->local && !a->leases ? err_sys(e, -ENOMEM, "study '%s'", s->name)
+                                    : nodes_open(&a->nodes, loop, p->nodes, p->n_nodes, p->env.node, &calls, a, e);
     if (rc < 0) {
         actuate_close(a);
         return rc;
@@ -94,6 +118,10 @@ void actuate_close(struct actuate *a)
     if (!a)
         return;
     nodes_close(a->nodes);
+    leases_free(a->leases);
+    for (size_t i = 0; i < a->n_sharers; i++)
+        free(a->sharers[i].cpus);
+    free(a->sharers);
     free(a->orders);
     free(a);
 }
@@ -108,10 +136,169 @@ static void learn_cpus(struct actuate *a)
         place_set(&a->place, cpus, n);
 }
 
-int actuate_room(struct actuate *a, int trial)
+bool actuate_is_ready(const struct actuate *a)
+{
+    const int *cpus = NULL;
+    return !a->local || nodes_local_cpus(a->nodes, &cpus) > 0 || nodes_local_is_gone(a->nodes) ||
+           clock_ms() - a->opened_ms > READY_MS;
+}
+
+/* Which of those that none of our trials has are another driver's. */
+static void look(struct actuate *a)
 {
     learn_cpus(a);
-    return place_room(&a->place, trial);
+    for (int i = 0; a->leases && i < a->place.n; i++)
+        if (a->place.owner[i] <= 0)
+            place_mark(&a->place, a->place.cpu[i], !leases_is_free(a->leases, a->place.cpu[i]));
+    a->looked_ms = clock_ms();
+}
+
+void actuate_look(struct actuate *a)
+{
+    if (!a || !a->leases)
+        return;
+    leases_poll(a->leases);
+    if (clock_ms() - a->looked_ms >= LOOK_MS)
+        look(a);
+}
+
+/* Who was asked for CPUs keeps its share, which its trials divide. */
+static int fair_room(const struct actuate *a, int trial)
+{
+    int guests = (int)leases_guests(a->leases), ours = 0;
+    for (int i = 0; i < a->place.n; i++)
+        ours += a->place.owner[i] > 0 && a->place.owner[i] != trial;
+    int fair = guests > 0 ? a->place.n / (1 + guests) - ours : a->place.n;
+    return fair > 1 ? fair : 1;
+}
+
+int actuate_room(struct actuate *a, int trial)
+{
+    if (!a->local)
+        return 0;
+    learn_cpus(a);
+    int room = place_room(&a->place, trial), fair = a->leases ? fair_room(a, trial) : room;
+    return room < fair ? room : fair;
+}
+
+bool actuate_has_room(const struct actuate *a, int trial)
+{
+    return !actuate_is_divided(a) || place_room(&a->place, trial) > 0;
+}
+
+void actuate_ask(struct actuate *a, char who[LEASE_WHO_MAX])
+{
+    who[0] = '\0';
+    for (int i = 0; i < a->place.n; i++) {
+        leases_visit(a->leases, a->place.cpu[i], false);
+        if (!who[0])
+            leases_holder(a->leases, a->place.cpu[i], who);
+    }
+}
+
+/* Takes what is free in truth: another driver may have been quicker since the last look. */
+static int take(struct actuate *a, int trial, int want, int cpus[PLACE_MAX_CPUS])
+{
+    int n, lost;
+    look(a);
+    do {
+        lost = 0;
+        n = place_take(&a->place, trial, want, cpus);
+        for (int i = 0; a->leases && i < n; i++) {
+            if (leases_hold(a->leases, cpus[i]))
+                continue;
+            place_lose(&a->place, cpus[i]);
+            lost++;
+        }
+    } while (lost > 0);
+    for (int i = 0; a->leases && i < a->place.n; i++) {
+        if (a->place.owner[i] <= 0)
+            leases_drop(a->leases, a->place.cpu[i]);
+        if (n > 0 && a->n_sharers == 0)
+            leases_leave(a->leases, a->place.cpu[i]); /* asked for no more */
+    }
+    return n;
+}
+
+static struct sharer *find_sharer(const struct actuate *a, int trial)
+{
+    for (size_t i = 0; i < a->n_sharers; i++)
+        if (a->sharers[i].trial == trial)
+            return &a->sharers[i];
+    return NULL;
+}
+
+static void part(struct actuate *a, int trial)
+{
+    struct sharer *s = find_sharer(a, trial);
+    if (!s)
+        return;
+    for (int i = 0; i < s->n; i++)
+        leases_leave(a->leases, s->cpus[i]);
+    free(s->cpus);
+    *s = a->sharers[--a->n_sharers];
+}
+
+/* There is none for it: the first ones, with whoever has them. */
+static int share(struct actuate *a, int trial, int want, int cpus[PLACE_MAX_CPUS], struct err *e)
+{
+    int n = want < a->place.n ? want : a->place.n;
+    AUTO_FREE int *copy = malloc((size_t)n * sizeof *copy);
+    part(a, trial);
+    struct sharer *grown = copy ? array_more(a->sharers, a->n_sharers, &a->cap_sharers, sizeof *grown) : NULL;
+    if (!grown)
+        return err_sys(e, -ENOMEM, "trial %d", trial);
+    a->sharers = grown;
+    memcpy(copy, a->place.cpu, (size_t)n * sizeof *copy);
+    memcpy(cpus, a->place.cpu, (size_t)n * sizeof *copy);
+    for (int i = 0; i < n; i++)
+        leases_visit(a->leases, cpus[i], true);
+    a->sharers[a->n_sharers++] = (struct sharer){ .trial = trial, .n = n, .cpus = MOVE_PTR(copy) };
+    return n;
+}
+
+/* The CPUs that it is to have, its own or, where there are none, shared ones. How many; 0 where it is not known which there are. */
+static int assign(struct actuate *a, int trial, int want, int cpus[PLACE_MAX_CPUS], struct err *e)
+{
+    int n = take(a, trial, want, cpus);
+    if (n > 0)
+        part(a, trial);
+    else if (actuate_is_divided(a)) /* else all are those of our own trials, which nobody packs */
+        n = share(a, trial, want, cpus, e);
+    return n;
+}
+
+bool actuate_is_shared(const struct actuate *a, int trial, char who[LEASE_WHO_MAX])
+{
+    const struct sharer *s = find_sharer(a, trial);
+    if (s && who)
+        leases_holder(a->leases, s->cpus[0], who);
+    for (int i = 0; !s && a->leases && i < a->place.n; i++)
+        if (a->place.owner[i] == trial && leases_is_shared(a->leases, a->place.cpu[i], who))
+            return true;
+    return s;
+}
+
+bool actuate_may_part(const struct actuate *a, int trial)
+{
+    return find_sharer(a, trial) && place_room(&a->place, trial) > 0;
+}
+
+bool actuate_is_divided(const struct actuate *a)
+{
+    return a->leases && place_is_divided(&a->place);
+}
+
+char *actuate_own_cpus(const struct actuate *a, int trial)
+{
+    struct buf text = BUF_INIT;
+    if (!actuate_is_divided(a))
+        return NULL;
+    bool any = place_has(&a->place, trial);
+    for (int i = 0; i < a->place.n; i++)
+        if (any ? a->place.owner[i] == trial : a->place.owner[i] > 0) /* without any: not packed, it runs beside ours */
+            buf_printf(&text, "%s%d", text.len ? "," : "", a->place.cpu[i]);
+    return text.len ? buf_take(&text) : NULL; /* without memory it is launched on all */
 }
 
 static int keep_order(struct actuate *a, int trial, struct tuner_setting to, struct err *e)
@@ -129,13 +316,11 @@ static int cores_of(const struct actuate *a, const struct setting *set, int slot
     return (int)setting_number(&a->study->plan->space, set, KNOB_CORES, slots);
 }
 
-void actuate_reserve(struct actuate *a, int trial, int slots, struct tuner_setting to)
+int actuate_reserve(struct actuate *a, int trial, int cores, struct err *e)
 {
-    const struct plan *p = a->study->plan;
-    struct setting set = choices_setting(&p->choices, &p->space, to);
     int cpus[PLACE_MAX_CPUS];
-    learn_cpus(a);
-    (void)place_take(&a->place, trial, cores_of(a, &set, slots), cpus);
+    int n = a->local ? assign(a, trial, cores, cpus, e) : 0;
+    return n < 0 ? n : 0;
 }
 
 int actuate_apply(struct actuate *a, int trial, const char *tag, int slots, struct tuner_setting to, struct err *e)
@@ -144,8 +329,9 @@ int actuate_apply(struct actuate *a, int trial, const char *tag, int slots, stru
     struct setting set = choices_setting(&p->choices, &p->space, to);
     int cores = cores_of(a, &set, slots);
     int cpus[PLACE_MAX_CPUS];
-    learn_cpus(a);
-    int n = a->local ? place_take(&a->place, trial, cores, cpus) : 0;
+    int n = a->local ? assign(a, trial, cores, cpus, e) : 0;
+    if (n < 0)
+        return n;
     struct nodes_want want = { .tag = tag,
                                .cores = n > 0 && n < cores ? n : cores,
                                .slots = slots,
@@ -168,6 +354,10 @@ void actuate_release(struct actuate *a, int trial, const char *tag)
             a->orders[kept++] = a->orders[i];
     a->n = kept;
     place_free(&a->place, trial);
+    part(a, trial);
+    for (int i = 0; a->leases && i < a->place.n; i++)
+        if (a->place.owner[i] == 0)
+            leases_drop(a->leases, a->place.cpu[i]);
     if (tag)
         actuate_forget(a, tag);
 }

@@ -1,10 +1,16 @@
 /* Which CPUs each running trial has, and that they are in force: the sets of this machine (core/place), and the helpers that
- * narrow, widen and measure (live/nodes). */
+ * narrow, widen and measure (live/nodes).
+ *
+ * In local mode the CPUs of this machine are leased (base/lease): what a trial has no other driver gives to its own, and what
+ * another has is not counted here. A driver that finds none free asks, as a guest of those who have them; who is asked keeps no
+ * more than its share, the CPUs divided by drivers, and lets go of the rest as soon as its trials can do with fewer. One that
+ * gets none in time uses those of others, and both know it. */
 #ifndef LIVE_ACTUATE_H
 #define LIVE_ACTUATE_H
 
 #include <uv.h>
 
+#include "base/lease.h"
 #include "live/nodes.h"
 #include "live/study.h"
 
@@ -24,8 +30,32 @@ int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const s
                  struct err *e);
 void actuate_close(struct actuate *a); /* gives every CPU back. NULL is fine */
 
-/* Keeps CPUs of this machine for a trial that is about to start. */
-void actuate_reserve(struct actuate *a, int trial, int slots, struct tuner_setting to);
+/* Is it known which CPUs there are, or clear that it will not be? */
+bool actuate_is_ready(const struct actuate *a);
+
+/* Looks what other drivers have and want; to be called at every tick. */
+void actuate_look(struct actuate *a);
+
+/* None is free for a trial that is yet to start: asks those who have them. `who`: one of them. */
+void actuate_ask(struct actuate *a, char who[LEASE_WHO_MAX]);
+
+/* Is there a CPU for a trial that is to start while none of ours runs? Where it is not known which there are, too. */
+bool actuate_has_room(const struct actuate *a, int trial);
+
+/* Does the trial use CPUs that others use, too? */
+bool actuate_is_shared(const struct actuate *a, int trial, char who[LEASE_WHO_MAX]);
+
+/* Shares CPUs although there are some for it alone now: it is to be applied again. */
+bool actuate_may_part(const struct actuate *a, int trial);
+
+/* Has another driver any CPU of this machine? */
+bool actuate_is_divided(const struct actuate *a);
+
+/* The trial's own CPUs, "0,2", for a launch beside another driver's; NULL: it may be launched on all. Free it. */
+char *actuate_own_cpus(const struct actuate *a, int trial);
+
+/* Keeps CPUs of this machine for a trial that is about to start. -ENOMEM. */
+int actuate_reserve(struct actuate *a, int trial, int cores, struct err *e);
 
 /* Gives the trial the CPUs of this setting, which its processes (those that carry `tag`) are then held to. A packed trial's set
  * is disjoint from those of others. */
@@ -43,7 +73,8 @@ void actuate_release(struct actuate *a, int trial, const char *tag);
 /* The processes that carry this tag are gone. */
 void actuate_forget(struct actuate *a, const char *tag);
 
-/* CPUs of this machine that the trial could have: its own and the free ones. 0: not known yet. */
+/* CPUs of this machine that the trial could have: its own and the free ones, less what other drivers ask for. 0: not known yet, or
+ * none; not in local mode. */
 int actuate_room(struct actuate *a, int trial);
 
 #endif

@@ -145,7 +145,7 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
     if (rc < 0)
         return rc;
     struct launcher_words words = {
-        .node = s->plan->env.node, .dir = a->dir, .tag = a->row.launch, .attempt = a->row.number
+        .node = s->plan->env.node, .dir = a->dir, .tag = a->row.launch, .cpus = t->cpus, .attempt = a->row.number
     };
     launcher_put_words(argv, &words);
     rc = add_steps(a, argv, e);

@@ -236,8 +236,11 @@ static void start(struct driver *d, int number)
         driver_fail(d, rc < 0 ? rc : err_sys(d->e, -ENOMEM, "trial %d", number));
         return;
     }
-    if (d->packs)
-        actuate_reserve(d->actuate, number, t->row.slots, t->setting);
+    rc = driver_take_cpus(d, t);
+    if (rc < 0) {
+        driver_fail(d, rc);
+        return;
+    }
     rc = d->pool && !d->no_sessions ? driver_start_in_session(d, s, t) : driver_start_launcher(d, s, t);
     failpoint("launcher-spawned");
     if (rc < 0)
@@ -290,8 +293,12 @@ void driver_schedule(struct driver *d)
     int number;
     if (d->adopting || d->over)
         return;
+    d->awaits_cpus = false;
     while (d->rc == 0) {
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
+        d->awaits_cpus = verb == SCHED_START && d->n == 0 && !driver_has_cpus(d, number);
+        if (d->awaits_cpus)
+            break;
         if (verb == SCHED_START)
             start(d, number);
         else if (verb == SCHED_ASK)
@@ -387,12 +394,11 @@ static void on_tick(uv_timer_t *timer)
         rc = driver_tick_samples(d);
     if (rc < 0)
         driver_fail(d, rc);
-    if (d->packs)
-        driver_tell_room(d);
-    if (d->packs || d->gone_warm) /* one that has settled since may have made room */
+    driver_tick_cpus(d);
+    if (d->packs || d->gone_warm || d->awaits_cpus) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = false;
-    if (d->o->detach && !starting(d)) {
+    if (d->o->detach && !starting(d) && !d->awaits_cpus) {
         d->leaving = true;
         uv_stop(&d->loop);
     }
@@ -516,7 +522,11 @@ static void tear_down(struct driver *d)
 static void run_loop(struct driver *d)
 {
     driver_schedule(d);
-    bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0);
+    while (d->awaits_cpus && !actuate_is_ready(d->actuate)) { /* a hello away: not until the next tick */
+        (void)uv_run(&d->loop, UV_RUN_ONCE);
+        driver_schedule(d);
+    }
+    bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0 || d->awaits_cpus);
     if (more)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* until uv_stop() */
 }

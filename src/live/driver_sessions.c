@@ -61,7 +61,7 @@ static int start_ahead(struct driver *d, const struct study_trial *first)
 {
     struct study_trial like;
     struct warm *w = NULL;
-    if (pool_count(d->pool) != 1 || !driver_knows_next(d, first, &like))
+    if (pool_count(d->pool) != 1 || first->cpus || !driver_knows_next(d, first, &like))
         return 0;
     int rc = pool_start(d->pool, &like, &w, d->e);
     return rc == -ENOMEM ? rc : 0; /* it is tried again when it is needed, and told then */

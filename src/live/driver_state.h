@@ -1,5 +1,6 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_sessions.c (warm
- * sessions), driver_tuning.c (settings in force, packing), driver_samples.c (what is measured of trials), driver_adopt.c (what an earlier driver left), driver_loop.c. */
+ * sessions), driver_tuning.c (settings in force, packing), driver_samples.c (what is measured of trials), driver_adopt.c (what an earlier driver
+ * left), driver_cpus.c (CPUs beside other drivers), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -23,6 +24,7 @@ struct slot {
     int64_t narrow_ms;  /* monotonic: when its setting is to be brought into force; 0: it is, or on its way */
     int narrow_tries;
     bool measured; /* its processes are */
+    bool apart;    /* narrowed because another driver has CPUs here */
 };
 
 struct driver {
@@ -50,6 +52,9 @@ struct driver {
     bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
     bool no_sessions;        /* one could not be had in this run */
     bool packs;              /* trials are packed beside each other */
+    bool awaits_cpus;        /* what is next is not started for want of them */
+    bool asked_cpus;         /* … and that was told */
+    int64_t asked_ms;        /* monotonic: since when other drivers are asked for some */
     bool gone_warm;          /* a session that served nobody has ended since the last tick */
 };
 
@@ -94,6 +99,10 @@ bool driver_fits(void *ctx, int number);
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
 void driver_narrow(struct driver *d, struct slot *s);
 const char *driver_tag(const struct driver *d, const struct slot *s); /* of its processes; NULL: there are none yet */
+
+bool driver_has_cpus(struct driver *d, int number); /* for a trial that starts while none runs */
+int driver_take_cpus(struct driver *d, struct study_trial *t);
+void driver_tick_cpus(struct driver *d);
 
 int driver_set_up_samples(struct driver *d);
 void driver_end_samples(struct driver *d, int rc); /* what is still to come, after the loop */

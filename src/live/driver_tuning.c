@@ -25,18 +25,21 @@ static const double HEAP_SHARE = 1.25;
 /* CPUs that a trial could have beside those that run. */
 int driver_room_for(struct driver *d, int number)
 {
-    int room = d->packs && d->actuate ? actuate_room(d->actuate, number) : 0;
+    int room = d->actuate ? actuate_room(d->actuate, number) : 0;
     return room > 0 ? room : d->study->plan->offer.cores > 0 ? d->study->plan->offer.cores : INT_MAX;
 }
 
 /* Nothing could be kept for those that were started, or met again, before the helper said which CPUs there are. */
 static void keep_cpus(struct driver *d)
 {
-    for (size_t i = 0; d->packs && i < d->n; i++) {
+    for (size_t i = 0; d->rc == 0 && d->packs && i < d->n; i++) {
         const struct study_trial *t = d->slots[i]->a.trial;
         struct tuner_setting to = t->setting;
         (void)tuning_current(d->study->tuning, t->row.number, &to);
-        actuate_reserve(d->actuate, t->row.number, t->row.slots, to);
+        double cores = tuning_cores(d->study->tuning, to);
+        int rc = actuate_reserve(d->actuate, t->row.number, isnan(cores) ? t->row.slots : (int)cores, d->e);
+        if (rc < 0)
+            driver_fail(d, rc);
     }
 }
 
@@ -188,7 +191,8 @@ static void apply(struct driver *d, struct slot *s, struct tuner_setting to)
 {
     const struct store_trial *t = &s->a.trial->row;
     const char *tag = driver_tag(d, s);
-    int rc = d->narrows && tag ? actuate_apply(d->actuate, t->number, tag, t->slots, to, d->e) : 0;
+    bool narrows = d->narrows || (d->study->tuning && d->actuate && actuate_is_divided(d->actuate));
+    int rc = narrows && tag ? actuate_apply(d->actuate, t->number, tag, t->slots, to, d->e) : 0;
     if (rc < 0)
         driver_fail(d, rc);
 }
@@ -286,7 +290,7 @@ int driver_set_up_tuning(struct driver *d)
     d->narrows = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
     if (rc == 0)
         rc = driver_set_up_samples(d);
-    if (rc == 0 && (d->narrows || d->measures || s->energy))
+    if (rc == 0 && (d->narrows || d->measures || s->energy || app_is_local(&p->app)))
         rc = actuate_open(&d->actuate, s, &d->loop, &actuate, d, d->e);
     if (rc == 0 && s->energy)
         rc = actuate_meter(d->actuate, energy_wanted(s->energy), d->e);

@@ -173,6 +173,10 @@ void launcher_put_words(struct strv *argv, const struct launcher_words *w)
     strv_add(argv, "3");
     strv_add(argv, "--grace");
     strv_addf(argv, "%d", LAUNCHER_GRACE_S);
+    if (w->cpus) {
+        strv_add(argv, "--cpus");
+        strv_add(argv, w->cpus);
+    }
     for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
         strv_add(argv, "--keep");
         strv_add(argv, keep[i]);

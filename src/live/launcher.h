@@ -33,6 +33,7 @@ enum { LAUNCHER_GRACE_S = 10 }; /* it gives what it runs between TERM and KILL *
 /* What it is given, `node` (our pipetune-node) first; then each step, which runs when the one before has succeeded. */
 struct launcher_words {
     const char *node, *dir, *tag;
+    const char *cpus; /* of this machine, that it is held to from its beginning: "0,2"; NULL: all */
     int attempt;
 };
 void launcher_put_words(struct strv *argv, const struct launcher_words *w);

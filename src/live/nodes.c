@@ -578,6 +578,12 @@ int nodes_local_cpus(const struct nodes *n, const int **out)
     return h->n_cpus;
 }
 
+bool nodes_local_is_gone(const struct nodes *n)
+{
+    enum node_state state = node_peer_state(n->peers[0]);
+    return state == NODE_AGAIN || state == NODE_LOST;
+}
+
 double nodes_clock_offset_s(const struct nodes *n, size_t node)
 {
     return node < n->n ? node_peer_clock_offset_s(n->peers[node]) : NAN;

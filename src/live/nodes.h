@@ -123,6 +123,9 @@ void nodes_release(struct nodes *n, const char *tag);
 /* The CPUs of this machine that its helper may give out, physical cores first; 0 before its hello. */
 int nodes_local_cpus(const struct nodes *n, const int **out);
 
+/* Is the helper of this machine left out, or not there now? */
+bool nodes_local_is_gone(const struct nodes *n);
+
 /* Seconds by which a node's clock is ahead of ours, NAN when not known: node 0 is this machine, the configured ones follow. */
 double nodes_clock_offset_s(const struct nodes *n, size_t node);
 

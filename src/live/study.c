@@ -106,6 +106,7 @@ static void free_trial(struct study_trial *t)
     if (!t)
         return;
     store_trial_done(&t->row);
+    free(t->cpus);
     free(t);
 }
 

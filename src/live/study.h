@@ -15,6 +15,8 @@ struct study_trial {
     struct tuner_setting setting;
     bool alone;            /* nothing runs beside it */
     int room;              /* CPUs that it may have */
+    bool shared;           /* it uses CPUs that another driver uses, too: what it takes on them says nothing */
+    char *cpus;            /* of this machine, "0,2": those that it is launched on; NULL: all */
     unsigned refused_cold; /* cold settings (bit by bit) that it has run out of memory under */
     double
         startup_s; /* from the launch to the first iteration, where it could be relaunched from a checkpoint; else 0 */

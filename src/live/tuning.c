@@ -603,7 +603,7 @@ int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct l
                      struct err *e)
 {
     struct tuned *u = t ? find(t, trial->row.number) : NULL;
-    if (!t || !(ev->records > 0))
+    if (!t || !(ev->records > 0) || trial->shared)
         return 0;
     double end_ms = step_end_ms(ev, now_ms);
     int rc = u ? 0 : begin(t, trial, ev, &u, e);
@@ -851,7 +851,7 @@ int tuning_tick(struct tuning *t, int64_t now_ms, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; t && rc == 0 && i < t->n; i++)
-        rc = wake(t, t->trials[i], now_ms, e);
+        rc = t->trials[i]->row->shared ? 0 : wake(t, t->trials[i], now_ms, e);
     return rc;
 }
 

@@ -22,6 +22,7 @@ static const struct option_row {
 } option_rows[] = {
     { "--attempt", OPTION_NUMBER, true, offsetof(struct args, attempt), 1, INT32_MAX },
     { "--control", OPTION_NUMBER, true, offsetof(struct args, control), ARGS_FD_FIRST, 1 << 20 },
+    { "--cpus", OPTION_TEXT, false, offsetof(struct args, cpus), 0, 0 },
     { "--dir", OPTION_TEXT, true, offsetof(struct args, dir), 0, 0 },
     { "--grace", OPTION_NUMBER, false, offsetof(struct args, grace_s), 0, 86400 },
     { "--keep", OPTION_KEEP, false, 0, 0, 0 },

@@ -15,6 +15,7 @@ struct args_step {
 
 struct args {
     const char *dir, *launch;
+    const char *cpus; /* "0,2-3"; NULL: not given */
     uint64_t attempt, control, log_cap, grace_s;
     const char **keep; /* owned, the texts are argv's */
     size_t n_keep;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -29,6 +30,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "node/args.h"
+#include "node/cpus.h"
 #include "node/log.h"
 
 enum {
@@ -46,9 +48,9 @@ enum {
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
 };
 
-const char exec_usage[] =
-    "  exec --dir DIR --attempt N --launch TAG --control FD [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]\n"
-    "       -- ARGC ARG… [ARGC ARG…]";
+const char exec_usage[] = "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES] "
+                          "[--keep TEXT]… [--grace SECONDS]\n"
+                          "       -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
@@ -665,6 +667,14 @@ static void own_descriptors(int control)
         (void)close(fd);
 }
 
+/* What it starts inherits it. CPUs that are gone, or none at all, hold nobody up. */
+static void hold_to(const char *cpus)
+{
+    struct mask m = mask_parse(cpus ? cpus : "");
+    if (cpus)
+        (void)sched_setaffinity(0, sizeof m, (const cpu_set_t *)(const void *)m.w);
+}
+
 int exec_run(int argc, char **argv)
 {
     struct args o;
@@ -683,6 +693,7 @@ int exec_run(int argc, char **argv)
                               .pipe_fd = -1,
                               .fail_fd = -1,
                               .kind = "not-started" };
+        hold_to(o.cpus);
         code = launch(&l);
         log_done(&l.log);
         free(l.pid_path);

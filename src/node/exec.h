@@ -1,7 +1,7 @@
 /* `pipetune-node exec`: starts one attempt of a trial, watches it to its end, and says how it ended. It needs its parent
  * only until the go byte; from there on the driver may die, come back, and read what is in the folder.
  *
- *   exec --dir DIR --attempt N --launch TAG --control FD [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]
+ *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]
  *        -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.

@@ -211,7 +211,8 @@ static const char *const world_env[] = {
     "PIPETUNE_DATA",     "JAVA_HOME",
     "PIPETUNE_STORE",    "PIPETUNE_HOME",
     "PYSPARK_PYTHON",    "PIPETUNE_WORLD",
-    "PIPETUNE_LEASE_MS", "FAKE_EPOCH_MS",
+    "PIPETUNE_LEASE_MS", "PIPETUNE_LEASES",
+    "PIPETUNE_ASK_MS",   "FAKE_EPOCH_MS",
     "FAKE_ITERATIONS",   "FAKE_START_MS",
     "FAKE_FAIL",         "FAKE_COUNT_FILE",
     "FAKE_ORPHAN_S",     "FAKE_HUGE_MB",
@@ -277,6 +278,13 @@ static void fill(const struct world *w)
     harness_write(w->dir, "app.json", WORLD_BIGDL WORLD_ARGUMENTS);
 }
 
+void harness_own_leases(void)
+{
+    char space[32];
+    (void)snprintf(space, sizeof space, "pt-test-%ld", (long)getpid());
+    (void)setenv("PIPETUNE_LEASES", space, 1);
+}
+
 int world_open(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -291,6 +299,7 @@ int world_open(void **state)
     world_point_at(w, "PIPETUNE_DATA", "data");
     (void)setenv("FAKE_EPOCH_MS", "10", 1), (void)setenv("FAKE_ITERATIONS", "2", 1),
         (void)setenv("FAKE_START_MS", "1", 1);
+    harness_own_leases();
     (void)setenv("PIPETUNE_WORLD", w->dir, 1); /* marks all that is started from here */
     *state = w;
     return 0;
@@ -418,6 +427,7 @@ void harness_lab(const char *dir, const char *more)
     make_programs(dir);
     harness_write(dir, "app.py", "");
     harness_write(dir, "bigdl.json", buf_text(&text));
+    harness_own_leases();
     (void)setenv("PIPETUNE_HOME", home, 1);
 #if defined(__SANITIZE_ADDRESS__) /* its runtime would have to be loaded before faults.so */
     (void)setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);

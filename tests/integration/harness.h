@@ -49,6 +49,9 @@ struct harness_output {
 struct harness_output harness_run(char *const argv[], int ms);
 void harness_output_done(struct harness_output *o);
 
+/* CPUs are leased among the drivers of this test's process alone. */
+void harness_own_leases(void);
+
 /* --- a world: a folder with a Spark, a Java, jars and data, none of them real. While it is open it is the working directory, and
  * every variable that our programs and their fakes read is its own. --- */
 
