@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 
 /* What every reader below needs. */
 struct reader {
@@ -52,6 +53,12 @@ static int put_variable(const struct reader *r, const char *path, const char *at
     if (!value)
         return json_doc_err(r->doc, path, r->e, -EINVAL, "uses $%s, which is not set; export %s, or write the value",
                             copy, copy);
+    if (!utf8_is_valid(value))
+        return json_doc_err(
+            r->doc, path, r->e, -EINVAL,
+            "uses $%s, whose value '%s' is not UTF-8: Java would take it for something else; rename it, or "
+            "name another",
+            copy, value);
     buf_puts(out, value);
     return 1 + brace + n + brace;
 }

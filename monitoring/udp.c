@@ -33,6 +33,12 @@ static int split_url(const char *url, char host[256], char port[8], struct err *
     return 0;
 }
 
+int udp_check_url(const char *url, struct err *e)
+{
+    char host[256], port[8];
+    return split_url(url, host, port, e);
+}
+
 static int connect_first(const struct addrinfo *list)
 {
     int rc = -EHOSTUNREACH;

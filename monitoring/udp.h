@@ -25,6 +25,9 @@ struct udp_sent {
     uint64_t lines, too_long, datagrams;
 };
 
+/* Has it the form that udp_out_open() takes? Asks nobody. -EINVAL. */
+int udp_check_url(const char *url, struct err *e);
+
 /* "udp://HOST:PORT" ("udp://[::1]:8094"); `payload` 0: UDP_PAYLOAD. Asks DNS: blocks. -EINVAL, -EHOSTUNREACH, -errno. */
 int udp_out_open(struct udp_out *out, const char *url, size_t payload, struct err *e);
 void udp_out_done(struct udp_out *u);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 /* The text of so many digits that reads back as x, if there is one. */
 static bool print_in(double x, int digits, char out[NUM_TEXT_MAX])
 {
@@ -206,8 +208,12 @@ int json_doc_err(const struct json_doc *d, const char *path, struct err *e, int 
 void json_put_string(struct buf *b, const char *text)
 {
     buf_putc(b, '"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
+    const unsigned char *c = (const unsigned char *)text, *end = c + strlen(text);
+    for (size_t n; *c; c += n ? n : 1) {
+        n = utf8_len(c, end);
+        if (n == 0)
+            buf_puts(b, "\\ufffd");
+        else if (*c == '"' || *c == '\\')
             buf_printf(b, "\\%c", *c);
         else if (*c == '\n')
             buf_puts(b, "\\n");
@@ -216,9 +222,18 @@ void json_put_string(struct buf *b, const char *text)
         else if (*c < 0x20 || *c == 0x7f)
             buf_printf(b, "\\u%04x", *c);
         else
-            buf_putc(b, (char)*c);
+            buf_put(b, c, n);
     }
     buf_putc(b, '"');
+}
+
+json_t *json_bytes(const char *text)
+{
+    if (utf8_is_valid(text))
+        return json_string(text);
+    AUTO_BUF struct buf b = BUF_INIT;
+    json_put_string(&b, text);
+    return b.failed ? NULL : json_loadb(b.data, b.len, JSON_DECODE_ANY, NULL);
 }
 
 static void put_newline(struct buf *b, enum json_style style, int depth)

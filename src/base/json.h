@@ -54,7 +54,10 @@ void json_put(struct buf *b, const json_t *j, enum json_style style);
 /* `j` on one line, as json_put() prints it; free it. NULL: memory, or `j` is NULL (what made it had none). */
 char *json_text(const json_t *j);
 
-/* Appends a JSON string literal. */
+/* Appends a JSON string literal. Bytes that are no UTF-8, which a path may have, become U+FFFD. */
 void json_put_string(struct buf *b, const char *text);
+
+/* The same as a value: json_string() gives none for such bytes. */
+json_t *json_bytes(const char *text);
 
 #endif

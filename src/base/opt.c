@@ -75,6 +75,12 @@ static int set_choice(char **to, const struct opt_row *row, const char *text, st
     return err_set(e, -EINVAL, "must be one of %s, not '%s'", buf_text(&list), text);
 }
 
+/* Paths are bytes. */
+static bool is_path(const struct opt_row *row)
+{
+    return row->arg && (strcmp(row->arg, "FILE") == 0 || strcmp(row->arg, "DIR") == 0);
+}
+
 static int set_from_text(const struct opt_set *set, const struct opt_row *row, const char *text, struct err *e)
 {
     void *to = field(set, row);
@@ -82,7 +88,10 @@ static int set_from_text(const struct opt_set *set, const struct opt_row *row, c
     case OPT_FLAG: *(bool *)to = strcmp(text, "true") == 0; return 0;
     case OPT_INT:
     case OPT_REAL: return set_number(to, row, text, e);
-    case OPT_TEXT: return replace_text(to, text) < 0 ? err_sys(e, -ENOMEM, "cannot be kept") : 0;
+    case OPT_TEXT:
+        if (!is_path(row) && !utf8_is_valid(text))
+            return err_set(e, -EINVAL, "takes text, and '%s' is not UTF-8", text);
+        return replace_text(to, text) < 0 ? err_sys(e, -ENOMEM, "cannot be kept") : 0;
     case OPT_CHOICE: return set_choice(to, row, text, e);
     }
     return err_set(e, -EINVAL, "has no known type");
@@ -312,7 +321,7 @@ static json_t *value_json(const struct opt_set *set, const struct opt_row *row)
         return json_integer(*(int64_t *)from);
     case OPT_REAL: return json_real(*(double *)from);
     case OPT_TEXT:
-    case OPT_CHOICE: return *(char **)from ? json_string(*(char **)from) : json_null();
+    case OPT_CHOICE: return *(char **)from ? json_bytes(*(char **)from) : json_null();
     }
     return NULL;
 }

@@ -32,6 +32,15 @@ uint32_t utf8_code(const unsigned char *p, size_t len)
     return c;
 }
 
+bool utf8_is_valid(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + strlen(text);
+    size_t n = 1;
+    for (; p < end && n > 0; p += n)
+        n = utf8_len(p, end);
+    return n > 0;
+}
+
 /* --- width --- */
 
 static bool is_in(uint32_t c, const struct utf8_range *ranges, size_t n)

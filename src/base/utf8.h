@@ -14,6 +14,9 @@ size_t utf8_len(const unsigned char *p, const unsigned char *end);
 /* The code point of a sequence that utf8_len() has measured. */
 uint32_t utf8_code(const unsigned char *p, size_t len);
 
+/* Is all of it UTF-8? */
+bool utf8_is_valid(const char *text);
+
 /* Columns on the terminal: two for a wide letter, none for a mark on the one before. A byte that is no UTF-8 is one. */
 size_t utf8_columns(const char *text);
 

@@ -286,6 +286,9 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
     if (rc == 0)
         rc = plan_require_files(p, e);
+    const struct deliver_cfg influx = deliver_cfg_of(&p->cfg, NULL);
+    if (rc == 0 && influx.url)
+        rc = deliver_check(&influx, e);
     if (rc < 0)
         return rc;
     struct study s;

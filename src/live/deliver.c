@@ -148,6 +148,24 @@ static void drop(struct deliver *d)
 
 static void wake_at(struct deliver *d, int64_t at_ms);
 
+static bool is_udp(const struct deliver_cfg *cfg)
+{
+    return strncmp(cfg->url, "udp://", 6) == 0;
+}
+
+int deliver_check(const struct deliver_cfg *cfg, struct err *e)
+{
+    if (is_udp(cfg))
+        return udp_check_url(cfg->url, e);
+    struct deliver *d = calloc(1, sizeof *d);
+    if (!d)
+        return err_sys(e, -ENOMEM, "cannot deliver");
+    d->udp.fd = -1;
+    int rc = open_influx(d, cfg, e);
+    drop(d);
+    return rc;
+}
+
 int deliver_open(struct deliver **out, uv_loop_t *loop, const struct deliver_cfg *cfg, const struct deliver_ops *ops,
                  void *ctx, struct err *e)
 {
@@ -155,7 +173,7 @@ int deliver_open(struct deliver **out, uv_loop_t *loop, const struct deliver_cfg
     if (!d)
         return err_sys(e, -ENOMEM, "cannot deliver");
     d->udp.fd = -1;
-    int rc = strncmp(cfg->url, "udp://", 6) == 0 ? open_udp(d, cfg->url, e) : open_influx(d, cfg, e);
+    int rc = is_udp(cfg) ? open_udp(d, cfg->url, e) : open_influx(d, cfg, e);
     if (rc == 0)
         rc = open_folder(d, cfg->dir, e);
     if (rc == 0)

@@ -35,6 +35,9 @@ struct deliver_ops {
 int deliver_open(struct deliver **out, uv_loop_t *loop, const struct deliver_cfg *cfg, const struct deliver_ops *ops,
                  void *ctx, struct err *e);
 
+/* Would deliver_open() take the address and the credential? Makes nothing, and asks nobody; `dir` may be NULL. Errors as there. */
+int deliver_check(const struct deliver_cfg *cfg, struct err *e);
+
 /* Takes `lines` whole lines; never fails: what finds no room is counted. */
 void deliver_push(struct deliver *d, const char *bytes, size_t len, uint32_t lines);
 

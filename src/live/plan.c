@@ -9,9 +9,11 @@
 #include "base/http.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "base/utf8.h"
 #include "bigdl/master.h"
 #include "bigdl/submit.h"
 #include "live/nodes_cfg.h"
+#include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
 #include "search/search.h"
 
@@ -410,6 +412,9 @@ int plan_ask_master(struct plan *p, struct err *why)
 static int require_path(void *ctx, const char *key, char **path, struct err *e)
 {
     const struct plan *p = ctx;
+    if (!utf8_is_valid(*path))
+        return json_doc_err(&p->bigdl_doc, key, e, -EINVAL,
+                            "names '%s', which is not UTF-8: Java would take it for something else; rename it", *path);
     if (io_exists(*path))
         return 0;
     return json_doc_err(&p->bigdl_doc, key, e, -ENOENT,
@@ -427,13 +432,24 @@ static int require_own(const struct plan *p, const char *path, const char *key, 
                    p->doc.name, key, path, dir ? dir : "?");
 }
 
+/* What is in it is looked at, too: before anything is created, and not when it is needed. */
+static int require_secret(const struct plan *p, const char *path, const char *key, struct err *e)
+{
+    struct credential secret = { 0 };
+    int rc = require_own(p, path, key, e);
+    if (rc == 0 && path)
+        rc = credential_read(&secret, path, e);
+    credential_done(&secret);
+    return rc;
+}
+
 int plan_require_files(const struct plan *p, struct err *e)
 {
-    int rc = require_own(p, p->cfg.credential_file, "influxdb.credential_file", e);
+    int rc = require_secret(p, p->cfg.credential_file, "influxdb.credential_file", e);
     if (rc == 0)
         rc = require_own(p, p->cfg.ca_file, "influxdb.ca_file", e);
     for (size_t i = 0; rc == 0 && i < p->meters.n; i++)
-        rc = require_own(p, p->meters.v[i].cfg.credential_file, "credential_file", e);
+        rc = require_secret(p, p->meters.v[i].cfg.credential_file, "credential_file", e);
     if (rc < 0)
         return rc;
     return app_paths((struct app *)&p->app, require_path, (void *)p, e); /* require_path replaces nothing */

@@ -34,7 +34,7 @@ int provenance_spark_version(const struct env *v, char out[32])
 
 static json_t *text_or_null(const char *text)
 {
-    return text && *text ? json_string(text) : json_null();
+    return text && *text ? json_bytes(text) : json_null();
 }
 
 static int add_hash(json_t *to, const char *path)
@@ -76,10 +76,10 @@ json_t *provenance_json(const struct plan *p)
     (void)provenance_spark_version(&p->env, spark); /* absent stays null */
     int java = 0;
     (void)env_java_major(&p->env, &java, NULL);
-    return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:i, s:f, s:o, s:o, s:s, s:s, s:O, s:o}", "pipetune",
+    return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:s, s:O, s:o}", "pipetune",
                      PIPETUNE_VERSION, "commit", text_or_null(PIPETUNE_COMMIT), "host", host.nodename, "user",
                      text_or_null(user), "kernel", host.release, "machine", host.machine, "cores", p->offer.cores,
                      "memory_gb", p->offer.memory_gb, "java", java ? json_integer(java) : json_null(), "spark",
-                     text_or_null(spark), "config_file", p->doc.name, "config", p->doc.text, "bigdl", p->bigdl_doc.root,
-                     "sha256", hashes(p));
+                     text_or_null(spark), "config_file", json_bytes(p->doc.name), "config", p->doc.text, "bigdl",
+                     p->bigdl_doc.root, "sha256", hashes(p));
 }

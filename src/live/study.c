@@ -15,6 +15,7 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/proc.h"
+#include "base/utf8.h"
 #include "live/provenance.h"
 
 enum { PARALLEL_MAX = 256 };
@@ -366,11 +367,24 @@ static int own_store(const char *path, struct err *e)
                    path, (long)st.st_uid, (long)geteuid());
 }
 
+/* Checkpoints lie beside the store, and Java writes them. */
+static int check_path(const char *path, struct err *e)
+{
+    return utf8_is_valid(path)
+               ? 0
+               : err_set(e, -EINVAL,
+                         "store '%s': its path is not UTF-8, and Java would write the checkpoints beside "
+                         "it elsewhere: name another by --store or PIPETUNE_STORE",
+                         path);
+}
+
 int study_open(struct study *out, const struct plan *plan, bool again, struct err *e)
 {
     struct study s = { .plan = plan, .lock_fd = -1 };
     AUTO_FREE char *path = study_store_path(plan->cfg.store);
-    int rc = path ? own_store(path, e) : err_sys(e, -ENOMEM, "store");
+    int rc = path ? check_path(path, e) : err_sys(e, -ENOMEM, "store");
+    if (rc == 0)
+        rc = own_store(path, e);
     if (rc == 0)
         rc = store_open(&s.store, path, STORE_WRITE, e);
     if (rc == 0 && again)

@@ -175,6 +175,13 @@ static const struct bad bad[] = {
       { "c.conf", "line 4", "monitoring.events", "did you mean 'instructions'?" } },
     { "an unknown event of a list", CONFIG("\"monitoring\": { \"events\": [\"branches\",\n\"page-faults\"] },\n"), NULL, { 0 }, 2,
       { "c.conf", "line 4", "monitoring.events.1", "'page-faults'" } },
+    { "a metric that is no UTF-8", CONFIG(""), NULL, { "--metric", "acc\xff" }, 2, { "--metric", "'acc\xEF\xBF\xBD'", "not UTF-8" } },
+    { "a store that is no UTF-8", CONFIG(""), NULL, { "--store", "s\xff.db" }, 2, { "s\xEF\xBF\xBD.db'", "not UTF-8", "Java" } },
+    { "a study name that is no UTF-8", CONFIG(""), NULL, { "--name", "s\xff" }, 2, { "--name", "'s\xEF\xBF\xBD'", "not UTF-8" } },
+    { "an address that is none", CONFIG("\"influxdb\": {\n\"url\": \"htp:/nowhere\" },\n"), NULL, { 0 }, 2, { "url of influxdb", "scheme" } },
+    { "a Telegraf's address without a port", CONFIG("\"influxdb\": { \"url\": \"udp://h\" },\n"), NULL, { 0 }, 2, { "udp://h" } },
+    { "a database and a bucket", CONFIG("\"influxdb\": { \"url\": \"http://127.0.0.1:1\", \"database\": \"d\", \"bucket\": \"b\" },\n"), NULL, { 0 }, 2,
+      { "database", "bucket", "not both" } },
     { "a credential file of no use yet names no password", CONFIG("\"influxdb\": { \"password\": \"x\" },\n"), NULL, { 0 }, 2, { "influxdb.password", "not known" } },
 };
 /* clang-format on */
@@ -322,11 +329,34 @@ static void no_home(struct world *w)
     world_point_at(w, "PIPETUNE_HOME", "empty");
 }
 
+static void open_meters_credential(struct world *w)
+{
+    harness_write(w->dir, "secret", "user:password\n");
+    harness_write(
+        w->dir, "c.conf",
+        CONFIG("\"monitoring\": { \"meters\": [ { \"name\": \"snmp\", \"host\": \"127.0.0.1\", \"model\": \"apc\", "
+               "\"outlets\": { \"localhost\": 1 }, \"credential_file\": \"secret\" } ] },\n"));
+}
+
 static void no_credential(struct world *w)
 {
     harness_write(w->dir, "c.conf",
                   CONFIG("\"influxdb\": { \"url\": \"http://127.0.0.1:1\", \"database\": \"d\", \"credential_file\": "
                          "\"secret\" },\n"));
+}
+
+static void open_credential(struct world *w)
+{
+    harness_write(w->dir, "secret", "user:password\n"); /* of mode 0644 */
+    no_credential(w);
+}
+
+static void empty_credential(struct world *w)
+{
+    harness_write(w->dir, "secret", "");
+    AUTO_FREE char *path = harness_path(w->dir, "secret");
+    assert_int_equal(chmod(path, 0600), 0);
+    no_credential(w);
 }
 
 static const struct {
@@ -337,6 +367,8 @@ static const struct {
     { "a credential that is not there: both places",
       no_credential,
       { "c.conf", "influxdb.credential_file", "'secret'", "working directory", "'.'" } },
+    { "a credential that others may read", open_credential, { "secret", "chmod 600" } },
+    { "a meter's credential that others may read", open_meters_credential, { "secret", "chmod 600" } },
     { "a jar that is not there", no_jar, { "app.json", "conf", "bigdl/bigdl-dllib.jar", "setup" } },
     { "another jar that is not there", no_second_jar, { "app.json", "line 2", "jars", "bigdl/bigdl-core.jar" } },
     { "no Spark", no_spark, { "no Spark", "empty/bin/spark-submit", "SPARK_HOME" } },
@@ -347,6 +379,40 @@ static const struct {
     { "no pipetune-node beside the program", copy_program, { "empty/pipetune-node", "make" } },
     { "no home of ours", no_home, { "log4j2-pipetune.properties", "PIPETUNE_HOME" } },
 };
+
+static void test_an_empty_credential_creates_nothing(void **state)
+{
+    struct world *w = *state;
+    empty_credential(w);
+    char *before = contents(w);
+    struct harness_output o = RUN(w, "run", "c.conf");
+    EXPECT_ERROR("an empty credential", &o, 2, "secret");
+    expect_unchanged("an empty credential", w, before);
+    harness_output_done(&o);
+}
+
+/* Paths are bytes; what Java is given is not. */
+static void test_names_that_are_no_utf_8(void **state)
+{
+    struct world *w = *state;
+    harness_write(w->dir, "c\xff.conf", CONFIG(""));
+    struct harness_output o = RUN(w, "run", "c\xff.conf");
+    if (o.code != 0)
+        fail_msg("a config: exit %d: %s", o.code, o.err);
+    harness_output_done(&o);
+    o = RUN(w, "show", "s", "--json");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.out, "\"finished\""));
+    harness_output_done(&o);
+    world_dir(w, "d\xff");
+    world_dir(w, "d\xff/mnist");
+    world_point_at(w, "PIPETUNE_DATA", "d\xff");
+    o = RUN(w, "run", "c\xff.conf", "--name", "other");
+    EXPECT_ERROR("an argument", &o, 2, "app.json", "line 5", "extras.folder", "$PIPETUNE_DATA", "/d\xEF\xBF\xBD'",
+                 "not UTF-8", "Java");
+    harness_output_done(&o);
+    harness_expect_rows("nothing was begun", "pipetune.db", "SELECT name FROM studies", "s");
+}
 
 static void test_a_machine_that_lacks_something(void **state)
 {
@@ -632,6 +698,8 @@ int main(void)
         ROW(test_a_grid_of_a_thousand_million_points_is_lazy),
         ROW(test_a_dry_run_ends_when_its_reader_has_seen_enough),
         ROW(test_a_machine_that_lacks_something),
+        ROW(test_an_empty_credential_creates_nothing),
+        ROW(test_names_that_are_no_utf_8),
         ROW(test_what_only_the_application_can_miss_stops_the_study),
         ROW(test_a_store_of_a_newer_version_is_left_alone),
         ROW(test_another_programs_database_is_left_alone),

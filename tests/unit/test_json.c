@@ -291,6 +291,28 @@ static void test_printing(void **state)
     assert_string_equal(buf_text(&compact), "null");
 }
 
+static void test_bytes_that_are_no_utf_8_stay_json(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "plain", "\"plain\"" },
+        { "\xC3\xA4 \xE2\x82\xAC", "\"\xC3\xA4 \xE2\x82\xAC\"" },
+        { "a\xFF\xFE/b", "\"a\\ufffd\\ufffd/b\"" },
+        { "\xC3", "\"\\ufffd\"" },
+        { "\xED\xA0\x80\n", "\"\\ufffd\\ufffd\\ufffd\\n\"" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        AUTO_JSON json_t *j = json_bytes(cases[i].text);
+        json_put_string(&b, cases[i].text);
+        AUTO_JSON json_t *same = json_loads(buf_text(&b), JSON_DECODE_ANY, NULL);
+        assert_string_equal(buf_text(&b), cases[i].want);
+        assert_true(json_is_string(j) && json_equal(j, same));
+    }
+}
+
 static void test_what_json_cannot_say_is_null(void **state)
 {
     (void)state;
@@ -325,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_any_depth_is_survived),
         cmocka_unit_test(test_a_doc_is_whole_or_none),
         cmocka_unit_test(test_printing),
+        cmocka_unit_test(test_bytes_that_are_no_utf_8_stay_json),
         cmocka_unit_test(test_what_json_cannot_say_is_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
