@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +221,27 @@ struct setting choices_setting(const struct choices *c, const struct space *s, s
         if (s->knobs[i].kind->hot)
             set.v[i] = c->hot[at.hot].v[i];
     return set;
+}
+
+/* Do two hot settings differ in their cores at most? */
+static bool are_alike(const struct space *s, const struct setting *a, const struct setting *b)
+{
+    bool alike = true;
+    for (size_t i = 0; i < s->n_knobs; i++)
+        alike &= !s->knobs[i].kind->hot || s->knobs[i].kind->id == KNOB_CORES || value_equal(&a->v[i], &b->v[i]);
+    return alike;
+}
+
+struct tuner_setting choices_with(const struct choices *c, const struct space *s, struct tuner_setting at, double cores)
+{
+    int best = -1;
+    for (int h = 0; h < c->n_hot; h++) { /* ascending by cores */
+        double has = setting_number(s, &c->hot[h], KNOB_CORES, NAN);
+        if (are_alike(s, &c->hot[h], &c->hot[at.hot]) && (best < 0 || has <= cores))
+            best = h;
+    }
+    bool asked = setting_number(s, &c->hot[at.hot], KNOB_CORES, cores) == cores;
+    return asked || best < 0 ? at : (struct tuner_setting){ best, at.cold };
 }
 
 int choices_hot_within(const struct choices *c, const struct space *s, double cores)

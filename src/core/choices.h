@@ -29,6 +29,11 @@ struct tuner_space choices_tuner_space(const struct choices *c, const struct spa
 /* The effective setting of a pair of indices. */
 struct setting choices_setting(const struct choices *c, const struct space *s, struct tuner_setting at);
 
+/* The setting that is in force when `cores` CPUs were read back after `at` was asked for: `at` but for its cores, which are those or,
+ * where no setting has as many, the next fewer; the fewest where there are none. `at` itself where cores are no knob. */
+struct tuner_setting choices_with(const struct choices *c, const struct space *s, struct tuner_setting at,
+                                  double cores);
+
 /* How many hot settings need no more than `cores`: they are the first ones. At least 1. */
 int choices_hot_within(const struct choices *c, const struct space *s, double cores);
 

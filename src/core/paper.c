@@ -306,6 +306,17 @@ static void on_failed(struct paper *p, struct paper_trial *t, const struct tuner
         go_on(p, t, out);
 }
 
+/* Another setting is in force than the one that was asked for, from somewhere in this epoch on. */
+static void on_instead(struct paper_trial *t, const struct tuner_event *ev)
+{
+    if (ev->setting.hot == t->now.hot)
+        return;
+    if (t->now.hot != t->start.hot)
+        t->refused[t->now.hot] = true;
+    t->now.hot = ev->setting.hot;
+    t->broken = true;
+}
+
 /* What it may have has changed. */
 static void on_load(struct paper *p, struct paper_trial *t, const struct tuner_event *ev, struct tuner_actions *out)
 {
@@ -322,6 +333,7 @@ static int on_trial(struct paper *p, struct paper_trial *t, const struct tuner_e
     switch (ev->kind) {
     case EV_EPOCH: on_epoch(p, t, ev, out); break;
     case EV_FAILED: on_failed(p, t, ev, out); break;
+    case EV_INSTEAD: on_instead(t, ev); break;
     case EV_LOAD: on_load(p, t, ev, out); break;
     case EV_BREAK: t->broken = true; break;
     case EV_TRIAL_ENDED:

@@ -289,6 +289,7 @@ static void on_trial(struct tuner *t, struct trial_state *s, const struct tuner_
     case EV_EPOCH: on_epoch(t, s, ev, out); break;
     case EV_APPLIED: tuner_probe_applied(t, s, ev); break;
     case EV_FAILED: on_failed(t, s, ev, out); break;
+    case EV_INSTEAD: tuner_probe_instead(t, s, ev->setting.hot, out); break;
     case EV_LOAD: on_share(t, s, ev, out); break;
     case EV_BREAK: tuner_probe_break(t, s, out); break;
     case EV_TICK: tuner_probe_tick(t, s, out); break;
@@ -308,7 +309,7 @@ bool tuner_has(const struct tuner *t, struct tuner_setting s)
 int tuner_step(struct tuner *t, const struct tuner_event *ev, struct tuner_actions *out, struct err *e)
 {
     out->n = 0;
-    if ((ev->kind == EV_TRIAL_STARTED || ev->kind == EV_FAILED) && !tuner_has(t, ev->setting))
+    if ((ev->kind == EV_TRIAL_STARTED || ev->kind == EV_FAILED || ev->kind == EV_INSTEAD) && !tuner_has(t, ev->setting))
         return err_set(e, -EPROTO, "trial %d: there is no setting (%d, %d)", ev->trial, ev->setting.hot,
                        ev->setting.cold);
     if (ev->kind == EV_TRIAL_STARTED && !ev->class_key)

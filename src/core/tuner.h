@@ -77,6 +77,8 @@ enum tuner_event_kind {
                        was learnt of it here, it is passed over. class_key, family_key, setting, trials; then either infeasible, or
                        over, ratio, at_least and best */
     EV_VERDICT, /* what a profile says of the trial, at most one per ACT_PROFILE: verdict, class_key (of the class matched) */
+    EV_INSTEAD, /* in place of EV_APPLIED: what was read back is another setting than the one that was asked for last, and is what is
+                       measured from now on: setting. What was asked for cannot be had */
 };
 
 /* Of a profile: within 2 spreads of a cluster, between, beyond 4 of all. */

@@ -23,6 +23,7 @@ enum { VERSION = 1 };
  *   b t d x trial t_s
  *   r trial t_s setting.hot setting.cold class family infeasible over.hot over.cold ratio at_least best trials
  *   v trial t_s verdict class
+ *   g trial t_s setting.hot setting.cold
  *
  * One blank between two words. A key is a JSON string literal, or null where there is none. */
 
@@ -86,6 +87,7 @@ static const struct form event_forms[] = {
                       EV(FIELD_BOOL, at_least), EV(FIELD_BOOL, best), EV(FIELD_INT, trials) },
                     9 },
     [EV_VERDICT] = { 'v', { EV(FIELD_VERDICT, verdict), EV(FIELD_KEY, class_key) }, 2 },
+    [EV_INSTEAD] = { 'g', { EV(FIELD_SETTING, setting) }, 1 },
 };
 
 static const struct form ask_form = { 'L',

@@ -524,6 +524,18 @@ void tuner_probe_refused(struct tuner *t, struct trial_state *s, int hot, struct
     enter(t, s, s->phase == PHASE_SETTLED ? PHASE_SETTLED : PHASE_WARM, false);
 }
 
+/* As a refusal, after which another setting is in force than before. */
+void tuner_probe_instead(struct tuner *t, struct trial_state *s, int got, struct tuner_actions *out)
+{
+    int asked = s->now.hot;
+    if (got == asked)
+        return;
+    s->changed_s = s->now_s;
+    s->probe_records = 0;
+    s->former = got;
+    tuner_probe_refused(t, s, asked, out);
+}
+
 void tuner_probe_tick(struct tuner *t, struct trial_state *s, struct tuner_actions *out)
 {
     if (!cut(t, s, out) && !tuner_cold_give_up(t, s, out))

@@ -164,6 +164,7 @@ void tuner_probe_iteration(struct tuner *t, struct trial_state *s, const struct 
 void tuner_probe_epoch(struct tuner *t, struct trial_state *s, int epoch);
 void tuner_probe_applied(const struct tuner *t, struct trial_state *s, const struct tuner_event *ev);
 void tuner_probe_refused(struct tuner *t, struct trial_state *s, int hot, struct tuner_actions *out);
+void tuner_probe_instead(struct tuner *t, struct trial_state *s, int got, struct tuner_actions *out);
 void tuner_probe_tick(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
 void tuner_probe_break(struct tuner *t, struct trial_state *s, struct tuner_actions *out);
 

@@ -61,8 +61,7 @@ static void on_applied(void *ctx, uint64_t id, const struct nodes_have *have, co
 static void on_changed(void *ctx, const char *tag, const struct nodes_have *have)
 {
     struct actuate *a = ctx;
-    (void)have;
-    a->ops.changed(a->ctx, tag);
+    a->ops.changed(a->ctx, tag, have->cores);
 }
 
 static void on_sampled(void *ctx, const char *tag, const struct nodes_sample *s)

@@ -20,7 +20,8 @@ struct actuate;
 struct actuate_ops {
     /* `to` is in force on `cores` CPUs, or `why` says why not. cores 0 without a reason: no process was found yet. */
     void (*applied)(void *ctx, int trial, struct tuner_setting to, int cores, const char *why);
-    void (*changed)(void *ctx, const char *tag); /* processes of a launch came or went */
+    void (*changed)(void *ctx, const char *tag,
+                    int cores); /* processes of a launch came or went: so many CPUs are in force */
     void (*sampled)(void *ctx, const char *tag, const struct nodes_sample *s);
     void (*metered)(void *ctx, const struct nodes_reading *r); /* NULL: nobody meters */
     void (*note)(void *ctx, const char *text);

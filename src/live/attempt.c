@@ -117,6 +117,15 @@ static void init(struct attempt *a, struct study *s, struct study_trial *t)
     a->row.startup_s = a->row.cores = NAN;
 }
 
+/* CPUs of a launch whose setting nobody changes: its slots, or fewer where other drivers have the rest. */
+static int launch_cores(const struct study_trial *t)
+{
+    int n = t->cpus ? 1 : t->row.slots;
+    for (const char *p = t->cpus; p && (p = strchr(p, ',')); p++)
+        n++;
+    return n < t->row.slots ? n : t->row.slots;
+}
+
 /* Its folder, what it goes on from, and the setting it is launched with. */
 static int prepare(struct attempt *a, struct study *s, struct study_trial *t, struct err *e)
 {
@@ -132,7 +141,7 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
         rc = find_resume(a, e);
     a->epochs_done = a->row.first_epoch - 1;
     struct setting set = study_setting(s, t);
-    AUTO_JSON json_t *j = plan_effective_json(s->plan, &set, s->tuning ? 0 : t->row.slots);
+    AUTO_JSON json_t *j = plan_effective_json(s->plan, &set, s->tuning ? 0 : launch_cores(t));
     a->row.setting = json_text(j);
     return rc == 0 && !a->row.setting ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
 }
@@ -299,7 +308,7 @@ static int store_launch(struct attempt *a, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    if (s->tuning && set_text(&t->effective, a->row.setting) < 0)
+    if ((s->tuning || a->trial->cpus) && set_text(&t->effective, a->row.setting) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->number);
     int rc = store_begin(s->store, e);
     if (rc == 0)

@@ -52,6 +52,7 @@ int driver_take_cpus(struct driver *d, struct study_trial *t)
     struct setting set = study_setting(d->study, t);
     int cores = (int)setting_number(&d->study->plan->space, &set, KNOB_CORES, t->row.slots);
     int rc = actuate_reserve(d->actuate, t->row.number, cores, d->e);
+    t->cores = 0;
     free(t->cpus);
     t->cpus = rc == 0 ? actuate_own_cpus(d->actuate, t->row.number) : NULL;
     return rc;

@@ -227,25 +227,27 @@ static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores,
         return;
     }
     if (cores > 0)
-        s->a.row.cores = cores;
+        s->a.row.cores = s->a.trial->cores = cores;
     const char *fault = why ? why : cores == 0 ? "none of its processes was found" : NULL;
     if (fault)
         driver_note(d, &s->a.trial->row, fault);
     if (cores > 0)
-        profiles_setting(d->study->profiles, trial, to);
-    int rc = tuning_applied(d->study->tuning, trial, to, cores == 0 ? fault : NULL, d->e);
+        profiles_setting(d->study->profiles, trial, tuning_in_force(d->study->tuning, to, cores));
+    int rc = tuning_applied(d->study->tuning, trial, to, cores, cores == 0 ? fault : NULL, d->e);
     if (rc < 0)
         driver_fail(d, rc);
 }
 
-static void on_changed(void *ctx, const char *tag)
+static void on_changed(void *ctx, const char *tag, int cores)
 {
     struct driver *d = ctx;
     for (size_t i = 0; i < d->n; i++) {
         struct slot *s = d->slots[i];
-        int rc = s->a.row.launch && strcmp(s->a.row.launch, tag) == 0
-                     ? tuning_break(d->study->tuning, s->a.trial->row.number, d->e)
-                     : 0;
+        if (!s->a.row.launch || strcmp(s->a.row.launch, tag) != 0)
+            continue;
+        if (cores > 0)
+            s->a.row.cores = s->a.trial->cores = cores;
+        int rc = tuning_break(d->study->tuning, s->a.trial->row.number, d->e);
         if (rc < 0)
             driver_fail(d, rc);
     }

@@ -16,6 +16,7 @@ struct study_trial {
     bool alone;            /* nothing runs beside it */
     int room;              /* CPUs that it may have */
     bool shared;           /* it uses CPUs that another driver uses, too: what it takes on them says nothing */
+    int cores;             /* CPUs that were read back last; 0: none yet */
     char *cpus;            /* of this machine, "0,2": those that it is launched on; NULL: all */
     unsigned refused_cold; /* cold settings (bit by bit) that it has run out of memory under */
     double

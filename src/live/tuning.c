@@ -26,12 +26,14 @@ struct tuned {
     double last_ms; /* the stamp of the newest step */
     double last_wall_s;
     int last_epoch;
-    double t_s;                  /* of the newest event */
-    double wake_s;               /* INFINITY: none */
-    bool probed;                 /* something was compared in it */
-    struct tuner_event steps;    /* gathered, not handed on yet; records 0: none */
-    double steps_from_ms;        /* the stamp at which they began */
-    struct costing_steps costed; /* gathered, and their cost is not known yet */
+    double t_s;                    /* of the newest event */
+    double wake_s;                 /* INFINITY: none */
+    bool probed;                   /* something was compared in it */
+    struct tuner_setting in_force; /* as it was read back, with cores > 0 … */
+    int cores;                     /* … CPUs */
+    struct tuner_event steps;      /* gathered, not handed on yet; records 0: none */
+    double steps_from_ms;          /* the stamp at which they began */
+    struct costing_steps costed;   /* gathered, and their cost is not known yet */
 };
 
 struct decision {
@@ -514,6 +516,8 @@ static int begin(struct tuning *t, struct study_trial *trial, const struct log_e
     struct tuned *u = rc == 0 ? add(t, trial) : NULL;
     if (!u)
         return rc < 0 ? rc : err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+    u->in_force = tuning_in_force(t, trial->setting, trial->cores);
+    u->cores = trial->cores;
     u->n_hot = hot_within(t, trial->room < trial->row.slots ? trial->room : trial->row.slots);
     u->alone = trial->alone;
     u->last_epoch = ev->epoch;
@@ -521,7 +525,7 @@ static int begin(struct tuning *t, struct study_trial *trial, const struct log_e
     return feed(t,
                 &(struct tuner_event){ .kind = EV_TRIAL_STARTED,
                                        .trial = u->trial,
-                                       .setting = trial->setting,
+                                       .setting = u->in_force,
                                        .class_key = buf_text(&k.class),
                                        .family_key = buf_text(&k.family),
                                        .epoch = ev->epoch,
@@ -644,7 +648,12 @@ static int keep_effective(struct tuning *t, struct study_trial *trial, struct er
     struct tuner_setting now;
     if (!t->policy->current(t->machine, trial->row.number, &now))
         return 0;
-    char *taken = tuning_setting_text(t, now);
+    const struct tuned *u = find(t, trial->row.number);
+    bool read = u && u->cores > 0 && u->in_force.hot == now.hot;
+    struct setting set = choices_setting(t->choices, &t->study->plan->space, now);
+    AUTO_JSON json_t *j =
+        plan_effective_json(t->study->plan, &set, read && u->cores != (int)tuning_cores(t, now) ? u->cores : 0);
+    char *taken = json_text(j);
     if (!taken)
         return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
     free(trial->row.effective);
@@ -757,13 +766,32 @@ int tuning_bound(struct tuning *t, struct study_trial *trial, struct err *e)
     return rc < 0 ? rc : put_all(t, e);
 }
 
-int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const char *why, struct err *e)
+struct tuner_setting tuning_in_force(const struct tuning *t, struct tuner_setting to, int cores)
+{
+    return t && cores > 0 ? choices_with(t->choices, &t->study->plan->space, to, cores) : to;
+}
+
+/* The answer to an older order than the newest says nothing of what that one will bring. */
+static bool is_late(const struct tuning *t, int trial, struct tuner_setting to)
+{
+    struct tuner_setting now;
+    return t->policy->current(t->machine, trial, &now) && now.hot != to.hot;
+}
+
+int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, int cores, const char *why, struct err *e)
 {
     struct tuned *u = t ? find(t, trial) : NULL;
     if (!u)
         return 0;
     int rc = hand_on(t, u, true, e);
-    struct tuner_event ev = { .kind = why ? EV_FAILED : EV_APPLIED,
+    struct tuner_setting got = is_late(t, trial, to) ? to : tuning_in_force(t, to, cores);
+    u->in_force = got;
+    u->cores = cores;
+    bool instead = !why && got.hot != to.hot;
+    to = instead ? got : to;
+    struct tuner_event ev = { .kind = why       ? EV_FAILED
+                                      : instead ? EV_INSTEAD
+                                                : EV_APPLIED,
                               .trial = trial,
                               .t_s = time_of(u, log_now_ms(u, study_now_ms())),
                               .setting = to }; /* a failure is no bound of the class: it lies with the helper */

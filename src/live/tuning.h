@@ -52,7 +52,10 @@ int tuning_bound(struct tuning *t, struct study_trial *trial, struct err *e);
 void tuning_act(struct tuning *t);
 
 /* `to` is in force, or (`why` is not NULL) cannot be had. */
-int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, const char *why, struct err *e);
+int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, int cores, const char *why, struct err *e);
+
+/* The setting that `cores` CPUs, read back after `to` was asked for, make. Without a policy `to` itself. */
+struct tuner_setting tuning_in_force(const struct tuning *t, struct tuner_setting to, int cores);
 
 /* What the profile that was asked for says; `class_key` is that of the class it is of, NULL: of none. */
 int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, const char *class_key, struct err *e);

@@ -224,6 +224,7 @@ int trace_windows_line(struct trace_windows *w, const char *line)
     case 's': return n >= 4 ? start(w, trial, v) : 0;
     case 'i': return n == 5 ? take_steps(w, t, v) : 0;
     case 'a':
+    case 'g':
         if (t && n == 4)
             (void)take_setting(w, t, v[2], v[3]); /* one that does not exist is not in force */
         return 0;

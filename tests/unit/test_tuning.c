@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/own.h"
 #include "core/tuner_log.h"
 #include "live/tuning.h"
@@ -218,7 +219,7 @@ static int step(struct bench *b, int epoch, struct err *e)
     int rc = tuning_iteration(b->t, b->trial, &ev, our_ms(b), e);
     if (rc == 0 && b->asked) {
         b->asked = false;
-        rc = tuning_applied(b->t, b->trial->row.number, b->now, NULL, e);
+        rc = tuning_applied(b->t, b->trial->row.number, b->now, 0, NULL, e);
     }
     return rc;
 }
@@ -481,7 +482,7 @@ static void test_a_break_costs_no_seconds(void **state)
     for (int i = 0; i < STEPS / 2; i++)
         check(step(&b, 1, &e), &e);
     check(tuning_break(b.t, 1, &e), &e);
-    check(tuning_applied(b.t, 1, b.now, NULL, &e), &e);
+    check(tuning_applied(b.t, 1, b.now, 0, NULL, &e), &e);
     b.asked = false;
     for (int i = STEPS / 2; i < STEPS; i++)
         check(step(&b, 1, &e), &e);
@@ -538,13 +539,75 @@ static void test_a_setting_that_cannot_be_had_is_not_tried_again(void **state)
         check(step(&b, 1, &e), &e);
     struct tuner_setting refused = b.now;
     b.now = b.plan.choices.start; /* what was in force still is */
-    check(tuning_applied(b.t, 1, refused, "no such CPUs", &e), &e);
+    check(tuning_applied(b.t, 1, refused, 0, "no such CPUs", &e), &e);
     for (int n = 0; n < STEPS; n++) {
         check(step(&b, 1, &e), &e);
         assert_int_not_equal(b.now.hot, refused.hot);
     }
     expect_agreement(&b);
     end(&b);
+}
+
+static void expect_in_force(const struct bench *b, double cores)
+{
+    struct tuner_setting now = { -1, -1 };
+    assert_true(tuning_current(b->t, b->trial->row.number, &now));
+    assert_true(tuning_cores(b->t, now) == cores);
+}
+
+/* Fewer CPUs came back than were asked for, or others. */
+static void test_what_is_in_force_is_what_was_measured(void **state)
+{
+    struct bench b;
+    struct err e = { 0 };
+    (void)state;
+    begin(&b, "pipetune");
+    next_trial(&b);
+    check(launch(&b, &e), &e);
+    for (int n = 0; n < STEPS && !is_probing(&b); n++)
+        check(step(&b, 1, &e), &e);
+    struct tuner_setting asked = b.now;
+    b.asked = false;
+    assert_true(tuning_cores(b.t, asked) < 4);
+    check(tuning_applied(b.t, 1, asked, 4, NULL, &e), &e); /* nobody was narrowed */
+    if (!b.asked)                                          /* nothing else is tried */
+        expect_in_force(&b, 4);
+    assert_int_not_equal(b.now.hot, b.asked ? asked.hot : -1);
+    for (int n = 0; n < STEPS; n++) {
+        check(step(&b, 1, &e), &e);
+        assert_int_not_equal(b.now.hot, asked.hot);
+    }
+    check(in_transaction(&b, 1, 8, false, &e), &e);
+    AUTO_JSON json_t *shown = json_loads(b.trial->row.effective, 0, NULL);
+    struct tuner_setting now;
+    assert_true(tuning_current(b.t, 1, &now));
+    assert_true(json_number_value(json_object_get(shown, "cores")) == tuning_cores(b.t, now));
+    expect_agreement(&b);
+    end(&b);
+}
+
+static void test_a_launch_on_fewer_cpus_is_told_as_such(void **state)
+{
+    static const struct {
+        int cores;
+        double setting;
+    } cases[] = { { 4, 4 }, { 3, 2 }, { 2, 2 }, { 1, 1 } };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bench b;
+        struct err e = { 0 };
+        begin(&b, "pipetune");
+        next_trial(&b);
+        check(launch(&b, &e), &e);
+        b.trial->cores = cases[i].cores; /* read back before the first step */
+        check(step(&b, 1, &e), &e);
+        expect_in_force(&b, cases[i].setting);
+        check(in_transaction(&b, 1, 8, false, &e), &e);
+        AUTO_JSON json_t *shown = json_loads(b.trial->row.effective, 0, NULL);
+        assert_int_equal(json_integer_value(json_object_get(shown, "cores")), cases[i].cores);
+        expect_agreement(&b);
+        end(&b);
+    }
 }
 
 static void test_memory_that_was_run_out_of_is_not_asked_for_again(void **state)
@@ -685,6 +748,8 @@ int main(void)
         cmocka_unit_test(test_a_break_costs_no_seconds),
         cmocka_unit_test(test_a_deadline_comes_in_time),
         cmocka_unit_test(test_a_setting_that_cannot_be_had_is_not_tried_again),
+        cmocka_unit_test(test_what_is_in_force_is_what_was_measured),
+        cmocka_unit_test(test_a_launch_on_fewer_cpus_is_told_as_such),
         cmocka_unit_test(test_memory_that_was_run_out_of_is_not_asked_for_again),
         cmocka_unit_test(test_the_machine_is_rebuilt_from_its_log),
         cmocka_unit_test(test_a_setting_is_recalled_from_its_text),
