@@ -68,8 +68,25 @@ static int on_iteration(struct fold *f, const struct log_event *ev, struct fold_
     return gave;
 }
 
+static bool is_metric(const struct fold *f, const char *name)
+{
+    bool accuracy = strcasecmp(f->metric, "accuracy") == 0 && strcasestr(name, "accuracy");
+    return accuracy || strcasecmp(f->metric, name) == 0;
+}
+
+static void note_reported(struct fold *f, const char *name)
+{
+    f->has_metric |= is_metric(f, name);
+    for (int i = 0; i < f->n_reported; i++)
+        if (strncmp(f->reported[i], name, FOLD_NAME_MAX - 1) == 0)
+            return;
+    if (f->n_reported < FOLD_REPORTED_MAX)
+        (void)snprintf(f->reported[f->n_reported++], FOLD_NAME_MAX, "%s", name); /* a cut name still tells */
+}
+
 static void on_metric(struct fold *f, const struct log_event *ev)
 {
+    note_reported(f, ev->text);
     if (!f->open)
         return;
     bool top1 = strcmp(ev->text, "Top1Accuracy") == 0;

@@ -7,7 +7,7 @@
 
 #include "bigdl/log.h"
 
-enum { FOLD_NAME_MAX = 64 };
+enum { FOLD_NAME_MAX = 64, FOLD_REPORTED_MAX = 8 };
 
 struct fold_epoch {
     int epoch;              /* as the log numbers it */
@@ -39,6 +39,9 @@ struct fold {
     bool connected, granted;
     char app_id[64];
     int recoveries;
+    char reported[FOLD_REPORTED_MAX][FOLD_NAME_MAX]; /* names of validation results so far, the first of them */
+    int n_reported;
+    bool has_metric; /* the study's was among them */
     /* the log up to here is in the epochs given out so far: where a later reader goes on */
     uint64_t safe_offset;
     /* private */

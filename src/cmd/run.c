@@ -129,6 +129,7 @@ static const char *end_line(const struct driver_result *r, const struct study *s
     case DRIVER_LEFT:
         (void)snprintf(text, size, "left running; the same command goes on with study '%s'", s->name);
         break;
+    case DRIVER_CONFIG: (void)snprintf(text, size, "study '%s': %s", s->name, r->why); break;
     case DRIVER_ENVIRONMENT:
         (void)snprintf(text, size, "%s; then the same command goes on with study '%s'", r->why, s->name);
         break;
@@ -143,6 +144,7 @@ static int exit_code(const struct driver_result *r, const struct driver_options 
     case DRIVER_INTERRUPTED: return CMD_INTERRUPTED;
     case DRIVER_LEFT: return o->detach ? CMD_OK : CMD_INTERRUPTED;
     case DRIVER_ENVIRONMENT: return CMD_ENVIRONMENT;
+    case DRIVER_CONFIG: return CMD_USAGE;
     case DRIVER_DONE: break;
     }
     return done > 0 ? CMD_OK : CMD_NONE;

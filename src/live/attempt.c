@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
+#include "base/suggest.h"
 #include "bigdl/submit.h"
 #include "live/profiles.h"
 #include "live/publish.h"
@@ -431,6 +432,42 @@ static int store_one_epoch(struct attempt *a, const struct store_epoch *row, str
     return rc;
 }
 
+/* "Top1Accuracy, Loss", and the name among them that is meant. */
+static void explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
+{
+    const struct fold *f = &a->fold;
+    const char *names[FOLD_REPORTED_MAX + 2];
+    size_t n = 0;
+    AUTO_BUF struct buf list = BUF_INIT;
+    for (int i = 0; i < f->n_reported; i++) {
+        names[n++] = f->reported[i];
+        buf_printf(&list, "%s%s", i ? ", " : "", f->reported[i]);
+    }
+    bool accuracy = strcasestr(buf_text(&list), "accuracy") != NULL, loss = strcasestr(buf_text(&list), "loss") != NULL;
+    if (!loss)
+        buf_puts(&list, list.len ? ", loss" : "loss"); /* of training: that one is always there */
+    names[n++] = "loss";
+    if (accuracy)
+        names[n++] = "accuracy";
+    const char *near = suggest_nearest(f->metric, names, n);
+    (void)snprintf(out, STUDY_WHY_MAX, "metric '%s' is not reported by trial %d: there is %s; %s%s%s", f->metric,
+                   a->trial->row.number, buf_text(&list), near ? "did you mean '" : "give one of them as --metric",
+                   near ? near : "", near ? "'?" : "");
+}
+
+/* A metric that never comes would be told at the study's end, after all was trained. A validation may be rarer than epochs, so it is
+ * the first figures that tell, and at the last epoch none. */
+static void check_metric(struct attempt *a)
+{
+    struct study *s = a->study;
+    const struct fold *f = &a->fold;
+    s->has_metric |= f->has_metric || strcasecmp(f->metric, "loss") == 0;
+    if (s->has_metric || s->no_metric[0] || (f->n_reported == 0 && a->epochs_done < a->trial->row.epochs))
+        return;
+    explain_metric(a, s->no_metric);
+    s->sched.stopping = true;
+}
+
 static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e)
 {
     struct store_epoch row = epoch_row(a, f);
@@ -442,6 +479,7 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     a->study->doubt.n = 0; /* a trial can run here */
     a->trial->row.kills = 0;
     sched_gained(&a->study->sched, a->trial->row.number);
+    check_metric(a);
     publish_epoch(a->study->publish, a->trial->row.number, &row, study_now_ms());
     if (a->on_epoch)
         a->on_epoch(a, &row);
@@ -650,6 +688,7 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
     case STOP_ORIGIN:
         (void)snprintf(text, 512, "it lost its executor before the first checkpoint, and begins anew");
         return OUTCOME_FAILED;
+    case STOP_METRIC: (void)snprintf(text, 512, "%s", a->study->no_metric); return OUTCOME_INTERRUPTED;
     case STOP_RELAUNCH: (void)snprintf(text, 512, "launched again with another setting"); return OUTCOME_INTERRUPTED;
     default: (void)snprintf(text, 512, "interrupted"); return OUTCOME_INTERRUPTED;
     }

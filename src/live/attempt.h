@@ -14,7 +14,16 @@
 enum { ATTEMPT_KILL_AFTER_MS = 20000 };
 
 /* Why we ended it ourselves. */
-enum attempt_stop { STOP_NONE, STOP_USER, STOP_NO_EXECUTOR, STOP_STALLED, STOP_LINGERS, STOP_ORIGIN, STOP_RELAUNCH };
+enum attempt_stop {
+    STOP_NONE,
+    STOP_USER,
+    STOP_METRIC, /* the study's metric is not reported */
+    STOP_NO_EXECUTOR,
+    STOP_STALLED,
+    STOP_LINGERS,
+    STOP_ORIGIN,
+    STOP_RELAUNCH,
+};
 
 /* What its warm session has said of it. */
 enum attempt_served { SERVED_NOT, SERVED_OK, SERVED_FAILED };

@@ -106,6 +106,15 @@ static const char *or_null(const char *text)
     return text && *text ? text : NULL;
 }
 
+/* The study is measured by what does not come: that is for its config to mend. */
+static void note_no_metric(struct driver *d)
+{
+    if (!d->study->no_metric[0] || d->result->end != DRIVER_DONE)
+        return;
+    d->result->end = DRIVER_CONFIG;
+    (void)snprintf(d->result->why, sizeof d->result->why, "%s", d->study->no_metric);
+}
+
 void driver_settle(struct driver *d, struct slot *s)
 {
     char text[512];
@@ -121,6 +130,7 @@ void driver_settle(struct driver *d, struct slot *s)
     const struct store_trial *t = &s->a.trial->row;
     driver_tell(
         d, (struct driver_news){ .kind = NEWS_ENDED, .trial = t, .attempt = s->a.row.number, .text = or_null(text) });
+    note_no_metric(d);
     if (o == OUTCOME_ENVIRONMENT && d->result->end == DRIVER_DONE) {
         d->result->end = DRIVER_ENVIRONMENT;
         (void)snprintf(d->result->why, sizeof d->result->why, "trial %d cannot run here: %s", t->number, text);
@@ -313,6 +323,36 @@ void driver_schedule(struct driver *d)
         uv_stop(&d->loop);
 }
 
+/* --- ending all --- */
+
+/* Those that have no go yet are let go of: they end by themselves, and nothing was stored. */
+static void drop_starting(struct driver *d)
+{
+    for (size_t i = d->n; i-- > 0;)
+        if (!d->slots[i]->a.running)
+            driver_give_back(d, d->slots[i]);
+}
+
+static void end_all(struct driver *d, enum attempt_stop why, bool hard)
+{
+    drop_starting(d);
+    for (size_t i = 0; i < d->n; i++)
+        driver_end_attempt(d->slots[i], why, hard);
+    for (size_t i = 0; i < pool_count(d->pool); i++)
+        if (pool_at(d->pool, i)->trial == 0 || hard)
+            pool_end(d->pool, pool_at(d->pool, i), hard);
+    driver_schedule(d);
+}
+
+static void end_without_metric(struct driver *d)
+{
+    note_no_metric(d);
+    if (d->result->end != DRIVER_CONFIG || d->no_metric)
+        return;
+    d->no_metric = true;
+    end_all(d, STOP_METRIC, false);
+}
+
 /* --- the clock --- */
 
 void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard)
@@ -389,6 +429,7 @@ static void on_tick(uv_timer_t *timer)
     driver_settle_served(d, now);
     if (d->pool)
         pool_tick(d->pool, now);
+    end_without_metric(d);
     int rc = d->rc == 0 ? tuning_tick(d->study->tuning, study_now_ms(), d->e) : 0;
     if (rc == 0 && d->rc == 0)
         rc = driver_tick_samples(d);
@@ -406,20 +447,6 @@ static void on_tick(uv_timer_t *timer)
 
 /* --- signals --- */
 
-static void interrupt_slot(struct driver *d, struct slot *s)
-{
-    if (s->a.running)
-        driver_end_attempt(s, STOP_USER, d->interrupts > 1);
-}
-
-/* Those that have no go yet are let go of: they end by themselves, and nothing was stored. */
-static void drop_starting(struct driver *d)
-{
-    for (size_t i = d->n; i-- > 0;)
-        if (!d->slots[i]->a.running)
-            driver_give_back(d, d->slots[i]);
-}
-
 static void on_interrupt(uv_signal_t *handle, int signum)
 {
     struct driver *d = handle->data;
@@ -435,13 +462,7 @@ static void on_interrupt(uv_signal_t *handle, int signum)
                 (struct driver_news){ .kind = NEWS_NOTE,
                                       .text = d->interrupts == 1 ? "ending the trials; once more to kill them at once"
                                                                  : "killing the trials" });
-    drop_starting(d);
-    for (size_t i = 0; i < d->n; i++)
-        interrupt_slot(d, d->slots[i]);
-    for (size_t i = 0; i < pool_count(d->pool); i++)
-        if (pool_at(d->pool, i)->trial == 0 || d->interrupts > 1)
-            pool_end(d->pool, pool_at(d->pool, i), d->interrupts > 1);
-    driver_schedule(d);
+    end_all(d, STOP_USER, d->interrupts > 1);
 }
 
 static void on_hangup(uv_signal_t *handle, int signum)

@@ -37,6 +37,7 @@ enum driver_end {
     DRIVER_INTERRUPTED, /* SIGINT or SIGTERM; the trials were ended and can be continued */
     DRIVER_LEFT,        /* --detach or SIGHUP: the trials run on */
     DRIVER_ENVIRONMENT, /* no trial can run here; `why` */
+    DRIVER_CONFIG,      /* the study's metric is not reported; `why` */
 };
 
 struct driver_result {

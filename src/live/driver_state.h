@@ -49,6 +49,7 @@ struct driver {
     bool measures;           /* counters are read while trials run */
     int64_t changed_ms;      /* since 1970: when a trial came or went last */
     struct pool *pool;       /* NULL: every trial is submitted by itself */
+    bool no_metric;          /* all was told to end because of that */
     bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
     bool no_sessions;        /* one could not be had in this run */
     bool packs;              /* trials are packed beside each other */

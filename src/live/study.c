@@ -216,6 +216,7 @@ static int ask_again(void *ctx, const struct store_trial *row)
                        "use the version of pipetune that began it, or run --again",
                        s->name, row->number);
     struct sched_trial t = sched_trial_of(row);
+    s->has_metric |= !isnan(row->metric);
     if (sched_add(&s->sched, &t) < 0 || (!trial_state_is_final(t.state) && keep_open(s, row, &p.point) < 0))
         return err_sys(r->e, -ENOMEM, "resuming");
     return 0;

@@ -23,6 +23,8 @@ struct study_trial {
         startup_s; /* from the launch to the first iteration, where it could be relaunched from a checkpoint; else 0 */
 };
 
+enum { STUDY_WHY_MAX = 512 };
+
 struct tuning;
 struct profiles;
 struct reuse;
@@ -41,8 +43,10 @@ struct study {
     struct sched sched;
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
-    bool resumed; /* it had been begun before */
-    bool ended;   /* its row says so: finished or failed */
+    bool resumed;                  /* it had been begun before */
+    bool ended;                    /* its row says so: finished or failed */
+    bool has_metric;               /* a trial has reported it */
+    char no_metric[STUDY_WHY_MAX]; /* none will: the names there are; "" */
     /* Attempts that said, each begun after the one before had ended, that no trial can run here; none completed an epoch since. */
     struct study_doubt {
         int n;

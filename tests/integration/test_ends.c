@@ -187,6 +187,101 @@ static void test_a_kill_for_want_of_memory_is_a_failure(void **state)
                         "SELECT count(*) FROM attempts WHERE cause LIKE 'out_of_memory: the kernel killed it%'", "1");
 }
 
+/* --- a metric that never comes ------------------------------------------------------------------------------------------ */
+
+#define LINE "2026-11-18 10:00:0%d.000 INFO DistriOptimizer$: [Epoch %d 60/60][Iteration %d][Wall Clock 1.0s] "
+#define TRAINED "Trained 60.0 records in 1.0 seconds. Throughput is 60.0 records/second. Loss is 2.0. \n"
+#define FINISHED "Epoch finished. Wall clock time is 1100.0 ms\n"
+#define MAE "MAE is (MAE: 4.0, count: 10, Average MAE: 0.5)\n"
+
+/* An application of `epochs` epochs, which validates after each `every`-th of them (0: never). */
+static void validates(const struct world *w, int epochs, int every)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    buf_puts(&b, "cat >&2 <<'X'\n");
+    for (int i = 1; i <= epochs; i++) {
+        buf_printf(&b, LINE TRAINED, i, i, i);
+        buf_printf(&b, LINE FINISHED, i, i, i);
+        if (every && i % every == 0)
+            buf_printf(&b, LINE MAE, i, i, i);
+    }
+    buf_puts(&b, "X\nsleep 0.2\nexit 0");
+    submissions(w, 99, buf_text(&b));
+}
+
+static void two_trials(const struct world *w)
+{
+    write_config(w, WORLD_HYPER);
+}
+
+static void expect_no_metric(const char *name, struct harness_output o, const char *words)
+{
+    const char *last = strstr(o.err, ": metric '");
+    if (o.code != 2 || !last || !strstr(last, words) || harness_count(last, "\n") != 1)
+        fail_msg("%s: got exit %d and '%s', want 2 and a line with '%s'", name, o.code, o.err, words);
+    harness_output_done(&o);
+}
+
+static void test_a_metric_that_never_comes_ends_the_study(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    (void)setenv("FAKE_EPOCH_MS", "100", 1);
+    expect_no_metric(
+        "a slip of the pen", RUN(w, "run", "c.conf", "--metric", "accurcy", "--epochs", "40"),
+        "metric 'accurcy' is not reported by trial 1: there is Top1Accuracy, Loss; did you mean 'accuracy'?");
+    harness_expect_rows("soon", "pipetune.db", "SELECT count(*) < 10 FROM epochs", "1");
+    harness_expect_rows("to be gone on with", "pipetune.db",
+                        "SELECT count(*) FROM trials WHERE state NOT IN ('interrupted', 'waiting')", "0");
+    harness_expect_rows("the study, too", "pipetune.db", "SELECT state FROM studies", "running");
+    expect_no_metric("nothing near", RUN(w, "run", "c.conf", "--name", "s", "--again", "--metric", "throughput"),
+                     "give one of them as --metric");
+    assert_int_equal(world_trials(w), 0);
+}
+
+static const struct {
+    const char *name, *metric;
+    int every;
+    const char *words; /* NULL: it is measured */
+    const char *trials;
+} validations[] = {
+    { "a name in another case", "mae", 1, NULL, "1|finished 2|finished" },
+    { "a validation that is rarer than epochs", "MAE", 2, NULL, "1|finished 2|finished" },
+    { "the training's loss, without any validation", "loss", 0, NULL, "1|finished 2|finished" },
+    { "a name that is not in the first figures", "RMSE", 2, "there is MAE, loss; give one of them", NULL },
+    { "no validation at all", "accuracy", 0, "metric 'accuracy' is not reported by trial 1: there is loss; give one",
+      "1|finished 2|waiting" },
+};
+
+static void test_a_metric_is_looked_for_among_the_first_figures(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    for (size_t i = 0; i < ARRAY_LEN(validations); i++) {
+        const char *metric = validations[i].metric;
+        (void)unlink("pipetune.db");
+        validates(w, 2, validations[i].every);
+        struct harness_output o = RUN(w, "run", "c.conf", "--metric", metric, "--direction", "min");
+        if (validations[i].words)
+            expect_no_metric(validations[i].name, o, validations[i].words);
+        else
+            expect_exit(validations[i].name, o, 0);
+        if (validations[i].trials)
+            harness_expect_rows(validations[i].name, "pipetune.db", TRIALS, validations[i].trials);
+    }
+}
+
+/* What an earlier run has seen need not be seen again: a trial that goes on may have no validation left. */
+static void test_a_metric_that_was_reported_once_is_there(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    validates(w, 2, 1);
+    expect_exit("first", RUN(w, "run", "c.conf", "--metric", "MAE", "--direction", "min", "--max-trials", "1"), 0);
+    validates(w, 2, 0);
+    expect_exit("second", RUN(w, "run", "c.conf", "--metric", "MAE", "--direction", "min", "--max-trials", "2"), 0);
+}
+
 #define ROW(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 
 int main(void)
@@ -194,6 +289,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(test_what_becomes_of_an_attempt),
         ROW(test_a_kill_for_want_of_memory_is_a_failure),
+        ROW(test_a_metric_that_never_comes_ends_the_study),
+        ROW(test_a_metric_is_looked_for_among_the_first_figures),
+        ROW(test_a_metric_that_was_reported_once_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,10 @@ static void test_the_metric(void **state)
         fold_text(&f, text, 0, metrics[i].metric);
         if (!near(f.epochs[0].metric, metrics[i].want))
             fail_msg("%s: got %f, want %f", metrics[i].metric, f.epochs[0].metric, metrics[i].want);
+        assert_int_equal(f.fold.has_metric, !isnan(metrics[i].want));
+        assert_int_equal(f.fold.n_reported, 2);
+        assert_string_equal(f.fold.reported[0], "Top1Accuracy");
+        assert_string_equal(f.fold.reported[1], "Loss");
     }
 }
 
