@@ -96,6 +96,7 @@ static void on_gone(void *ctx, uint64_t id)
     struct pool *p = ctx;
     struct warm *w = by_id(p, id);
     launcher_kill_tagged(w->tag);
+    session_socket_remove(w->tag);
     over(p, w, "its application has ended");
 }
 
@@ -315,6 +316,7 @@ int pool_open(struct pool **out, struct study *s, uv_loop_t *loop, const struct 
     if (!p)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
     *p = (struct pool){ .study = s, .loop = loop, .ops = *ops, .ctx = ctx, .next_number = 1 };
+    session_sockets_sweep();
     int rc = find_left(p, e);
     if (rc < 0) {
         pool_close(p);

@@ -1,15 +1,19 @@
 #include "live/session.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 
 enum { LOOK_MS = 100, QUEUE_MAX = 4 * SESSION_LINE_MAX };
@@ -55,6 +59,11 @@ static bool runtime_folder(char *out, size_t size)
     return runtime && *runtime == '/' && io_is_dir(runtime) && snprintf(out, size, "%s/pipetune", runtime) < (int)size;
 }
 
+static void own_tmp_folder(char *out, size_t size)
+{
+    (void)snprintf(out, size, "/tmp/pipetune-%ld", (long)geteuid());
+}
+
 int session_path(char **out, const char *tag, struct err *e)
 {
     char folder[sizeof((struct sockaddr_un *)0)->sun_path];
@@ -65,8 +74,65 @@ int session_path(char **out, const char *tag, struct err *e)
         rc = path_in(out, folder, tag, e);
     if (rc != -ENAMETOOLONG)
         return rc;
-    (void)snprintf(folder, sizeof folder, "/tmp/pipetune-%ld", (long)geteuid());
+    own_tmp_folder(folder, sizeof folder);
     return path_in(out, folder, tag, e);
+}
+
+/* ---- what killed sessions left --------------------------------------------------------------------------------------- */
+
+void session_socket_remove(const char *tag)
+{
+    AUTO_FREE char *path = NULL;
+    struct stat st;
+    if (session_path(&path, tag, NULL) == 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        (void)unlink(path); /* the next sweep tries again */
+}
+
+/* Is this path one that a process is bound to? `all` is /proc/net/unix: a line each, the path at its end. */
+static bool is_bound(const char *all, const char *path)
+{
+    size_t len = strlen(path);
+    for (const char *at = all; (at = strstr(at, path)); at++)
+        if (at > all && at[-1] == ' ' && at[len] == '\n')
+            return true;
+    return false;
+}
+
+/* Of a moment ago it may be a session's that has made it and is not listed yet when we look. */
+static bool is_left(const char *folder, const char *name, const char *all)
+{
+    enum { MOMENT_S = 60 };
+    const char *end = strstr(name, ".sock");
+    struct stat st;
+    AUTO_FREE char *path = io_join(folder, name);
+    if (!path || !end || end[5] != '\0' || !session_is_id(name, (size_t)(end - name)) || lstat(path, &st) < 0)
+        return false;
+    return S_ISSOCK(st.st_mode) && st.st_uid == geteuid() && time(NULL) - st.st_mtime > MOMENT_S &&
+           !is_bound(all, path);
+}
+
+static void sweep(const char *folder, const char *all)
+{
+    AUTO_CLOSE int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 && ours_is_dir(folder) ? opendir(folder) : NULL;
+    for (const struct dirent *f; d && (f = readdir(d));)
+        if (is_left(folder, f->d_name, all))
+            (void)unlinkat(fd, f->d_name, 0); /* the next one tries again */
+    if (d)
+        (void)closedir(d);
+}
+
+void session_sockets_sweep(void)
+{
+    enum { LIST_MAX = 32 << 20 };
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path];
+    AUTO_BUF struct buf all = BUF_INIT;
+    if (io_read_file(&all, "/proc/net/unix", LIST_MAX, NULL) < 0)
+        return;
+    if (runtime_folder(folder, sizeof folder))
+        sweep(folder, buf_text(&all));
+    own_tmp_folder(folder, sizeof folder);
+    sweep(folder, buf_text(&all));
 }
 
 /* ---- the link ------------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,12 @@ struct session_ops {
  * -EPERM: the folder is a link, not ours, or open to others; -ENOMEM, -errno. */
 int session_path(char **out, const char *tag, struct err *e);
 
+/* A session that is killed leaves its socket behind. The first takes away that of a session whose process has ended; the second all of
+ * ours that no process has open, unless they were made a moment ago. Neither connects: a session takes whoever does for its new driver.
+ * What cannot be removed, or looked at, stays. */
+void session_socket_remove(const char *tag);
+void session_sockets_sweep(void);
+
 /* Connects as soon as there is something at `path` (looks each 100 ms, as long as it takes), checks that the peer is our own uid,
  * and waits for its hello, without a limit: whoever watches the process ends it. -ENAMETOOLONG, -ENOMEM, -errno of libuv. */
 int session_link_open(struct session_link **out, uv_loop_t *loop, const char *path, const struct session_ops *ops,

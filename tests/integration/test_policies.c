@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -421,6 +422,18 @@ static void test_mishaps_of_sessions(void **state)
                         "SELECT count(*) FROM trials WHERE reason LIKE '%fake-spark-submit fails this trial%'", "2");
 }
 
+/* Of sessions, left in their folder. */
+static size_t sockets(void)
+{
+    DIR *d = opendir("empty/pipetune");
+    assert_non_null(d);
+    size_t n = 0;
+    for (const struct dirent *f; (f = readdir(d));)
+        n += f->d_name[0] != '.';
+    (void)closedir(d);
+    return n;
+}
+
 static void test_a_session_killed_in_mid_trial_goes_on_from_the_checkpoint(void **state)
 {
     struct world *w = *state;
@@ -434,6 +447,7 @@ static void test_a_session_killed_in_mid_trial_goes_on_from_the_checkpoint(void 
     expect_rows("attempts", "SELECT outcome, first_epoch FROM attempts ORDER BY number", "failed|1 finished|2");
     assert_int_equal(sessions(), 2);
     assert_int_equal(trained(), 3);
+    assert_int_equal(sockets(), 0); /* the killed one had no time to tidy */
 }
 
 /* --- signals -------------------------------------------------------------------------------------------------------------- */

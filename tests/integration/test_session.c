@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -276,6 +278,57 @@ static void test_session_path_refuses_a_folder_that_is_not_ours_alone(void **sta
     expect_no_path("s-1", -EPERM, "0700");
     expect_no_path("../s", -EINVAL, "'../s'");
     expect_no_path("", -EINVAL, "''");
+}
+
+/* A socket of that name in the folder, made so long ago; bound: the descriptor, which is the caller's. */
+static int make_socket(const char *folder, const char *name, int age_s)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, name);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    const struct timespec at = { .tv_sec = time(NULL) - age_s };
+    assert_int_equal(utimensat(AT_FDCWD, address.sun_path, (const struct timespec[]){ at, at }, AT_SYMLINK_NOFOLLOW),
+                     0);
+    return fd;
+}
+
+static void test_sockets_of_killed_sessions_are_swept(void **state)
+{
+    struct bench *b = *state;
+    static const struct {
+        const char *name;
+        int age_s;
+        bool open, stays;
+    } sockets[] = {
+        { "pt-killed.sock", 3600, false, false }, { "pt-listening.sock", 3600, true, true },
+        { "pt-of-now.sock", 0, false, true },     { "other", 3600, false, true },
+        { "b ad.sock", 3600, false, true },
+    };
+    AUTO_FREE char *folder = harness_path(b->dir, "pipetune");
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", b->dir, 1), 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    int fds[ARRAY_LEN(sockets)];
+    for (size_t i = 0; i < ARRAY_LEN(sockets); i++) {
+        fds[i] = make_socket(folder, sockets[i].name, sockets[i].age_s);
+        if (!sockets[i].open)
+            (void)close(fds[i]);
+    }
+    harness_write(folder, "pt-file.sock", "no socket");
+    session_sockets_sweep();
+    for (size_t i = 0; i < ARRAY_LEN(sockets); i++) {
+        AUTO_FREE char *path = harness_path(folder, sockets[i].name);
+        if (io_exists(path) != sockets[i].stays)
+            fail_msg("%s: is %sthere", sockets[i].name, sockets[i].stays ? "not " : "");
+        if (sockets[i].open)
+            (void)close(fds[i]);
+    }
+    AUTO_FREE char *file = harness_path(folder, "pt-file.sock");
+    assert_true(io_exists(file));
+    session_socket_remove("pt-of-now"); /* its process has ended */
+    AUTO_FREE char *now = harness_path(folder, "pt-of-now.sock");
+    assert_false(io_exists(now));
 }
 
 /* --- meeting ---------------------------------------------------------------------------------------------------------- */
@@ -764,6 +817,7 @@ int main(void)
         BENCH_TEST(test_session_path_lies_in_a_folder_of_ours),
         BENCH_TEST(test_session_path_goes_where_it_fits),
         BENCH_TEST(test_session_path_refuses_a_folder_that_is_not_ours_alone),
+        BENCH_TEST(test_sockets_of_killed_sessions_are_swept),
         BENCH_TEST(test_session_waits_for_its_socket),
         BENCH_TEST(test_session_tells_what_it_hears),
         BENCH_TEST(test_session_is_told_what_to_run),
