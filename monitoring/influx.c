@@ -1,5 +1,6 @@
 #include "monitoring/influx.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
@@ -69,29 +70,65 @@ void influx_put_query(struct buf *to, const char *name, const char *value)
     }
 }
 
-int influx_check_url(const char *url, struct err *e)
+/* The name alone decides, before anything is asked of DNS. */
+static bool is_loopback(const char *host)
+{
+    struct in_addr v4;
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
+}
+
+/* What it holds may be a secret: no message repeats it. */
+static int check_parts(CURLU *u, const char *url, struct err *e)
+{
+    static const CURLUPart unwanted[] = { CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT };
+    CURLUcode rc = curl_url_set(u, CURLUPART_URL, url, 0);
+    if (rc != CURLUE_OK)
+        return err_set(e, -EINVAL, "the url of influxdb is none: %s", curl_url_strerror(rc));
+    for (size_t i = 0; i < ARRAY_LEN(unwanted); i++) {
+        char *part = NULL;
+        bool there = curl_url_get(u, unwanted[i], &part, 0) == CURLUE_OK;
+        curl_free(part);
+        if (there)
+            return err_set(e, -EINVAL,
+                           "the url of influxdb must be http[s]://HOST[:PORT][/PREFIX] alone; user, password "
+                           "and token go into the credential file");
+    }
+    if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
+        return err_set(e, -EINVAL, "'%s': the url of influxdb must begin with http:// or https://", url);
+    return 0;
+}
+
+static bool stays_here(CURLU *u)
+{
+    char *host = NULL;
+    bool here = curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK && is_loopback(host);
+    curl_free(host);
+    return here;
+}
+
+int influx_url_check(const char *url, bool secret, bool allow_plain, struct err *e)
 {
     CURLU *u = curl_url();
     if (!u)
         return err_sys(e, -ENOMEM, "influxdb url");
-    CURLUcode rc = curl_url_set(u, CURLUPART_URL, url, 0);
-    static const CURLUPart unwanted[] = { CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT };
-    int code = 0;
-    /* What it holds may be a secret: the message does not repeat it. */
-    for (size_t i = 0; rc == CURLUE_OK && code == 0 && i < ARRAY_LEN(unwanted); i++) {
-        char *part = NULL;
-        if (curl_url_get(u, unwanted[i], &part, 0) == CURLUE_OK)
-            code = err_set(e, -EINVAL,
-                           "the url of influxdb must be http[s]://HOST[:PORT][/PREFIX] alone; user, password "
-                           "and token go into the credential file");
-        curl_free(part);
-    }
+    int rc = check_parts(u, url, e);
+    if (rc == 0 && secret && !allow_plain && strncasecmp(url, "https://", 8) != 0 && !stays_here(u))
+        rc = err_set(e, -EINVAL,
+                     "'%s': the credential would go to another machine unencrypted: use https://, or allow it by "
+                     "\"allow_plain_http\": true in 'influxdb' (--allow-plain-http)",
+                     url);
     curl_url_cleanup(u);
-    if (rc != CURLUE_OK)
-        return err_set(e, -EINVAL, "the url of influxdb is none: %s", curl_url_strerror(rc));
-    if (code == 0 && strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
-        return err_set(e, -EINVAL, "'%s': the url of influxdb must begin with http:// or https://", url);
-    return code;
+    return rc;
+}
+
+bool influx_url_is_here(const char *url)
+{
+    CURLU *u = curl_url();
+    bool here = u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK && stays_here(u);
+    curl_url_cleanup(u);
+    return here;
 }
 
 static int make_urls(struct influx *x, const struct influx_cfg *cfg)
@@ -226,7 +263,7 @@ int influx_new(struct influx **out, const struct influx_cfg *cfg, struct err *e)
     if (rc == 0 && !cfg->database == !cfg->bucket)
         rc = err_set(e, -EINVAL, "influxdb needs a database (1.x) or a bucket (2.x), and not both");
     if (rc == 0)
-        rc = influx_check_url(cfg->url, e);
+        rc = influx_url_check(cfg->url, cfg->credential != NULL, cfg->allow_plain, e);
     if (rc < 0)
         return rc;
     struct influx *x = calloc(1, sizeof *x);

@@ -22,10 +22,18 @@ struct influx_cfg {
     const char *org;                     /* of 2.x; NULL: the token's */
     const struct credential *credential; /* NULL: none. A token of 1.x is sent as it is, too */
     const char *ca_file;                 /* trusted instead of the system's; NULL */
+    bool allow_plain;                    /* the credential may go to another machine over http:// */
     bool plain;                          /* not gzipped: for a server on this machine, where nothing is saved by it */
     enum line_precision precision;
     long connect_ms, timeout_ms; /* 0: 5 s, 30 s */
 };
+
+/* -EINVAL: not http[s]://HOST[:PORT][/PREFIX] alone; or a `secret` would go to another machine in the clear and nobody allowed it. Looks
+ * nothing up. */
+int influx_url_check(const char *url, bool secret, bool allow_plain, struct err *e);
+
+/* Is the server, by its name, on this machine? */
+bool influx_url_is_here(const char *url);
 
 struct influx; /* one connection, kept alive; of one thread at a time */
 

@@ -10,9 +10,6 @@
 
 int influx_global(struct err *e); /* libcurl itself, once; -EIO */
 
-/* -EINVAL: not http[s]://HOST[:PORT][/PREFIX] alone. */
-int influx_check_url(const char *url, struct err *e);
-
 /* "&name=value", the value percent-encoded; nothing when it is NULL. */
 void influx_put_query(struct buf *to, const char *name, const char *value);
 

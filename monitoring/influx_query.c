@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "monitoring/influx.h"
 #include "monitoring/influx_answer.h"
 #include "monitoring/influx_parts.h"
 
@@ -69,7 +70,7 @@ int influx_query_new(struct influx_query **out, const struct influx_query_cfg *c
     if (rc == 0 && (!cfg->database || !*cfg->database))
         rc = err_set(e, -EINVAL, "influxdb needs a database to read from");
     if (rc == 0)
-        rc = influx_check_url(cfg->url, e);
+        rc = influx_url_check(cfg->url, cfg->credential != NULL, cfg->allow_plain, e);
     if (rc < 0)
         return rc;
     struct influx_query *x = calloc(1, sizeof *x);

@@ -18,6 +18,7 @@ struct influx_query_cfg {
     const char *database;                /* of 1.x, or what 2.x maps to a bucket */
     const char *retention;               /* policy; NULL: the database's own */
     const struct credential *credential; /* NULL: none */
+    bool allow_plain;                    /* it may go to another machine over http:// */
     const char *ca_file;                 /* trusted instead of the system's; NULL */
     long connect_ms, timeout_ms;         /* 0: 5 s, 30 s for a page */
 };

@@ -13,6 +13,7 @@
 
 struct energy_options {
     char *store, *meter, *from, *url, *database, *credential_file, *against;
+    bool allow_plain_http;
     double carbon, price;
     bool json, csv;
 };
@@ -28,6 +29,7 @@ static const struct opt_row energy_rows[] = {
     { NULL, "from", OPT_CHOICE, FIELD(from), "store", 0, 0, sources, "SOURCE", "where readings come from: store or influx" },
     { NULL, "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the InfluxDB (default: the study's)" },
     { NULL, "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "in it (default: the study's, else energy)" },
+    { NULL, "allow_plain_http", OPT_FLAG, FIELD(allow_plain_http), NULL, 0, 0, NULL, NULL, "a credential may go to another machine over http:// (default: as the study, for its own URL)" },
     { NULL, "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "USER:PASSWORD or a token, mode 0600 (default: the study's, for its own URL)" },
     { NULL, "carbon", OPT_REAL, FIELD(carbon), NULL, 0, 1e5, NULL, "G_PER_KWH", "tell carbon, by this intensity" },
     { NULL, "price", OPT_REAL, FIELD(price), NULL, 0, 1e5, NULL, "PER_KWH", "tell cost, by this price" },
@@ -160,11 +162,12 @@ static int check(const struct energy_options *o, const struct strv *words, struc
         return err_set(e, -EINVAL, "which study? 'pipetune ls' lists them, 'pipetune energy STUDY' tells its joules");
     if (o->json && o->csv)
         return err_set(e, -EINVAL, "one of '--csv' and '--json': an answer has one form");
-    if (!influx && (o->url || o->database || o->credential_file))
+    if (!influx && (o->url || o->database || o->credential_file || o->allow_plain_http))
         return err_set(e, -EINVAL, "option '--%s' is for '--from influx'",
-                       o->url        ? "url"
-                       : o->database ? "database"
-                                     : "credential-file");
+                       o->url               ? "url"
+                       : o->database        ? "database"
+                       : o->credential_file ? "credential-file"
+                                            : "allow-plain-http");
     return 0;
 }
 
@@ -188,7 +191,7 @@ static int find_meter(const struct energy_load *l, const char *study, const char
 static int load(struct energy_view *v, const struct energy_options *o, struct store *s, const struct store_study *study,
                 struct err *e)
 {
-    struct energy_influx_cfg cfg = { o->url, o->database, o->credential_file };
+    struct energy_influx_cfg cfg = { o->url, o->database, o->credential_file, o->allow_plain_http };
     enum energy_influx_from from = ENERGY_INFLUX_OWN;
     v->from = o->from;
     if (strcmp(o->from, "influx") != 0)

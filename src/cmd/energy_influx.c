@@ -244,7 +244,9 @@ static int connect_to(struct influx_query **out, const struct energy_influx_cfg 
                                               : bucket ? bucket
                                                        : "energy",
                                   .retention = choose(NULL, its_own, "retention_policy"),
-                                  .ca_file = choose(NULL, its_own, "ca_file") };
+                                  .ca_file = choose(NULL, its_own, "ca_file"),
+                                  .allow_plain =
+                                      cfg->allow_plain || json_is_true(json_object_get(its_own, "allow_plain_http")) };
     if (!q.url)
         return err_set(e, -EINVAL, "which influxdb? the study's config names none: say --url http://HOST[:PORT]");
     int rc = file ? credential_read(&secret, file, e) : 0;

@@ -9,6 +9,7 @@
  * and whom to trust is its own server's: by another URL nothing of that is used. */
 struct energy_influx_cfg {
     const char *url, *database, *credential_file;
+    bool allow_plain; /* a credential may go to another machine over http://; false: as the study's config has it */
 };
 
 enum energy_influx_from {

@@ -43,6 +43,7 @@ const struct opt_row config_rows[] = {
     { "influxdb", "retention_policy", OPT_TEXT, FIELD(retention_policy), NULL, 0, 0, NULL, "NAME", "of the database (default: its own)" },
     { "influxdb", "ca_file", OPT_TEXT, FIELD(ca_file), NULL, 0, 0, NULL, "FILE", "trusted instead of the system's certificates" },
     { "influxdb", "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "mode 0600" },
+    { "influxdb", "allow_plain_http", OPT_FLAG, FIELD(allow_plain_http), NULL, 0, 0, NULL, NULL, "the credential may go to another machine over http://, where anyone on the way can read it" },
     { "spark", "home", OPT_TEXT, FIELD(spark_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
     { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
     { "spark", "master_ui", OPT_TEXT, FIELD(master_ui), NULL, 0, 0, NULL, "URL", "a standalone master's page, asked what it offers (default http://HOST:8080/json/)" },

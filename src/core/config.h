@@ -25,6 +25,7 @@ struct config {
     double interval_s;
 
     char *url, *database, *bucket, *org, *retention_policy, *ca_file, *credential_file;
+    bool allow_plain_http;
 
     char *spark_home, *java, *master_ui;
     int64_t grant_seconds, stall_seconds;

@@ -55,19 +55,8 @@ struct deliver_cfg deliver_cfg_of(const struct config *c, const char *dir)
                                  .retention = c->retention_policy,
                                  .credential_file = c->credential_file,
                                  .ca_file = c->ca_file,
+                                 .allow_plain = c->allow_plain_http,
                                  .dir = dir };
-}
-
-/* Packing saves nothing on the way to this machine itself. */
-static bool is_here(const char *url)
-{
-    static const char *const heres[] = { "http://localhost", "http://127.0.0.1", "http://[::1]" };
-    for (size_t i = 0; i < ARRAY_LEN(heres); i++) {
-        size_t len = strlen(heres[i]);
-        if (strncmp(url, heres[i], len) == 0 && strchr(":/", url[len])) /* or its end */
-            return true;
-    }
-    return false;
 }
 
 /* A host that DNS does not know now is asked for again with each batch. */
@@ -95,7 +84,8 @@ static int open_influx(struct deliver *d, const struct deliver_cfg *cfg, struct 
         .org = cfg->org,
         .credential = cfg->credential_file ? &secret : NULL,
         .ca_file = cfg->ca_file,
-        .plain = is_here(cfg->url),
+        .allow_plain = cfg->allow_plain,
+        .plain = influx_url_is_here(cfg->url), /* packing saves nothing on the way to this machine itself */
         .precision = LINE_NS,
         .connect_ms = CONNECT_MS,
         .timeout_ms = TIMEOUT_MS,

@@ -16,6 +16,7 @@ struct deliver_cfg {
     const char *url, *database,
         *bucket; /* as in monitoring/influx; with neither database nor bucket the database is "energy" */
     const char *org, *retention, *credential_file, *ca_file; /* NULL: none */
+    bool allow_plain;                                        /* the credential may go to another machine over http:// */
     const char *dir;                                         /* spool and quarantine are made in it */
 };
 

@@ -15,6 +15,7 @@
 #include "live/nodes_cfg.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
+#include "monitoring/influx.h"
 #include "search/search.h"
 
 enum { FILE_MAX = 16 << 20 };
@@ -281,6 +282,14 @@ static int read_meters(struct plan *p, struct err *e)
                    p->doc.name, p->cfg.objective);
 }
 
+/* Before anything is created, and before its url is stored. */
+static int check_influx(const struct config *c, struct err *e)
+{
+    if (!c->url || strncmp(c->url, "udp://", 6) == 0)
+        return 0;
+    return influx_url_check(c->url, c->credential_file != NULL, c->allow_plain_http, e);
+}
+
 static int read_events(struct plan *p, struct err *e)
 {
     char text[EVENT_CHOICE_TEXT_SIZE];
@@ -358,6 +367,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &p->doc, e);
     if (rc == 0)
         rc = read_meters(p, e);
+    if (rc == 0)
+        rc = check_influx(&p->cfg, e);
     if (rc == 0)
         rc = read_events(p, e);
     if (rc == 0)

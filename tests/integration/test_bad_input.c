@@ -182,6 +182,10 @@ static const struct bad bad[] = {
     { "a Telegraf's address without a port", CONFIG("\"influxdb\": { \"url\": \"udp://h\" },\n"), NULL, { 0 }, 2, { "udp://h" } },
     { "a database and a bucket", CONFIG("\"influxdb\": { \"url\": \"http://127.0.0.1:1\", \"database\": \"d\", \"bucket\": \"b\" },\n"), NULL, { 0 }, 2,
       { "database", "bucket", "not both" } },
+    { "a credential that would go to another machine in the clear", CONFIG("\"influxdb\": { \"url\": \"http://10.0.0.9:8086\", \"credential_file\": \"secret\" },\n"),
+      NULL, { 0 }, 2, { "http://10.0.0.9:8086", "https://", "allow_plain_http" } },
+    { "a password in the url of an InfluxDB, which is not repeated", CONFIG("\"influxdb\": { \"url\": \"http://me:hunter2@10.0.0.9:8086\" },\n"), NULL, { 0 }, 2,
+      { "credential file" } },
     { "a credential file of no use yet names no password", CONFIG("\"influxdb\": { \"password\": \"x\" },\n"), NULL, { 0 }, 2, { "influxdb.password", "not known" } },
 };
 /* clang-format on */

@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "monitoring/influx_query.h"
 #include "monitoring/sender_io.h"
 #include "tests/integration/failpoints.h"
 #include "tests/integration/harness.h"
@@ -451,6 +452,44 @@ static void urls_that_hold_secrets_are_refused_and_not_repeated(void **state)
     struct err e = { 0 };
     assert_int_equal(influx_new(&x, &neither, &e), -EINVAL);
     assert_int_equal(influx_new(&x, &both, &e), -EINVAL);
+}
+
+static const struct {
+    const char *url;
+    bool here;
+} hosts[] = {
+    { "http://localhost:8086", true },     { "http://127.0.0.1", true },
+    { "http://127.1.2.3:1/prefix", true }, { "http://[::1]:8086", true },
+    { "HTTP://LocalHost:8086", true },     { "http://127.0.0.1.example:8086", false },
+    { "http://localhost.example", false }, { "http://10.0.0.1:8086", false },
+    { "http://[::2]:8086", false },        { "http://[fe80::1]", false },
+    { "http://128.0.0.1", false },         { "http://h:8086", false },
+};
+
+static void a_credential_goes_to_another_machine_encrypted_or_by_leave(void **state)
+{
+    (void)state;
+    char user[] = "me", password[] = "hunter2";
+    const struct credential secret = { .user = user, .password = password };
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct influx_cfg cfg = { .url = hosts[i].url, .database = "d" };
+        for (int with = 0; with < 4; with++) {
+            struct influx *x = NULL;
+            struct err e = { 0 };
+            cfg.credential = with & 1 ? &secret : NULL;
+            cfg.allow_plain = with & 2;
+            int want = with == 1 && !hosts[i].here ? -EINVAL : 0, rc = influx_new(&x, &cfg, &e);
+            if (rc != want || strstr(e.text, password) || (rc < 0 && !strstr(e.text, "allow_plain_http")))
+                fail_msg("'%s', %d: got %d '%s', want %d", hosts[i].url, with, rc, e.text, want);
+            influx_free(x);
+        }
+        assert_int_equal(influx_url_is_here(hosts[i].url), hosts[i].here);
+    }
+    struct err e = { 0 };
+    assert_int_equal(influx_url_check("https://10.0.0.1", true, false, &e), 0);
+    const struct influx_query_cfg q = { .url = "http://10.0.0.1", .database = "d", .credential = &secret };
+    struct influx_query *asked = NULL;
+    assert_int_equal(influx_query_new(&asked, &q, &e), -EINVAL);
 }
 
 /* --- TLS --- */
@@ -894,6 +933,7 @@ int main(void)
         cmocka_unit_test(an_absent_database_is_created),
         cmocka_unit_test(one_that_may_not_be_created_is_told_with_the_command),
         cmocka_unit_test(urls_that_hold_secrets_are_refused_and_not_repeated),
+        cmocka_unit_test(a_credential_goes_to_another_machine_encrypted_or_by_leave),
         cmocka_unit_test(a_certificate_that_nobody_vouches_for_is_not_trusted),
         cmocka_unit_test(an_outage_of_ten_minutes_loses_nothing),
         cmocka_unit_test(poison_lines_are_set_aside_and_the_rest_arrives),
