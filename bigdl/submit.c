@@ -446,7 +446,7 @@ int submit_argv(const struct submit *s, struct strv *out, struct err *e)
     strv_add(out, s->spark_submit);
     add_master(out, s);
     add_pair(out, "--deploy-mode", "client");
-    add_pair(out, "--properties-file", a->properties_file);
+    add_pair(out, "--properties-file", s->properties_file ? s->properties_file : a->properties_file);
     add_memory(out, s);
     rc = add_cores(out, s, e);
     if (rc < 0)
@@ -469,7 +469,7 @@ int submit_convert_argv(const struct submit *s, const char *converter, const cha
     strv_add(out, s->spark_submit);
     add_pair(out, "--master", "local[1]");
     add_pair(out, "--deploy-mode", "client");
-    add_pair(out, "--properties-file", s->app->properties_file);
+    add_pair(out, "--properties-file", s->properties_file ? s->properties_file : s->app->properties_file);
     add_java_options(out, s, DRIVER_OPTIONS, true);
     add_python(out, s, s->app->conf); /* BigDL's own classes may be in the application's jar */
     add_conf(out, "spark.ui.enabled", "false");

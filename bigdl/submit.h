@@ -40,7 +40,8 @@ struct submit {
     /* The socket of a warm session: hyperparameters, epochs, checkpoint, resume and seed of each trial come through it, and
      * none of them is in argv, whatever stands above. NULL: one trial, told in argv. */
     const char *session;
-    bool one_cpu; /* local mode: the JVM will be held to one CPU, though it sees more when it starts */
+    const char *properties_file; /* instead of the BigDL file's; NULL: that one */
+    bool one_cpu;                /* local mode: the JVM will be held to one CPU, though it sees more when it starts */
 };
 
 /* Appends spark-submit's argv. -EINVAL: a hyperparameter reaches nothing, executors do not divide slots. */

@@ -73,6 +73,9 @@ const struct help_key help_wide_keys[] = {
     { "hyperParameters", "the space, one member each: [VALUE, …], {\"min\":…, \"max\":…, \"scale\":\"log\"}, "
                          "{\"range\":[START, END, STEP]} (END excluded), or {\"values\":[…], \"affects\":\"speed\"}" },
     { "systemParameters", "the knobs, one member each: [VALUE, …], of which the first is the default setting" },
+    { "study.secrets",
+      "names, or patterns with *, of what is a secret beside all that Spark redacts (secret, password, token, "
+      "access.key): not stored, shown as ***, compared by its sum" },
     { "nodes", "[HOST, …], or objects with host, user, port, key" },
     { "monitoring.events",
       "hardware events to count, of the 58 that `pipetune events` lists (default: all; [] is none): a name "

@@ -72,6 +72,7 @@ static int apply_options(void *ctx, struct config *cfg, struct err *e)
 static int print_command(const struct plan *p, const struct proposal *pr, struct err *e)
 {
     AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_STRV struct strv shown = STRV_INIT;
     AUTO_BUF struct buf line = BUF_INIT;
     struct setting requested = plan_requested(p, &pr->point);
     struct setting setting = plan_effective(p, &requested);
@@ -80,13 +81,15 @@ static int print_command(const struct plan *p, const struct proposal *pr, struct
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
     struct plan_launch l = { .setting = setting, .slots = slots, .epochs = pr->epochs, .seed_text = seed };
     int rc = slots < 0 ? slots : plan_argv(p, &pr->point, &l, &argv, e);
+    if (rc == 0)
+        rc = plan_shown(p, &argv, &shown, e);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < argv.n; i++) {
+    for (size_t i = 0; i < shown.n; i++) {
         buf_puts(&line, i ? " " : "");
-        buf_put_shell(&line, argv.v[i]);
+        buf_put_shell(&line, shown.v[i]);
     }
-    if (line.failed || argv.failed)
+    if (line.failed)
         return err_sys(e, -ENOMEM, "dry run");
     buf_putc(&line, '\n');
     return cmd_write(&line, CMD_TEXT, e);

@@ -57,7 +57,8 @@ const size_t config_rows_n = sizeof config_rows / sizeof config_rows[0];
 static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",    "search",
                                           "tuning",          "monitoring",       "influxdb", "spark",
                                           "nodes",           "powerMeter",       NULL };
-static const char *const sections[] = { "study", "search", "tuning", "influxdb", "spark", NULL };
+static const char *const sections[] = { "search", "tuning", "influxdb", "spark", NULL };
+static const char *const study_others[] = { "secrets", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
 
 static int want_strings(const struct json_doc *doc, const char *path, const json_t *j, struct err *e)
@@ -148,7 +149,11 @@ int config_read(struct config *c, const struct json_doc *doc, struct err *e)
     for (size_t i = 0; rc == 0 && sections[i]; i++)
         rc = opt_read_section(&set, doc, sections[i], NULL, e);
     if (rc == 0)
+        rc = opt_read_section(&set, doc, "study", study_others, e);
+    if (rc == 0)
         rc = opt_read_section(&set, doc, "monitoring", monitoring_others, e);
+    if (rc == 0)
+        rc = want_strings(doc, "study/secrets", json_object_get(json_object_get(doc->root, "study"), "secrets"), e);
     if (rc < 0)
         return rc;
     const json_t *monitoring = json_object_get(doc->root, "monitoring");

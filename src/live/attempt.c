@@ -53,7 +53,8 @@ static int argv_text(const struct strv *argv, char **out)
     return *out ? 0 : -ENOMEM;
 }
 
-static struct plan_launch plan_launch_of(const struct attempt *a, const char *converted, const char *seed)
+static struct plan_launch plan_launch_of(const struct attempt *a, const char *converted, const char *seed,
+                                         const char *properties)
 {
     struct setting set = study_setting(a->study, a->trial);
     bool packed = a->study->tuning && !a->trial->alone;
@@ -65,7 +66,8 @@ static struct plan_launch plan_launch_of(const struct attempt *a, const char *co
                                  .checkpoint = a->checkpoint_dir,
                                  .resume_model = converted ? converted : a->resume.model,
                                  .resume_state = a->resume.state,
-                                 .seed_text = seed };
+                                 .seed_text = seed,
+                                 .properties = properties };
 }
 
 /* The steps: for a JVM application that resumes, the conversion of its checkpoint; then the training. */
@@ -74,17 +76,23 @@ static int add_steps(struct attempt *a, struct strv *argv, struct err *e)
     const struct plan *p = a->study->plan;
     AUTO_STRV struct strv convert = STRV_INIT;
     AUTO_STRV struct strv train = STRV_INIT;
+    AUTO_STRV struct strv shown = STRV_INIT;
     AUTO_FREE char *converted = io_join(a->dir, "resume.model");
+    AUTO_FREE char *properties = NULL;
     bool convert_first = a->resume.model && submit_needs_convert(&p->app);
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    if (rc == 0)
+        rc = secrets_write(&p->secrets, a->dir, p->app.properties_file, p->env.spark_home, &properties, e);
     if (rc == 0 && convert_first)
-        rc = plan_convert_argv(p, a->resume.model, converted, &convert, e);
+        rc = plan_convert_argv(p, properties, a->resume.model, converted, &convert, e);
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%" PRId64, p->cfg.seed);
-    struct plan_launch l = plan_launch_of(a, convert_first ? converted : NULL, seed);
+    struct plan_launch l = plan_launch_of(a, convert_first ? converted : NULL, seed, properties);
     if (rc == 0)
         rc = plan_argv(p, &a->trial->point, &l, &train, e);
-    if (rc == 0 && argv_text(&train, &a->row.argv) < 0)
+    if (rc == 0)
+        rc = plan_shown(p, &train, &shown, e);
+    if (rc == 0 && argv_text(&shown, &a->row.argv) < 0)
         rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc < 0)
         return rc;
@@ -877,6 +885,13 @@ static bool refuse_setting(struct attempt *a)
     return t->setting.cold + 1 < a->study->plan->choices.n_cold;
 }
 
+/* A cause is a line of the application's, which may repeat what it was given. */
+static void hide_secrets(const struct plan *p, char text[512])
+{
+    AUTO_FREE char *bare = secret_hide(&p->secrets.values, text);
+    (void)snprintf(text, 512, "%s", bare ? bare : "");
+}
+
 int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct err *e)
 {
     struct study *s = a->study;
@@ -895,6 +910,7 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
         o = OUTCOME_DOUBTED;
     if (o == OUTCOME_FAILED && fails_alike(a, text))
         sched_give_up(&s->sched, t->number);
+    hide_secrets(s->plan, text);
     a->row.exit_code = x.code;
     a->row.ended_ms = end_time(a, &x);
     t->seconds += (double)(a->row.ended_ms - a->row.started_ms) / 1000.0;

@@ -348,6 +348,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = apply(ctx, &p->cfg, e);
     if (rc == 0)
+        rc = secrets_take(&p->secrets, &p->doc, e);
+    if (rc == 0)
         rc = space_parse(&p->space, &p->doc, e);
     if (rc == 0)
         rc = find_homes(p, e);
@@ -355,6 +357,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = env_find(&p->env, &p->cfg, e);
     if (rc == 0)
         rc = read_app(p, config_file, e);
+    if (rc == 0)
+        rc = secrets_find(&p->secrets, &p->app, &p->space, e);
     if (rc == 0)
         rc = app_paths(&p->app, resolve_path, p, e);
     if (rc == 0)
@@ -386,6 +390,7 @@ void plan_done(struct plan *p)
 {
     if (!p)
         return;
+    secrets_done(&p->secrets);
     nodes_cfg_free(p->nodes, p->n_nodes);
     meters_cfg_done(&p->meters);
     strv_done(&p->paths);
@@ -500,6 +505,19 @@ static size_t spark_properties(const struct plan *p, const struct setting *set,
     return n;
 }
 
+/* A dry run shows where they are; what is run has them in a file. */
+static size_t add_masked(const struct plan *p, struct submit_property out[SPACE_MAX_KNOBS], size_t n)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(p->secrets.knobs, name, value)
+    {
+        if (n < SPACE_MAX_KNOBS)
+            out[n++] = (struct submit_property){ .name = name, .text = SECRET_MASK };
+    }
+    return n;
+}
+
 static struct submit submit_of(const struct plan *p, const struct setting *set, int slots,
                                const struct submit_property *props, size_t n_props)
 {
@@ -533,7 +551,10 @@ int plan_argv(const struct plan *p, const struct point *pt, const struct plan_la
     struct submit_property props[SPACE_MAX_KNOBS];
     struct value values[SPACE_MAX_DIMS];
     struct submit_hyper hypers[SPACE_MAX_DIMS];
-    struct submit s = submit_of(p, &l->setting, l->slots, props, spark_properties(p, &l->setting, props));
+    size_t n_props = spark_properties(p, &l->setting, props);
+    if (!l->properties)
+        n_props = add_masked(p, props, n_props);
+    struct submit s = submit_of(p, &l->setting, l->slots, props, n_props);
     for (size_t i = 0; !l->session && i < space_n_hyper(&p->space); i++) {
         values[i] = space_value(&p->space, pt, i);
         hypers[i] = (struct submit_hyper){ .name = p->space.dims[i].name, .text = values[i].text };
@@ -548,16 +569,26 @@ int plan_argv(const struct plan *p, const struct point *pt, const struct plan_la
     s.seed = l->seed_text;
     s.session = l->session;
     s.one_cpu = l->one_cpu;
+    s.properties_file = l->properties;
     if (l->session)
         add_closures(&s, p);
     return submit_argv(&s, out, e);
 }
 
-int plan_convert_argv(const struct plan *p, const char *in, const char *to, struct strv *out, struct err *e)
+int plan_shown(const struct plan *p, const struct strv *argv, struct strv *out, struct err *e)
+{
+    const struct secret_rules rules = secrets_rules(&p->secrets);
+    secret_put_argv(&rules, argv, out);
+    return out->failed ? err_sys(e, -ENOMEM, "spark-submit's arguments") : 0;
+}
+
+int plan_convert_argv(const struct plan *p, const char *properties, const char *in, const char *to, struct strv *out,
+                      struct err *e)
 {
     struct submit_property props[SPACE_MAX_KNOBS];
     struct setting set = plan_effective(p, &p->requested);
     struct submit s = submit_of(p, &set, 1, props, spark_properties(p, &set, props));
+    s.properties_file = properties;
     return submit_convert_argv(&s, p->env.converter, in, to, out, e);
 }
 
@@ -572,6 +603,19 @@ static bool extra_is_tuned(const struct plan *p, size_t extra)
     return tuned;
 }
 
+/* Without secrets: the key is stored, shown, and taken to other machines. */
+static void put_class_value(const struct plan *p, const char *key, const char *value, struct buf *out)
+{
+    const struct secret_rules rules = secrets_rules(&p->secrets);
+    AUTO_BUF struct buf bare = BUF_INIT;
+    if (*value && secret_is(&rules, key))
+        buf_puts(&bare, SECRET_MASK);
+    else
+        secret_put(&rules, value, &bare);
+    out->failed |= bare.failed;
+    env_put_portable(&p->env, buf_text(&bare), out);
+}
+
 void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out)
 {
     const struct app *a = &p->app;
@@ -583,7 +627,7 @@ void plan_class_key(const struct plan *p, const struct point *pt, bool family, s
     for (size_t i = 0; i < a->n_extras; i++)
         if (!extra_is_tuned(p, i)) {
             buf_printf(out, " %s ", a->extras[i].key);
-            env_put_portable(&p->env, a->extras[i].value ? a->extras[i].value : "", out);
+            put_class_value(p, a->extras[i].key, a->extras[i].value ? a->extras[i].value : "", out);
         }
     for (size_t i = 0; i < space_n_hyper(&p->space); i++) {
         const struct dim *d = &p->space.dims[i];

@@ -10,6 +10,7 @@
 #include "core/policy.h"
 #include "live/env.h"
 #include "live/nodes.h"
+#include "live/secrets.h"
 #include "monitoring/meters_cfg.h"
 
 /* A study as its files describe it; what `run` and `run --dry-run` share. */
@@ -30,6 +31,7 @@ struct plan {
     struct json_doc doc;       /* the config */
     struct json_doc bigdl_doc; /* the BigDL file, as written */
     char name[128];            /* of the study */
+    struct secrets secrets;    /* what of all this is not to be shown */
 };
 
 /* Reads the config and its BigDL file; `args` (a config whose texts are NULL or set) comes from the command line through
@@ -55,8 +57,9 @@ struct plan_launch {
     const char *checkpoint; /* folder; NULL: none */
     const char *resume_model, *resume_state;
     const char *seed_text;
-    const char *session; /* the socket of the warm session that this starts; NULL: a trial of its own */
-    bool one_cpu;        /* it begins packed on one CPU */
+    const char *session;    /* the socket of the warm session that this starts; NULL: a trial of its own */
+    bool one_cpu;           /* it begins packed on one CPU */
+    const char *properties; /* the file that holds its secrets (secrets_write()); NULL: none */
 };
 
 /* The setting that a trial of this point is to have as the user wrote it: the study's, or the point's own where the policy lets
@@ -79,7 +82,11 @@ int plan_argv(const struct plan *p, const struct point *pt, const struct plan_la
 void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out);
 
 /* Appends the argv that makes a checkpoint's model resumable. */
-int plan_convert_argv(const struct plan *p, const char *in, const char *to, struct strv *out, struct err *e);
+int plan_convert_argv(const struct plan *p, const char *properties, const char *in, const char *to, struct strv *out,
+                      struct err *e);
+
+/* The words as they may be stored and shown. */
+int plan_shown(const struct plan *p, const struct strv *argv, struct strv *out, struct err *e);
 
 /* What the trial really gets, {"cores":2,"memory":8}; cores 0: as the setting says. New reference. */
 json_t *plan_effective_json(const struct plan *p, const struct setting *effective, int cores);

@@ -179,8 +179,11 @@ static int session_argv(const struct pool *p, const struct warm *w, const struct
                         struct err *e)
 {
     AUTO_STRV struct strv step = STRV_INIT;
-    AUTO_FREE char *path = NULL;
+    AUTO_FREE char *path = NULL, *properties = NULL;
+    const struct plan *plan = p->study->plan;
     int rc = session_path(&path, w->tag, e);
+    if (rc == 0)
+        rc = secrets_write(&plan->secrets, w->dir, plan->app.properties_file, plan->env.spark_home, &properties, e);
     if (rc < 0)
         return rc;
     struct setting set = study_setting(p->study, t);
@@ -188,6 +191,7 @@ static int session_argv(const struct pool *p, const struct warm *w, const struct
                              .slots = w->slots,
                              .launch = w->tag,
                              .session = path,
+                             .properties = properties,
                              .one_cpu = setting_number(&p->study->plan->space, &set, KNOB_CORES, 0) == 1 };
     rc = plan_argv(p->study->plan, &t->point, &l, &step, e);
     struct launcher_words words = {

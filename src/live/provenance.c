@@ -68,6 +68,11 @@ void provenance_user(char out[PROVENANCE_USER_MAX])
 
 json_t *provenance_json(const struct plan *p)
 {
+    const struct secret_rules rules = secrets_rules(&p->secrets);
+    AUTO_FREE char *config = secrets_text(&p->secrets, &p->doc);
+    AUTO_JSON json_t *bigdl = secret_masked(&rules, p->bigdl_doc.root, "", NULL);
+    if (!config || !bigdl)
+        return NULL;
     struct utsname host = { 0 };
     char user[PROVENANCE_USER_MAX];
     provenance_user(user);
@@ -80,6 +85,6 @@ json_t *provenance_json(const struct plan *p)
                      PIPETUNE_VERSION, "commit", text_or_null(PIPETUNE_COMMIT), "host", host.nodename, "user",
                      text_or_null(user), "kernel", host.release, "machine", host.machine, "cores", p->offer.cores,
                      "memory_gb", p->offer.memory_gb, "java", java ? json_integer(java) : json_null(), "spark",
-                     text_or_null(spark), "config_file", json_bytes(p->doc.name), "config", p->doc.text, "bigdl",
-                     p->bigdl_doc.root, "sha256", hashes(p));
+                     text_or_null(spark), "config_file", json_bytes(p->doc.name), "config", config, "bigdl", bigdl,
+                     "sha256", hashes(p));
 }

@@ -236,12 +236,21 @@ static int resume(struct study *s, struct err *e)
 
 /* --- opening --- */
 
-static int compare_config(const struct store_study *row, const json_t *now, struct err *e)
+static int compare_config(const struct study *s, const struct store_study *row, const json_t *now, struct err *e)
 {
     AUTO_JSON json_t *stored = json_loads(row->config, 0, NULL);
     AUTO_BUF struct buf keys = BUF_INIT;
     if (!stored)
         return err_set(e, -EPROTO, "study '%s': its stored config cannot be read", row->name);
+    const char *salt = secrets_salt(now);
+    if (salt && !secrets_salt(stored)) { /* of a version that stored them as they were */
+        const struct secrets names = { .named = s->plan->secrets.named, .tuned = s->plan->secrets.tuned };
+        json_t *bare = secrets_config(&names, stored, salt);
+        if (!bare)
+            return err_sys(e, -ENOMEM, "study '%s'", row->name);
+        json_decref(stored);
+        stored = bare;
+    }
     if (config_diff(stored, now, &keys) == 0)
         return 0;
     return err_set(
@@ -287,18 +296,29 @@ int study_reopen(struct study *s, struct err *e)
     return s->ended ? store_study_set_state(s->store, s->id, "running", 0, e) : 0;
 }
 
+/* The config as it may be stored; `before` is the one that is. */
+static json_t *stored_config(const struct study *s, const char *before)
+{
+    const struct plan *p = s->plan;
+    AUTO_JSON json_t *stored = before ? json_loads(before, 0, NULL) : NULL;
+    AUTO_JSON json_t *config = config_effective((struct config *)&p->cfg, &p->doc, p->bigdl_doc.root);
+    return config ? secrets_config(&p->secrets, config, secrets_salt(stored)) : NULL;
+}
+
 static int find_or_create(struct study *s, struct err *e)
 {
     struct store_study row = { 0 };
-    AUTO_JSON json_t *config = config_effective((struct config *)&s->plan->cfg, &s->plan->doc, s->plan->bigdl_doc.root);
-    if (!config)
-        return err_sys(e, -ENOMEM, "study '%s'", s->name);
     int rc = store_study_find(s->store, s->name, &row, e);
+    AUTO_JSON json_t *config = rc < 0 ? NULL : stored_config(s, rc == 0 ? NULL : row.config);
+    if (rc >= 0 && !config)
+        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
     if (rc == 0)
         return create_row(s, config, e);
-    if (rc < 0)
+    if (rc < 0) {
+        store_study_done(&row);
         return rc;
-    rc = compare_config(&row, config, e);
+    }
+    rc = compare_config(s, &row, config, e);
     if (rc == 0)
         rc = keep_config(s, &row, config, e);
     s->id = row.id;
