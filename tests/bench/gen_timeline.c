@@ -252,26 +252,47 @@ static double grid_s(const struct grid *w, int cores, int memory, int batch)
                          : w->epoch_s * work * (1 + w->pressure * pow(need / memory, 2)) * pow(1024.0 / batch, 0.1);
 }
 
-static void put_grid_row(struct gen *g, const struct grid *w, int cores, int memory, int batch, const char *epoch)
+/* A run whose epochs all take as long, but for noise. */
+struct even_run {
+    const char *model, *dataset;
+    int cores, memory, batch, epochs;
+    double startup_s, epoch_s; /* NAN: it fails */
+    double cold, noise;
+};
+
+static void put_even_row(struct gen *g, const struct even_run *r, const char *epoch)
 {
-    buf_printf(g->out, "%s,%s,%d,%d,%d,%s-%d-%d-%d.log,%s,%.3f\n", w->model, w->dataset, cores, memory, batch, w->model,
-               cores, memory, batch, epoch, g->now_s);
+    buf_printf(g->out, "%s,%s,%d,%d,%d,%s-%d-%d-%d.log,%s,%.3f\n", r->model, r->dataset, r->cores, r->memory, r->batch,
+               r->model, r->cores, r->memory, r->batch, epoch, g->now_s);
+}
+
+static void put_even_run(struct gen *g, const struct even_run *r)
+{
+    char name[16];
+    put_even_row(g, r, "0");
+    g->now_s += r->startup_s * between(g, 0.9, 1.1);
+    for (int k = 1; !isnan(r->epoch_s) && k <= r->epochs; k++) {
+        (void)snprintf(name, sizeof name, "%d", k);
+        put_even_row(g, r, name);
+        g->now_s += r->epoch_s * (k == 1 ? r->cold : 1) * exp(r->noise * normal(g));
+    }
+    put_even_row(g, r, "end");
+    g->now_s += 5;
 }
 
 static void put_grid_run(struct gen *g, const struct grid *w, int cores, int memory, int batch)
 {
-    char name[16];
-    double s =
-        grid_s(w, cores, memory, batch) * exp(w->noise * normal(g)); /* a run is quicker or slower as a whole … */
-    put_grid_row(g, w, cores, memory, batch, "0");
-    g->now_s += w->startup_s * between(g, 0.9, 1.1);
-    for (int k = 1; !isnan(s) && k <= w->epochs; k++) {
-        (void)snprintf(name, sizeof name, "%d", k);
-        put_grid_row(g, w, cores, memory, batch, name);
-        g->now_s += s * (k == 1 ? w->cold : 1) * exp(w->noise * normal(g)); /* … and each of its epochs is */
-    }
-    put_grid_row(g, w, cores, memory, batch, "end");
-    g->now_s += 5;
+    double noise = exp(w->noise * normal(g)); /* a run is quicker or slower as a whole, and each of its epochs is */
+    put_even_run(g, &(struct even_run){ .model = w->model,
+                                        .dataset = w->dataset,
+                                        .cores = cores,
+                                        .memory = memory,
+                                        .batch = batch,
+                                        .epochs = w->epochs,
+                                        .startup_s = w->startup_s,
+                                        .epoch_s = grid_s(w, cores, memory, batch) * noise,
+                                        .cold = w->cold,
+                                        .noise = w->noise });
 }
 
 void gen_timeline_grid_csv(struct buf *b, uint64_t seed)
@@ -284,6 +305,114 @@ void gen_timeline_grid_csv(struct buf *b, uint64_t seed)
             for (const int *cores = w.cores; *cores; cores++)
                 for (const int *memory = w.memory; *memory; memory++)
                     put_grid_run(&g, &w, *cores, *memory, *batch);
+    }
+}
+
+/* --- recorded ones --- */
+
+struct cluster {
+    const char *model, *dataset;
+    const int *cores, *memory, *batches; /* end with 0 */
+    int epochs;
+    double epoch_s;                /* of the fewest cores at the largest batch */
+    double small, large;           /* log: the most cores over the fewest, for the smallest batch and for the largest */
+    double bend;                   /* log: how much worse both ends are than the middle */
+    double batch_effect;           /* the smallest batch over the largest */
+    double memory_effect;          /* log: the largest memory over one that is just enough */
+    double need_gb;                /* for the fewest cores and the smallest batch */
+    double need_batch, need_cores; /* how much more the largest batch needs, and the most cores */
+    double dies_below;             /* this share of what is needed: out of memory */
+    double starved;                /* how much slower just above that */
+    double startup_s, cold, run_noise, epoch_noise, broken;
+};
+
+static struct cluster draw_cluster(struct gen *g, int index)
+{
+    static const char *const models[] = { "lenet", "resnet", "lstm", "autoencoder" };
+    static const int cores[][6] = { { 4, 8, 16 }, { 2, 4, 8, 16 }, { 1, 2, 4, 8, 16 }, { 4, 16 } };
+    static const int memory[][6] = { { 4, 8, 16, 32 }, { 8, 16, 32 }, { 2, 4, 8, 16, 32 }, { 4, 8 } };
+    static const int batches[][6] = { { 32, 64, 512, 1024 }, { 64, 256, 1024 }, { 32, 64, 128, 256, 512 } };
+    bool few = chance(g, 0.7); /* cores beat many for small batches */
+    return (struct cluster){
+        .model = models[index % 4],
+        .dataset = chance(g, 0.5) ? "mnist" : "news20",
+        .cores = cores[whole(g, 0, 3)],
+        .memory = memory[whole(g, 0, 3)],
+        .batches = batches[whole(g, 0, 2)],
+        .epochs = whole(g, 10, 20),
+        .epoch_s = log_between(g, 30, 300),
+        .small = few ? between(g, 0, log(2)) : -between(g, 0, log(2)),
+        .large = -between(g, 0, log(4)),
+        .bend = chance(g, 0.5) ? between(g, 0, 0.3) : 0,
+        .batch_effect = log_between(g, 1, 4),
+        .memory_effect = between(g, -0.02, 0.02),
+        .need_gb = log_between(g, 1.5, 16),
+        .need_batch = log_between(g, 1, 4),
+        .need_cores = log_between(g, 1, 2),
+        .dies_below = between(g, 0.7, 1),
+        .starved = log_between(g, 1.5, 15),
+        .startup_s = chance(g, 0.7) ? between(g, 300, 900) : log_between(g, 5, 300),
+        .cold = between(g, 1, 1.4),
+        .run_noise = log_between(g, 0.002, 0.01),
+        .epoch_noise = log_between(g, 0.005, 0.03),
+        .broken = chance(g, 0.3) ? 0.02 : 0,
+    };
+}
+
+/* 0: the least of a list, 1: the most, by doublings. */
+static double doublings(const int *list, int x)
+{
+    int most = 0;
+    for (const int *i = list; *i; i++)
+        most = *i;
+    return log((double)x / list[0]) / log((double)most / list[0]);
+}
+
+/* Over one that is just enough; NAN: out of memory. */
+static double of_memory(const struct cluster *w, int cores, int memory, int batch)
+{
+    double need =
+        w->need_gb * pow(w->need_batch, doublings(w->batches, batch)) * pow(w->need_cores, doublings(w->cores, cores));
+    if (memory >= need)
+        return exp(w->memory_effect * doublings(w->memory, memory));
+    double missing = (1 - memory / need) / (1 - w->dies_below);
+    return missing > 1 ? NAN : pow(w->starved, missing);
+}
+
+/* Of an epoch; NAN: it cannot be had. */
+static double cluster_s(const struct cluster *w, int cores, int memory, int batch)
+{
+    double x = doublings(w->cores, cores), b = doublings(w->batches, batch);
+    double many = w->small + (w->large - w->small) * b;
+    return w->epoch_s * exp(many * x + 4 * w->bend * (x - 0.5) * (x - 0.5)) * pow(w->batch_effect, 1 - b) *
+           of_memory(w, cores, memory, batch);
+}
+
+static void put_cluster_run(struct gen *g, const struct cluster *w, int cores, int memory, int batch)
+{
+    double s = chance(g, w->broken) ? NAN : cluster_s(w, cores, memory, batch) * exp(w->run_noise * normal(g));
+    put_even_run(g, &(struct even_run){ .model = w->model,
+                                        .dataset = w->dataset,
+                                        .cores = cores,
+                                        .memory = memory,
+                                        .batch = batch,
+                                        .epochs = w->epochs,
+                                        .startup_s = w->startup_s,
+                                        .epoch_s = s,
+                                        .cold = w->cold,
+                                        .noise = w->epoch_noise });
+}
+
+void gen_timeline_cluster_csv(struct buf *b, uint64_t seed)
+{
+    struct gen g = { .rng = rng_seeded(seed), .out = b, .now_s = 1584380000 };
+    int n = whole(&g, 1, 4);
+    for (int i = 0; i < n; i++) {
+        struct cluster w = draw_cluster(&g, i);
+        for (const int *batch = w.batches; *batch; batch++)
+            for (const int *cores = w.cores; *cores; cores++)
+                for (const int *memory = w.memory; *memory; memory++)
+                    put_cluster_run(&g, &w, *cores, *memory, *batch);
     }
 }
 
@@ -311,4 +440,9 @@ int gen_timeline(struct timeline *out, uint64_t seed)
 int gen_timeline_grid(struct timeline *out, uint64_t seed)
 {
     return make(out, seed, gen_timeline_grid_csv);
+}
+
+int gen_timeline_cluster(struct timeline *out, uint64_t seed)
+{
+    return make(out, seed, gen_timeline_cluster_csv);
 }

@@ -165,6 +165,11 @@ static void test_the_generator_repeats_itself(void **state)
     gen_timeline_csv(&c, 8);
     assert_string_equal(buf_text(&a), buf_text(&b));
     assert_string_not_equal(buf_text(&a), buf_text(&c));
+    buf_clear(&a);
+    buf_clear(&b);
+    gen_timeline_cluster_csv(&a, 7);
+    gen_timeline_cluster_csv(&b, 7);
+    assert_string_equal(buf_text(&a), buf_text(&b));
 }
 
 struct census {
@@ -233,6 +238,85 @@ static void test_the_generator_varies_widely(void **state)
     assert_true(n.least_startup < 60 && n.most_startup > 600);
 }
 
+/* --- the kind that looks like recordings of a cluster --- */
+
+struct likeness {
+    size_t small, few_best,
+        far; /* jobs of the smallest batch; those that few cores are best for, those by more than 2 x */
+    size_t steps, near, starved, lost; /* to the next larger memory: within 5 %; much quicker; from none at all */
+    double least_startup, most_startup, most_by_few, most_starved;
+};
+
+static const struct timeline_cell *cell_of(const struct timeline_job *j, int cores, double memory_gb)
+{
+    for (size_t i = 0; i < j->n_cells; i++)
+        if (j->cells[i].cores == cores && j->cells[i].memory_gb == memory_gb)
+            return &j->cells[i];
+    return NULL;
+}
+
+static void look_at_memory(struct likeness *n, const struct timeline_job *j)
+{
+    for (size_t i = 0; i + 1 < j->n_cells; i++) {
+        const struct timeline_cell *less = &j->cells[i], *more = &j->cells[i + 1];
+        if (less->cores != more->cores || !more->feasible)
+            continue;
+        double gain = less->feasible ? less->steady_s / more->steady_s : NAN;
+        n->steps++;
+        n->near += fabs(gain - 1) < 0.05;
+        n->starved += gain > 1.2;
+        n->lost += !less->feasible;
+        n->most_starved = fmax(n->most_starved, gain);
+    }
+}
+
+/* In the largest memory. */
+static void look_at_cores(struct likeness *n, const struct timeline_job *j)
+{
+    const struct timeline_cell *last = &j->cells[j->n_cells - 1];
+    const struct timeline_cell *first = cell_of(j, j->cells[0].cores, last->memory_gb);
+    if (!first->feasible || !last->feasible)
+        return;
+    n->small++;
+    n->few_best += first->steady_s < last->steady_s;
+    double by = last->steady_s / first->steady_s;
+    if (by < 2.2)
+        n->most_by_few = fmax(n->most_by_few, by);
+    else
+        n->far++; /* many cores lack memory */
+}
+
+static void test_the_cluster_looks_like_recordings(void **state)
+{
+    (void)state;
+    struct likeness n = { .least_startup = INFINITY };
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct timeline t;
+        struct timeline_jobs jobs;
+        assert_int_equal(gen_timeline_cluster(&t, seed), 0);
+        assert_int_equal(timeline_gather(&jobs, &t), 0);
+        for (size_t i = 0; i < jobs.n; i++) {
+            const struct timeline_job *j = &jobs.jobs[i];
+            look_at_memory(&n, j);
+            if (i == 0 || strcmp(j->model, jobs.jobs[i - 1].model) != 0) /* batches ascend */
+                look_at_cores(&n, j);
+            n.least_startup = fmin(n.least_startup, j->startup_s);
+            n.most_startup = fmax(n.most_startup, j->startup_s);
+        }
+        timeline_jobs_done(&jobs);
+        timeline_done(&t);
+    }
+    print_message(
+        "small batches %zu, few cores best %zu, by %.2f at most; memory: %zu steps, %zu near, %zu starved, by %.1f at "
+        "most, %zu from nothing; start-up %.0f to %.0f s\n",
+        n.small, n.few_best, n.most_by_few, n.steps, n.near, n.starved, n.most_starved, n.lost, n.least_startup,
+        n.most_startup);
+    assert_true(n.few_best > n.small / 2 && n.few_best < n.small && n.most_by_few > 1.7 && n.far < n.small / 20);
+    assert_true(n.near > n.steps / 2 && n.lost > n.steps / 20 && n.starved > n.steps / 50);
+    assert_true(n.most_starved > 8 && n.most_starved < 16);
+    assert_true(n.least_startup > 4 && n.least_startup < 30 && n.most_startup > 700 && n.most_startup < 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +326,7 @@ int main(void)
         cmocka_unit_test(test_gather_whatever_allocation_fails),
         cmocka_unit_test(test_the_generator_repeats_itself),
         cmocka_unit_test(test_the_generator_varies_widely),
+        cmocka_unit_test(test_the_cluster_looks_like_recordings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
