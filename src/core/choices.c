@@ -203,13 +203,26 @@ int choices_make(struct choices *out, const struct space *s, const struct offer 
 
 /* --- what they are --- */
 
+static bool alike_but_memory(const struct space *s, const struct setting *a, const struct setting *b)
+{
+    for (size_t i = 0; i < s->n_knobs; i++) {
+        const struct knob_kind *kind = s->knobs[i].kind;
+        if (!kind->hot && kind->id != KNOB_MEMORY && !value_equal(&a->v[i], &b->v[i]))
+            return false;
+    }
+    return true;
+}
+
 struct tuner_space choices_tuner_space(const struct choices *c, const struct space *s)
 {
     struct tuner_space t = { .n_hot = c->n_hot, .n_cold = c->n_cold };
     for (int i = 0; i < c->n_hot; i++) /* where cores are no knob all settings have as many: only ratios count */
         t.cores[i] = setting_number(s, &c->hot[i], KNOB_CORES, 1);
-    for (int i = 0; i < c->n_cold; i++)
+    for (int i = 0; i < c->n_cold; i++) {
         t.memory[i] = setting_number(s, &c->cold[i], KNOB_MEMORY, 0);
+        while (!alike_but_memory(s, &c->cold[t.other[i]], &c->cold[i]))
+            t.other[i]++;
+    }
     return t;
 }
 
@@ -242,6 +255,12 @@ struct tuner_setting choices_with(const struct choices *c, const struct space *s
     }
     bool asked = setting_number(s, &c->hot[at.hot], KNOB_CORES, cores) == cores;
     return asked || best < 0 ? at : (struct tuner_setting){ best, at.cold };
+}
+
+int choices_more_memory(const struct choices *c, const struct space *s, int cold)
+{
+    const struct tuner_space t = choices_tuner_space(c, s);
+    return tuner_space_step(&t, cold, 1);
 }
 
 int choices_hot_within(const struct choices *c, const struct space *s, double cores)

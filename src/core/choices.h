@@ -34,6 +34,9 @@ struct setting choices_setting(const struct choices *c, const struct space *s, s
 struct tuner_setting choices_with(const struct choices *c, const struct space *s, struct tuner_setting at,
                                   double cores);
 
+/* The cold setting that has the next larger memory, all else alike; -1: there is none. */
+int choices_more_memory(const struct choices *c, const struct space *s, int cold);
+
 /* How many hot settings need no more than `cores`: they are the first ones. At least 1. */
 int choices_hot_within(const struct choices *c, const struct space *s, double cores);
 

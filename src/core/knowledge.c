@@ -33,7 +33,7 @@ struct class_entry *knowledge_find(const struct knowledge *k, const char *key)
 
 static void clear_settings(struct class_entry *c)
 {
-    c->best = (struct tuner_setting){ -1, -1 };
+    c->best = c->told = (struct tuner_setting){ -1, -1 };
     for (size_t i = 0; i < TUNER_MAX_COLD; i++) {
         c->cold[i] = (struct cold_entry){ .hot = -1, .gap = NAN };
         for (size_t k = 0; k < LEVELS; k++)
@@ -87,11 +87,12 @@ const struct class_entry *knowledge_relative(const struct knowledge *k, const ch
     return NULL;
 }
 
-bool knowledge_has_room(const struct class_entry *c, struct tuner_setting s)
+bool knowledge_has_room(const struct class_entry *c, const struct tuner_space *space, struct tuner_setting s)
 {
-    if (c->start.cold <= s.cold && c->start.hot >= s.hot)
+    bool begun = c->start.cold < space->n_cold && space->other[c->start.cold] == space->other[s.cold];
+    if (begun && c->start.cold <= s.cold && c->start.hot >= s.hot)
         return true;
-    for (int cold = 0; cold <= s.cold; cold++)
+    for (int cold = s.cold; cold >= 0; cold = tuner_space_step(space, cold, -1))
         for (int hot = s.hot; hot < TUNER_MAX_HOT; hot++)
             if (isfinite(c->cold[cold].ratio[hot]))
                 return true;
@@ -104,11 +105,26 @@ void knowledge_refuse(struct class_entry *c, struct tuner_setting s)
     c->bound_recalled[s.hot][s.cold] = false;
 }
 
-void knowledge_bound(struct class_entry *c, struct tuner_setting s)
+void knowledge_bound(struct class_entry *c, const struct tuner_space *space, struct tuner_setting s)
 {
+    bool small = !knowledge_has_room(c, space, s);
     knowledge_refuse(c, s);
-    for (int cold = s.cold - 1; cold >= 0 && !knowledge_has_room(c, s); cold--)
+    for (int cold = s.cold; small && (cold = tuner_space_step(space, cold, -1)) >= 0;)
         knowledge_refuse(c, (struct tuner_setting){ s.hot, cold });
+}
+
+int knowledge_relatives_failed(const struct knowledge *k, const struct class_entry *c, struct tuner_setting s)
+{
+    int failed = 0;
+    for (size_t i = 0; c->family && i < k->n; i++) {
+        const struct class_entry *r = k->classes[i];
+        if (r == c || !r->family || strcmp(r->family, c->family) != 0)
+            continue;
+        if (isfinite(r->cold[s.cold].ratio[s.hot]))
+            return 0;
+        failed += r->infeasible[s.hot][s.cold];
+    }
+    return failed;
 }
 
 void knowledge_forget(struct class_entry *c)
@@ -205,13 +221,53 @@ double knowledge_per_record(const struct class_entry *c)
     return isfinite(l[LEVEL_STEADY].per_record) ? l[LEVEL_STEADY].per_record : l[LEVEL_FIRST].per_record;
 }
 
+bool knowledge_may_choose(const struct class_entry *c, const struct tuner_space *space, int cold)
+{
+    int start = c->start.cold;
+    bool can_be_had = false;
+    if (start >= space->n_cold || space->other[cold] == space->other[start])
+        return true;
+    for (int i = 0; i < space->n_cold; i++) {
+        if (space->other[i] != space->other[start])
+            continue;
+        can_be_had |= !c->infeasible[c->start.hot][i];
+        if (c->cold[i].hot >= 0 && c->cold[cold].hot >= 0 && isfinite(level_gap(c, cold, i)))
+            return true;
+    }
+    return !can_be_had;
+}
+
+bool knowledge_bounded(const struct class_entry *c)
+{
+    for (int h = 0; h < TUNER_MAX_HOT; h++)
+        for (int i = 0; i < TUNER_MAX_COLD; i++)
+            if (c->infeasible[h][i] && !c->bound_recalled[h][i])
+                return true;
+    return false;
+}
+
+bool knowledge_compared(const struct class_entry *c)
+{
+    int first = -1; /* cold setting that trained */
+    for (int i = 0; i < TUNER_MAX_COLD; i++) {
+        const struct cold_entry *e = &c->cold[i];
+        for (int h = 0; e->hot >= 0 && h < TUNER_MAX_HOT; h++)
+            if (h != e->hot && isfinite(e->ratio[h]))
+                return true;
+        if (e->hot >= 0 && first >= 0 && isfinite(level_gap(c, i, first)))
+            return true;
+        first = first < 0 && e->hot >= 0 ? i : first;
+    }
+    return false;
+}
+
 /* The cold setting that others are compared with: the one that was best, else the first that anything is known of. -1: none. */
 static int base_cold(const struct class_entry *c, const struct choice_rule *rule)
 {
-    if (c->best.cold >= 0)
+    if (c->best.cold >= 0 && knowledge_may_choose(c, rule->space, c->best.cold))
         return c->best.cold;
-    for (int i = 0; i < rule->n_cold; i++)
-        if (c->cold[i].hot >= 0)
+    for (int i = 0; i < rule->space->n_cold; i++)
+        if (c->cold[i].hot >= 0 && knowledge_may_choose(c, rule->space, i))
             return i;
     return -1;
 }
@@ -225,15 +281,27 @@ static double cold_cost(const struct class_entry *c, int cold, int base, const s
     return hot >= 0 ? level + cost(c, cold, hot, e->hot, rule) : NAN;
 }
 
+/* Of equals: those of the start before other choices, then the least memory. */
+static int first_of(const struct class_entry *c, const struct choice_rule *rule, int a, int b)
+{
+    const int *other = rule->space->other;
+    if (b < 0 || c->start.cold >= rule->space->n_cold || other[a] == other[b])
+        return a;
+    return other[b] == other[c->start.cold] ? b : a;
+}
+
 bool knowledge_best(const struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out)
 {
-    double least = INFINITY;
-    int base = base_cold(c, rule), cold = base;
-    for (int i = 0; base >= 0 && i < rule->n_cold; i++)
-        least = fmin(least, cold_cost(c, i, base, rule));
-    for (int i = rule->n_cold - 1; i >= 0 && isfinite(least); i--)
-        if (cold_cost(c, i, base, rule) <= least + rule->tie_margin)
-            cold = i;
+    double least = INFINITY, cost[TUNER_MAX_COLD];
+    int base = base_cold(c, rule), cold = -1;
+    for (int i = 0; base >= 0 && i < rule->space->n_cold; i++) {
+        cost[i] = knowledge_may_choose(c, rule->space, i) ? cold_cost(c, i, base, rule) : (double)NAN;
+        least = fmin(least, cost[i]);
+    }
+    for (int i = rule->space->n_cold - 1; i >= 0 && isfinite(least); i--)
+        if (cost[i] <= least + rule->tie_margin)
+            cold = first_of(c, rule, i, cold);
+    cold = cold < 0 ? base : cold;
     int hot = cold >= 0 ? knowledge_best_hot(c, cold, rule) : -1;
     if (hot >= 0)
         *out = (struct tuner_setting){ hot, cold };
@@ -290,10 +358,12 @@ void knowledge_learn_ratio(struct class_entry *c, int cold, int hot, int over, d
     e->ratio[hot] = 0;
 }
 
-bool knowledge_review(struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out_best)
+bool knowledge_review(struct class_entry *c, const struct choice_rule *rule)
 {
-    struct tuner_setting before = c->best;
-    if (knowledge_best(c, rule, &c->best))
-        *out_best = c->best;
-    return c->best.hot != before.hot || c->best.cold != before.cold;
+    (void)knowledge_best(c, rule, &c->best); /* else what was best stays */
+    bool same = c->best.hot == c->told.hot && c->best.cold == c->told.cold;
+    if (same || !knowledge_compared(c))
+        return false;
+    c->told = c->best;
+    return true;
 }

@@ -20,6 +20,7 @@ struct class_entry {
     char *key, *family;        /* family NULL: none */
     int trials;                /* that were learnt from to their end */
     struct tuner_setting best; /* at the last review; -1: nothing is known yet */
+    struct tuner_setting told; /* the best one that was said to be learnt; -1: none */
     struct cold_entry {
         int hot; /* whose time the ratios are over; -1: nothing was measured under this cold setting */
         struct level {
@@ -60,7 +61,8 @@ struct knowledge {
 
 /* What a choice is made by. */
 struct choice_rule {
-    int n_hot, n_cold;          /* settings below these may be chosen */
+    int n_hot; /* hot settings below this one may be chosen */
+    const struct tuner_space *space;
     double load[TUNER_MAX_HOT]; /* log of what a hot setting costs beside its time */
     double tie_margin;          /* costs this close are equal, and the lowest index wins */
 };
@@ -73,13 +75,26 @@ struct class_entry *knowledge_get(struct knowledge *k, const char *key,
 /* A class of the same family that was learnt from, the one met last; NULL: none. */
 const struct class_entry *knowledge_relative(const struct knowledge *k, const char *key, const char *family);
 
-/* Is there at least as much memory for as few cores as where it trains, or as in the default? What fails there fails for another
- * reason. */
-bool knowledge_has_room(const struct class_entry *c, struct tuner_setting s);
+/* Is there at least as much memory for as few cores as where it trains, or as in the default, with the other cold knobs as they are? What
+ * fails there fails for another reason. */
+bool knowledge_has_room(const struct class_entry *c, const struct tuner_space *space, struct tuner_setting s);
 
-/* A setting that ran out of memory: it is not tried again, nor less memory at the same cores, unless what trained elsewhere shows
- * that it cannot have been for want of memory. */
-void knowledge_bound(struct class_entry *c, struct tuner_setting s);
+/* A setting that ran out of memory: it is not tried again, nor less memory on the same ladder at the same cores, unless what trained
+ * elsewhere shows that it cannot have been for want of memory. */
+void knowledge_bound(struct class_entry *c, const struct tuner_space *space, struct tuner_setting s);
+
+/* How many jobs that differ in batch alone have failed in it; 0 also when one trained. */
+int knowledge_relatives_failed(const struct knowledge *k, const struct class_entry *c, struct tuner_setting s);
+
+/* May this one be called the best? Of choices without an order those of the start may, and others once they were compared with
+ * those, or when those cannot be had. */
+bool knowledge_may_choose(const struct class_entry *c, const struct tuner_space *space, int cold);
+
+/* Was anything found here that cannot be had? */
+bool knowledge_bounded(const struct class_entry *c);
+
+/* Was any setting compared with another one? */
+bool knowledge_compared(const struct class_entry *c);
 
 /* As above, but of that setting alone. */
 void knowledge_refuse(struct class_entry *c, struct tuner_setting s);
@@ -121,7 +136,7 @@ void knowledge_recall_like(struct class_entry *c, const struct class_entry *from
 /* All that is known but the bounds found here. */
 void knowledge_forget(struct class_entry *c);
 
-/* Afterwards: true when the best of the class, by this rule, is another one than at the last review. */
-bool knowledge_review(struct class_entry *c, const struct choice_rule *rule, struct tuner_setting *out_best);
+/* Afterwards: true when the best of the class, by this rule, is another one than was told last, and anything was compared at all. */
+bool knowledge_review(struct class_entry *c, const struct choice_rule *rule);
 
 #endif

@@ -61,7 +61,7 @@ static void copy_cold(struct class_entry *c, const struct class_entry *from, int
 
 void knowledge_recall_like(struct class_entry *c, const struct class_entry *from)
 {
-    c->best = from->best;
+    c->best = c->told = from->best;
     for (int i = 0; i < TUNER_MAX_COLD; i++)
         copy_cold(c, from, i);
     c->recall = RECALL_OPEN;

@@ -114,6 +114,18 @@ int setting_parse(struct setting *out, const struct space *s, const struct setti
     return 0;
 }
 
+bool setting_names(const char *text, const char *knob)
+{
+    char name[SPACE_NAME_MAX];
+    for (const char *from = text; from; from = strchr(from, ',')) {
+        from += *from == ',';
+        const char *equals = strchr(from, '=');
+        if (equals && copy_trimmed(name, sizeof name, from, equals) && strcmp(name, knob) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- what of it can be had ------------------------------------------------------------------------------------------ */
 
 static double cut(double cores, const struct offer *offer)

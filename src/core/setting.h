@@ -23,6 +23,9 @@ struct setting setting_default(const struct space *s, const struct offer *offer)
 int setting_parse(struct setting *out, const struct space *s, const struct setting *base, const char *text,
                   struct err *e);
 
+/* Does such a text, which has been parsed, name this knob? */
+bool setting_names(const char *text, const char *knob);
+
 /* `cores` cut to the offer. Memory is not cut: see setting_infeasible(). */
 struct setting setting_effective(const struct space *s, const struct setting *requested, const struct offer *offer);
 

@@ -39,6 +39,22 @@ void tuner_free(struct tuner *t)
     free(t);
 }
 
+int tuner_space_step(const struct tuner_space *s, int cold, int by)
+{
+    for (int i = cold + by; i >= 0 && i < s->n_cold; i += by)
+        if (s->other[i] == s->other[cold])
+            return i;
+    return -1;
+}
+
+int tuner_space_rung(const struct tuner_space *s, int cold, int like)
+{
+    for (int i = 0; i < s->n_cold; i++)
+        if (s->other[i] == s->other[like] && s->memory[i] == s->memory[cold])
+            return i;
+    return -1;
+}
+
 static struct trial_state *find(const struct tuner *t, int number)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -116,7 +132,7 @@ void tuner_act_on(struct tuner_actions *out, enum tuner_action_kind kind, const 
 /* While trials wait that could be packed beside this one, a setting costs core-seconds, else seconds. */
 struct choice_rule tuner_rule(const struct tuner *t, int n_hot)
 {
-    struct choice_rule r = { .n_hot = n_hot, .n_cold = t->space.n_cold, .tie_margin = t->cfg.tie_margin };
+    struct choice_rule r = { .n_hot = n_hot, .space = &t->space, .tie_margin = t->cfg.tie_margin };
     for (int h = 0; h < t->space.n_hot; h++)
         r.load[h] = t->waiting > 0 ? log(t->space.cores[h]) : 0;
     return r;
@@ -125,7 +141,7 @@ struct choice_rule tuner_rule(const struct tuner *t, int n_hot)
 void tuner_learn(struct tuner *t, struct trial_state *s, double per_record, struct tuner_actions *out)
 {
     struct choice_rule rule = tuner_rule(t, t->space.n_hot);
-    struct tuner_setting best, at = { s->incumbent, s->start.cold };
+    struct tuner_setting at = { s->incumbent, s->start.cold };
     knowledge_learn_time(s->class, at, LEVEL_STEADY, per_record);
     if (s->epoch == s->first)
         knowledge_learn_time(s->class, at, LEVEL_FIRST, s->reference);
@@ -137,8 +153,9 @@ void tuner_learn(struct tuner *t, struct trial_state *s, double per_record, stru
         if (s->class->recall == RECALL_OPEN) /* it was compared here */
             s->class->recall = RECALL_HOLDS;
     }
-    if (!knowledge_review(s->class, &rule, &best))
+    if (!knowledge_review(s->class, &rule))
         return;
+    struct tuner_setting best = s->class->best;
     char why[TUNER_REASON_MAX];
     (void)snprintf(why, sizeof why, "the best of its class: %g core%s, memory %g", TUNER_CORES(t, best.hot),
                    t->space.memory[best.cold]);
@@ -240,7 +257,7 @@ static int on_launch_failed(struct tuner *t, const struct tuner_event *ev, struc
     c->spent_s += c->startup_s; /* 0 as long as none of its launches has succeeded: those were no tries */
     knowledge_refuse(c, ev->setting);
     if (!ev->unexplained)
-        knowledge_bound(c, ev->setting);
+        knowledge_bound(c, &t->space, ev->setting);
     return 0;
 }
 

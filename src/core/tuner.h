@@ -3,7 +3,8 @@
  * tuner belongs to a study. It owns what is known of each class of jobs, and one state per running trial.
  *
  * A setting is a pair of indices: `hot` counts the settings that can be changed while a job runs, from the cheapest (fewest
- * cores) up; `cold` those that need a launch, from the smallest memory up.
+ * cores) up; `cold` those that need a launch, from the smallest memory up. Memory alone is a ladder, where more is not slower; the other
+ * cold knobs (executors, Spark's properties) are choices without an order.
  *
  * Hot settings are compared while a trial trains, if nothing runs beside it. What they cost depends on whether trials wait:
  * seconds, or core-seconds. Only ratios of time are kept, so that what was learnt under one load is good for the other.
@@ -14,16 +15,18 @@
  *    the time, too large a one costs a single trial nothing. Going up from the default by one step per launch finds the same,
  *    but each step is a trial at less than the best: on synthetic runs that was a fifth of all time.
  *    One that cannot be launched in it gets the next smaller. Less than the default, which can be had, is only launched for what a
- *    job that differs in batch alone saved by it.
+ *    job that differs in batch alone saved by it. A memory that the user entered is what a stranger begins with.
  *  - A trial whose memory does not let it have cores that may be the best is relaunched where it may have them, early in its
  *    first epoch, when little is lost. It may cost half of what a relative is known to gain, or, where nothing else trained on that
  *    side, of what the last step towards it gained; else probe_budget of the time left, and a fifth of that where it is against the
  *    odds (others on that side are no better). Half of it where they may have been refused for want of memory and there is less.
- *  - A later trial of a class may be launched with the next smaller memory, a step further as long as each was no worse, so that
- *    memory comes to fit. No recorded peak is asked for: what it may cost is bounded (a launch that fails, a relaunch when its
- *    first windows, or none in time, show that it is worse), and what tries have cost, as far as they were worse, is kept to a
- *    fiftieth of the class's time.
- *  - A launch that failed bounds memory from below, unless what trained elsewhere shows that it was not for want of memory.
+ *  - A smaller memory than one that works is never tried: nothing is gained by it, and a launch that fails costs a start-up.
+ *  - Choices without an order begin with the value written first. A later trial of a class may be launched with one that was never
+ *    compared, the others as they are, where a start-up and what it may lose is less than what it may gain; it is called the best, and
+ *    launched for that, only when it was found to be better by more than tie_margin. What tries have cost, as far as they were worse,
+ *    is kept to a fiftieth of the class's time. One that cannot be had gives way to the next that was written.
+ *  - A launch that failed bounds memory from below, unless what trained elsewhere shows that it was not for want of memory. What jobs
+ *    that differ in batch alone could not have is avoided where there is a choice.
  *
  * What earlier studies left (EV_RECALL) is used without probing, and taken back when it does not hold here:
  *  - A trial of a recalled class is launched with what was best there, hot and cold. Once steady it does the canary: a window of the
@@ -59,7 +62,17 @@ struct tuner_space {
     int n_hot, n_cold;
     double cores[TUNER_MAX_HOT];   /* of each hot setting, ascending */
     double memory[TUNER_MAX_COLD]; /* of each cold setting, ascending */
+    int other
+        [TUNER_MAX_COLD]; /* which combination of the other cold knobs: settings that are alike in it are one ladder of memory,
+                                      settings that are not have no order */
+    bool memory_entered; /* by the user: a class that nothing is known of begins with that of the start */
 };
+
+/* The next rung up (by 1) or down (by -1) the ladder that a cold setting stands on; -1: none. */
+int tuner_space_step(const struct tuner_space *s, int cold, int by);
+
+/* The rung of the ladder of `like` that has as much memory as `cold`; -1: none. */
+int tuner_space_rung(const struct tuner_space *s, int cold, int like);
 
 enum tuner_event_kind {
     EV_TRIAL_STARTED, /* setting, class_key, family_key, epoch (the first one it trains), epochs, n_hot, alone, startup_s */

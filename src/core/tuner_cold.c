@@ -3,7 +3,7 @@
  * A try costs a start-up, what was done of the epoch, and a first epoch once more; it is made where that is less than the share
  * of the time left that it is worth. Three things are worth a try: cores that the memory of the trial does not let run, wherever
  * they may run; a larger memory, when the trial had to begin with less than the largest; and, for a later trial of the class,
- * the next smaller memory, as long as each step down was no worse. */
+ * other values of the knobs that have no order. A smaller memory is not: it gains nothing, and a launch that fails in it costs a start-up. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -64,8 +64,8 @@ static double trend(const struct view *v, int hot)
 static int refusals(const struct view *v, int hot)
 {
     int n = 0;
-    for (int i = 0; i < v->rule.n_cold; i++)
-        n += v->c->infeasible[hot][i];
+    for (int i = 0; i < v->t->space.n_cold; i++)
+        n += v->t->space.other[i] == v->t->space.other[v->from.cold] && v->c->infeasible[hot][i];
     return n;
 }
 
@@ -78,17 +78,20 @@ static double worth_of(const struct view *v, double gain, bool likely)
     return v->t->cfg.probe_budget * (likely && !(gain < -NEAR) ? 1 : AGAINST_ODDS);
 }
 
-/* The nearest other memory in which these cores may be had, larger ones first, where no relative has failed. -1: none. */
+static bool may_try(const struct view *v, int hot, int cold, bool strict)
+{
+    struct tuner_setting s = { hot, cold };
+    return !v->c->infeasible[hot][cold] && !(strict && knowledge_relatives_failed(&v->t->known, v->c, s) > 0);
+}
+
+/* The nearest other memory in which these cores may be had, larger ones first, where no relative has failed if possible. -1: none. */
 static int memory_for(const struct view *v, int hot)
 {
-    for (int strict = v->relative != NULL; strict >= 0; strict--) {
-        for (int i = v->from.cold + 1; i < v->rule.n_cold; i++)
-            if (!v->c->infeasible[hot][i] && !(strict && v->relative->infeasible[hot][i]))
-                return i;
-        for (int i = v->from.cold - 1; i >= 0; i--)
-            if (!v->c->infeasible[hot][i] && !(strict && v->relative->infeasible[hot][i]))
-                return i;
-    }
+    for (int strict = 1; strict >= 0; strict--)
+        for (int by = 1; by >= -1; by -= 2)
+            for (int i = v->from.cold; (i = tuner_space_step(&v->t->space, i, by)) >= 0;)
+                if (may_try(v, hot, i, strict))
+                    return i;
     return -1;
 }
 
@@ -103,7 +106,7 @@ static double try_cores(const struct view *v, int hot, struct tuner_setting *out
     if (isnan(gain))
         gain = trend(v, hot);
     double worth = worth_of(v, gain, true);
-    if (cold < v->from.cold && !knowledge_has_room(v->c, (struct tuner_setting){ hot, v->from.cold }))
+    if (cold < v->from.cold && !knowledge_has_room(v->c, &v->t->space, (struct tuner_setting){ hot, v->from.cold }))
         worth *= REFUSED_AGAIN; /* it may be for want of memory that they were refused, and then less is no cure */
     for (int n = refusals(v, hot); n > 1; n--)
         worth *= REFUSED_AGAIN;
@@ -116,7 +119,7 @@ static int hot_for(const struct view *v, int cold)
 {
     int hot = -1;
     for (int h = 0; h < v->rule.n_hot; h++)
-        if (!v->c->infeasible[h][cold] && cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) < IN_REACH &&
+        if (may_try(v, h, cold, false) && cost_over(v->c, v->from.cold, &v->rule, h, v->from.hot) < IN_REACH &&
             (hot < 0 || abs(h - v->from.hot) < abs(hot - v->from.hot)))
             hot = h;
     return hot;
@@ -125,7 +128,7 @@ static int hot_for(const struct view *v, int cold)
 /* A larger memory than any that has trained. While trials wait memory has a price. */
 static double try_memory(const struct view *v, int cold, struct tuner_setting *out)
 {
-    for (int i = v->from.cold + 1; i < v->rule.n_cold; i++)
+    for (int i = v->from.cold; (i = tuner_space_step(&v->t->space, i, 1)) >= 0;)
         if (v->c->cold[i].hot >= 0)
             return 0;
     int hot = v->t->waiting > 0 ? -1 : hot_for(v, cold);
@@ -138,20 +141,19 @@ static double try_memory(const struct view *v, int cold, struct tuner_setting *o
     return worth_of(v, gain, cost_over(v->c, v->from.cold, &v->rule, hot, v->from.hot) < NEAR);
 }
 
-/* The next smaller memory, if all that were tried between were as good as the best one, and no relative says otherwise. */
-static double try_less(const struct view *v, struct tuner_setting *out)
+/* Executors and Spark's properties that were never compared, as they were written: with the memory of the trial, at a launch that
+ * happens anyway. */
+static double try_other(const struct view *v, struct tuner_setting *out)
 {
-    struct tuner_setting s = v->from;
-    double margin = v->t->cfg.tie_margin;
-    do {
-        s.cold--;
-        if (s.cold < 0 || v->c->infeasible[s.hot][s.cold])
-            return 0;
-    } while (v->c->cold[s.cold].hot >= 0 && knowledge_gap(v->c, s, v->from) < margin);
-    if (v->c->cold[s.cold].hot >= 0 || (v->relative && knowledge_gap(v->relative, s, v->from) > 3 * margin))
-        return 0;
-    *out = s;
-    return worth_of(v, NAN, false);
+    const struct tuner_space *space = &v->t->space;
+    for (int i = 0; i < space->n_cold; i++) {
+        bool other = space->other[i] != space->other[v->from.cold] && space->memory[i] == space->memory[v->from.cold];
+        if (!other || v->c->cold[i].hot >= 0 || !may_try(v, v->from.hot, i, true))
+            continue;
+        *out = (struct tuner_setting){ v->from.hot, i };
+        return worth_of(v, NAN, false);
+    }
+    return 0;
 }
 
 double tuner_cold_next(const struct tuner *t, const struct class_entry *c, struct tuner_setting from, int n_hot,
@@ -161,17 +163,18 @@ double tuner_cold_next(const struct tuner *t, const struct class_entry *c, struc
         return 0; /* earlier studies have looked; what fits even better is worth a launch that happens anyway, no more */
     struct view v = { t, c, knowledge_relative(&t->known, c->key, c->family), tuner_rule(t, n_hot), from };
     struct tuner_setting s = from;
-    double most = 0;
-    for (int i = 0; i < n_hot + t->space.n_cold;
-         i++) { /* of equals the smallest core number, then the largest memory */
-        int cold = n_hot + t->space.n_cold - 1 - i;
-        double worth = i < n_hot ? try_cores(&v, i, &s) : cold > from.cold ? try_memory(&v, cold, &s) : 0;
-        if (!(worth > most))
-            continue;
-        most = worth;
-        *out = s;
-    }
-    return most > 0 || when == COLD_RELAUNCH ? most : try_less(&v, out);
+    double most = 0, worth;
+    for (int i = 0; i < n_hot; i++) /* of equals the smallest core number, then the largest memory */
+        if ((worth = try_cores(&v, i, &s)) > most) {
+            most = worth;
+            *out = s;
+        }
+    for (int cold = t->space.n_cold - 1; cold > from.cold; cold--)
+        if (t->space.other[cold] == t->space.other[from.cold] && (worth = try_memory(&v, cold, &s)) > most) {
+            most = worth;
+            *out = s;
+        }
+    return most > 0 || when == COLD_RELAUNCH ? most : try_other(&v, out);
 }
 
 /* --- when --- */
@@ -229,7 +232,10 @@ static bool go_back(const struct tuner *t, struct trial_state *s, double left_s,
     double gain = -(knowledge_gap(s->class, to, at) + rule.load[to.hot] - rule.load[at.hot]);
     bool worth = gain > SURE && left_s * (1 - exp(-gain)) > relaunch_s(s);
     if (worth)
-        relaunch(s, to, "this memory was better", out);
+        relaunch(s, to,
+                 t->space.other[to.cold] == t->space.other[at.cold] ? "this memory was better"
+                                                                    : "what it was compared with was better",
+                 out);
     return worth;
 }
 
@@ -284,6 +290,6 @@ bool tuner_cold_give_up(const struct tuner *t, struct trial_state *s, struct tun
     knowledge_refuse(s->class, (struct tuner_setting){ s->now.hot, s->start.cold });
     if (!knowledge_best(s->class, &rule, &to) || to.cold == s->start.cold)
         return false;
-    relaunch(s, to, "the other memory gets it nowhere", out);
+    relaunch(s, to, "what is tried gets it nowhere", out);
     return true;
 }

@@ -8,11 +8,11 @@
 #include "base/json.h"
 #include "base/own.h"
 
-enum { VERSION = 1 };
+enum { VERSION = 2, MEMORY_ALONE = 1 /* its head ends with the memories */ };
 
 /* --- words of a line ---
  *
- *   H 1 POLICY window_s probe_budget tie_margin noise_floor n_hot cores… n_cold memory…
+ *   H 2 POLICY window_s probe_budget tie_margin noise_floor n_hot cores… n_cold memory… other… memory_entered
  *   L trial class family start.hot start.cold n_hot alone
  *   s trial t_s setting.hot setting.cold class family epoch epochs n_hot alone startup_s
  *   i trial t_s epoch seconds records epoch_records
@@ -148,7 +148,9 @@ void tuner_log_head(struct buf *out, const struct policy *p, const struct tuner_
     put_real(out, cfg->noise_floor);
     put_reals(out, space->cores, space->n_hot);
     put_reals(out, space->memory, space->n_cold);
-    buf_putc(out, '\n');
+    for (int i = 0; i < space->n_cold; i++)
+        buf_printf(out, " %d", space->other[i]);
+    buf_puts(out, space->memory_entered ? " 1\n" : " 0\n");
 }
 
 void tuner_log_ask(struct buf *out, const struct tuner_ask *ask)
@@ -362,12 +364,20 @@ static const struct policy *take_policy(struct words *w)
     return p;
 }
 
+/* Each cold setting's other knobs are named by the first that has them. */
+static void take_ladders(struct words *w, struct tuner_space *s)
+{
+    for (int i = 0; i < s->n_cold; i++)
+        (void)take_count(w, 0, i, &s->other[i]);
+    (void)take_bool(w, &s->memory_entered);
+}
+
 /* A machine from its head. */
 static int read_head(struct tuner_replay *r, struct words *w, struct err *e)
 {
     int version = 0;
     struct tuner_replay to = { .lines = r->lines };
-    if (take_int(w, &version) && version != VERSION)
+    if (take_int(w, &version) && version != VERSION && version != MEMORY_ALONE)
         (void)wrong(w, "its version is not known");
     to.policy = take_policy(w);
     (void)take_real(w, &to.cfg.window_s);
@@ -376,6 +386,8 @@ static int read_head(struct tuner_replay *r, struct words *w, struct err *e)
     (void)take_real(w, &to.cfg.noise_floor);
     take_reals(w, to.space.cores, TUNER_MAX_HOT, &to.space.n_hot);
     take_reals(w, to.space.memory, TUNER_MAX_COLD, &to.space.n_cold);
+    if (version == VERSION)
+        take_ladders(w, &to.space);
     if (!take_end(w))
         return -EINVAL;
     if (!ascending(to.space.cores, to.space.n_hot, 1) || !ascending(to.space.memory, to.space.n_cold, 0))

@@ -2,8 +2,8 @@
  * decision from. Pure.
  *
  * One line per entry; numbers are printed so that they read back exactly; a key is a JSON string literal. First words:
- *   H  the head: version 1, policy, window_s probe_budget tie_margin noise_floor, n_hot, cores…, n_cold, memory…; a later head
- *      begins again with a new machine (there is another choice of settings now)
+ *   H  the head: version 2, policy, window_s probe_budget tie_margin noise_floor, n_hot, cores…, n_cold, memory…, other…,
+ *      memory_entered (version 1: without the last two, when all cold settings were taken for memory); a later head begins again with a new machine (there is another choice of settings now)
  *   L  a launch that was asked for: struct tuner_ask
  *   s i e a f l b t d x r v  the events of enum tuner_event_kind in that order, with only the fields that the kind uses */
 #ifndef CORE_TUNER_LOG_H

@@ -296,7 +296,7 @@ int tuner_recall_learn(struct tuner *t, const struct tuner_event *ev, struct err
     knowledge_recall(c, ev->setting, ev->over, ev->ratio, ev->at_least);
     struct tuner_setting best = ev->at_least ? ev->over : ev->setting;
     if ((ev->best || c->best.cold < 0) && c->cold[best.cold].hot >= 0) {
-        c->best = best;
+        c->best = c->told = best;
         c->recall = RECALL_OPEN;
     }
     return 0;

@@ -882,7 +882,7 @@ static bool refuse_setting(struct attempt *a)
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;
-    return t->setting.cold + 1 < a->study->plan->choices.n_cold;
+    return choices_more_memory(&a->study->plan->choices, &a->study->plan->space, t->setting.cold) >= 0;
 }
 
 /* A cause is a line of the application's, which may repeat what it was given. */

@@ -144,18 +144,55 @@ static int make_choices(struct plan *p, struct err *e)
     return p->policy->create ? choices_make(&p->choices, &p->space, &p->offer, &p->requested, e) : 0;
 }
 
-static int choose_setting(struct plan *p, const char *setting, struct err *e)
+/* By the offer, which a master may tell later. */
+static int choose_setting(struct plan *p, struct err *e)
 {
-    p->policy = policy_find(p->cfg.policy);
-    p->offer = offer_of(&p->app);
     p->requested = setting_default(&p->space, &p->offer);
-    if (setting) {
+    if (p->entered) {
         struct setting base = p->requested;
-        int rc = setting_parse(&p->requested, &p->space, &base, setting, e);
+        int rc = setting_parse(&p->requested, &p->space, &base, p->entered, e);
         if (rc < 0)
             return err_prefix(e, "option '--setting'");
     }
     return make_choices(p, e);
+}
+
+static int begin_setting(struct plan *p, const char *setting, struct err *e)
+{
+    p->policy = policy_find(p->cfg.policy);
+    p->offer = offer_of(&p->app);
+    p->entered = setting ? strdup(setting) : NULL;
+    if (setting && !p->entered)
+        return err_sys(e, -ENOMEM, "option '--setting'");
+    return choose_setting(p, e);
+}
+
+struct tuner_space plan_tuner_space(const struct plan *p)
+{
+    struct tuner_space s = choices_tuner_space(&p->choices, &p->space);
+    s.memory_entered = p->entered && setting_names(p->entered, "memory");
+    return s;
+}
+
+bool plan_left_out(const struct plan *p, char text[256])
+{
+    const struct knob *k = p->policy->joins_search ? NULL : space_knob(&p->space, KNOB_MEMORY);
+    double there = p->offer.memory_gb, begin = setting_number(&p->space, &p->requested, KNOB_MEMORY, 0);
+    AUTO_BUF struct buf out = BUF_INIT;
+    bool first = false;
+    for (size_t i = 0; k && there > 0 && i < k->n; i++) {
+        if (k->values[i].number <= there)
+            continue;
+        first |= i == 0;
+        buf_printf(&out, "%s%s", out.len ? ", " : "", k->values[i].text);
+    }
+    if (!out.len || out.failed)
+        return false;
+    int n = snprintf(text, 256, "systemParameters.memory: %.120s GiB is more than the %.10g GiB there are",
+                     buf_text(&out), floor(there * 10) / 10);
+    if (first && begin <= there)
+        (void)snprintf(text + n, 256 - (size_t)n, "; trials begin with %.10g GiB", begin);
+    return true;
 }
 
 /* A batch that nothing divides is found before anything is stored, where the batches are a list. */
@@ -364,7 +401,7 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = check_reach(p, e);
     if (rc == 0)
-        rc = choose_setting(p, setting, e);
+        rc = begin_setting(p, setting, e);
     if (rc == 0)
         rc = check_batches(p, e);
     if (rc == 0)
@@ -394,8 +431,9 @@ void plan_done(struct plan *p)
     nodes_cfg_free(p->nodes, p->n_nodes);
     meters_cfg_done(&p->meters);
     strv_done(&p->paths);
+    free(p->entered);
     free(p->events);
-    p->events = NULL;
+    p->entered = p->events = NULL;
     app_done(&p->app);
     env_done(&p->env);
     space_done(&p->space);
@@ -420,7 +458,7 @@ int plan_ask_master(struct plan *p, struct err *why)
         return 1;
     }
     p->offer = offer;
-    if (make_choices(p, why) == 0)
+    if (choose_setting(p, why) == 0)
         return 0;
     return 1;
 }

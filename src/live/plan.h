@@ -21,6 +21,7 @@ struct plan {
     struct env env;
     struct offer offer; /* to one trial */
     const struct policy *policy;
+    char *entered;            /* by the user, as text; NULL: nothing */
     struct setting requested; /* the default setting, or the one entered by the user */
     struct choices choices;   /* what the policy chooses from; not of those that choose nothing */
     struct node_cfg *nodes;   /* the config's, each one that ssh may be given */
@@ -61,6 +62,13 @@ struct plan_launch {
     bool one_cpu;           /* it begins packed on one CPU */
     const char *properties; /* the file that holds its secrets (secrets_write()); NULL: none */
 };
+
+/* What the policy chooses from, as its machine counts it; of a policy that has one. */
+struct tuner_space plan_tuner_space(const struct plan *p);
+
+/* Values listed for `memory` that cannot be had here, and what trials begin with where the first is among them: "systemParameters.memory:
+ * 64 GiB is more than the 23 GiB there are; trials begin with 8 GiB". False: there are none, or each trial says it by itself. */
+bool plan_left_out(const struct plan *p, char text[256]);
 
 /* The setting that a trial of this point is to have as the user wrote it: the study's, or the point's own where the policy lets
  * the system parameters join the search. */

@@ -442,7 +442,7 @@ static void add_bounds(struct learning *l, const struct class_entry *c, struct t
 
 static void prepare_lesson(struct learning *l, const struct class_entry *c, struct taught *t)
 {
-    bool found = c->best.hot >= 0 && c->best.cold >= 0;
+    bool found = c->best.hot >= 0 && c->best.cold >= 0 && knowledge_compared(c);
     l->lesson = (struct model_lesson){ .key = l->key,
                                        .family = l->family,
                                        .best = found ? l->r->settings[c->best.hot][c->best.cold] : NULL,

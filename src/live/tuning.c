@@ -320,7 +320,8 @@ static bool fits(const struct tuning *t, const struct tuner_replay *r, const str
     for (int i = 0; i < space->n_hot; i++)
         same &= r->space.cores[i] == space->cores[i];
     for (int i = 0; i < space->n_cold; i++)
-        same &= r->space.memory[i] == space->memory[i] || (isnan(space->memory[i]) && isnan(r->space.memory[i]));
+        same &= r->space.memory[i] == space->memory[i] && r->space.other[i] == space->other[i];
+    same &= r->space.memory_entered == space->memory_entered;
     return same;
 }
 
@@ -339,7 +340,7 @@ static int lose_all(struct tuning *t, struct err *e)
 static int build(struct tuning *t, struct err *e)
 {
     const struct plan *p = t->study->plan;
-    struct tuner_space space = choices_tuner_space(&p->choices, &p->space);
+    struct tuner_space space = plan_tuner_space(p);
     struct tuner_cfg cfg = { .window_s = p->cfg.window_seconds,
                              .probe_budget = p->cfg.probe_budget,
                              .tie_margin = p->cfg.tie_margin,
@@ -444,8 +445,10 @@ static int hot_within(const struct tuning *t, double cores)
 static struct tuner_setting avoid_refused(const struct tuning *t, const struct study_trial *trial,
                                           struct tuner_setting s)
 {
-    while (s.cold + 1 < t->choices->n_cold && trial->refused_cold >> s.cold & 1)
-        s.cold++;
+    int more;
+    while (trial->refused_cold >> s.cold & 1 &&
+           (more = choices_more_memory(t->choices, &t->study->plan->space, s.cold)) >= 0)
+        s.cold = more;
     return s;
 }
 
@@ -732,7 +735,8 @@ static int finish(struct tuning *t, struct study_trial *trial, const struct tune
         rc = feed(t, &(struct tuner_event){ .kind = EV_TRIAL_ENDED, .trial = u->trial, .t_s = u->t_s }, e);
     if (rc < 0 || !t->study->reuse || !costing_counts(&t->costing))
         return rc;
-    c = reused || !u->probed ? NULL : class_of(t, buf_text(&k.class));
+    c = reused ? NULL : class_of(t, buf_text(&k.class));
+    c = c && (u->probed || knowledge_bounded(c)) ? c : NULL; /* else nothing is new */
     return reuse_learn(t->study->reuse, trial, buf_text(&k.class), buf_text(&k.family), c, e);
 }
 

@@ -10,7 +10,7 @@
 
 /* What a line is asked for; its keys, which stand behind these, are not.
  *
- *   H 1 POLICY window_s probe_budget tie_margin noise_floor n_hot cores… n_cold memory…
+ *   H 2 POLICY window_s probe_budget tie_margin noise_floor n_hot cores… n_cold memory… (what follows is not looked at)
  *   L trial        s trial t_s hot cold        i trial t_s epoch seconds records
  *   a trial t_s hot cold        b d x trial */
 enum { HEAD_MAX = 6 + TUNER_MAX_HOT + TUNER_MAX_COLD, NUMBERS_MAX = 5, TRIAL_MAX = 1 << 30 };

@@ -150,7 +150,10 @@ static void test_the_tuner_is_told_cores_and_memory(void **state)
         { GIVEN, { .n_hot = 3, .n_cold = 2, .cores = { 4, 8, 12 }, .memory = { 4, 8 } } },
         /* Only ratios of cores count, and these are one. */
         { "\"frequency\": [200000, 100000], \"executors\": [2, 1]",
-          { .n_hot = 2, .n_cold = 2, .cores = { 1, 1 }, .memory = { 0, 0 } } },
+          { .n_hot = 2, .n_cold = 2, .cores = { 1, 1 }, .memory = { 0, 0 }, .other = { 0, 1 } } },
+        /* A ladder of memory for each choice of what has no order. */
+        { "\"spark.x\": [\"zz\", \"aa\"], \"memory\": [8, 4]",
+          { .n_hot = 1, .n_cold = 4, .cores = { 1 }, .memory = { 4, 4, 8, 8 }, .other = { 0, 1, 0, 1 } } },
         { "", { .n_hot = 1, .n_cold = 1, .cores = { 1 }, .memory = { 0 } } },
     };
     const struct offer offer = { .cores = 12 };
@@ -163,6 +166,25 @@ static void test_the_tuner_is_told_cores_and_memory(void **state)
         assert_memory_equal(&got, &spaces[i].want, sizeof got);
         space_done(&s);
     }
+}
+
+static void test_more_memory_is_a_step_up_its_own_ladder(void **state)
+{
+    (void)state;
+    struct space s = parsed("\"memory\": [2, 4, 8], \"executors\": [2, 1]"), none = parsed("\"executors\": [2, 1]");
+    const struct offer offer = { 0 };
+    struct setting start = start_of(&s, &offer, NULL);
+    static struct choices c;
+    assert_int_equal(choices_make(&c, &s, &offer, &start, NULL), 0);
+    static const int more[] = { 2, 3, 4, 5, -1, -1 };
+    assert_int_equal(c.n_cold, (int)ARRAY_LEN(more));
+    for (int i = 0; i < c.n_cold; i++)
+        assert_int_equal(choices_more_memory(&c, &s, i), more[i]);
+    start = start_of(&none, &offer, NULL);
+    assert_int_equal(choices_make(&c, &none, &offer, &start, NULL), 0);
+    assert_int_equal(choices_more_memory(&c, &none, 0), -1);
+    space_done(&s);
+    space_done(&none);
 }
 
 static void test_how_many_fit_into_some_cores(void **state)
@@ -331,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_what_there_is_to_choose_from),
         cmocka_unit_test(test_a_pair_of_indices_is_a_setting),
         cmocka_unit_test(test_the_tuner_is_told_cores_and_memory),
+        cmocka_unit_test(test_more_memory_is_a_step_up_its_own_ladder),
         cmocka_unit_test(test_how_many_fit_into_some_cores),
         cmocka_unit_test(test_of_too_many_those_near_the_start_are_kept),
         cmocka_unit_test(test_a_huge_space_is_no_trouble),

@@ -4,12 +4,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/own.h"
 #include "core/replay.h"
+#include "tests/bench/gen_timeline.h"
 
 #define FIRST REPLAY_FIRST
 #define LAST REPLAY_LAST
@@ -223,6 +225,69 @@ static void test_every_policy_of_the_design_is_there(void **state)
     assert_int_equal(n, ARRAY_LEN(names));
 }
 
+/* --- what recordings of a cluster look like: TUNER.md, section 10 --- */
+
+static const struct {
+    enum replay_default start;
+    int repeat;
+    double most; /* over the oracle's time */
+} goals[] = { { FIRST, 1, 1.015 }, { LAST, 1, 1.015 }, { FIRST, 9, 1.008 }, { LAST, 9, 1.008 } };
+
+static struct replay_outcome *outcomes_of(const char *policy, const struct timeline_jobs *j,
+                                          const struct replay_options *o)
+{
+    struct err e;
+    struct replay_outcome *out = calloc(j->n, sizeof *out);
+    assert_non_null(out);
+    assert_int_equal(policy_of(policy)->run(j, o, out, &e), 0);
+    return out;
+}
+
+static bool ends_feasible(const struct timeline_job *j, const struct replay_outcome *o)
+{
+    for (size_t i = 0; i < j->n_cells; i++)
+        if (j->cells[i].cores == o->cores && j->cells[i].memory_gb == o->memory_gb)
+            return j->cells[i].feasible;
+    return false;
+}
+
+/* Adds up what the tuner and the oracle take. */
+static void compare_with_oracle(const struct timeline_jobs *j, size_t goal, double *ours_s, double *best_s)
+{
+    const struct replay_options o = { 10, goals[goal].repeat, goals[goal].start, MEAN };
+    AUTO_FREE struct replay_outcome *ours = outcomes_of("pipetune", j, &o);
+    AUTO_FREE struct replay_outcome *best = outcomes_of("oracle", j, &o);
+    AUTO_FREE struct replay_outcome *fair = outcomes_of("orig_fair", j, &o);
+    for (size_t i = 0; i < j->n; i++) {
+        if (isnan(best[i].time_s))
+            continue;
+        *ours_s += ours[i].time_s;
+        *best_s += best[i].time_s;
+        assert_true(ends_feasible(&j->jobs[i], &ours[i]));
+        assert_true(ours[i].time_s <= fair[i].time_s);
+    }
+}
+
+static void test_recordings_of_a_cluster_cost_little_over_the_oracle(void **state)
+{
+    (void)state;
+    for (size_t goal = 0; goal < ARRAY_LEN(goals); goal++) {
+        double ours_s = 0, best_s = 0;
+        for (uint64_t seed = 1001; seed <= 1060; seed++) {
+            struct timeline t;
+            struct timeline_jobs j;
+            assert_int_equal(gen_timeline_cluster(&t, seed), 0);
+            assert_int_equal(timeline_gather(&j, &t), 0);
+            compare_with_oracle(&j, goal, &ours_s, &best_s);
+            timeline_jobs_done(&j);
+            timeline_done(&t);
+        }
+        if (!(ours_s <= goals[goal].most * best_s))
+            fail_msg("%d trials from the %s setting: %.4f of the oracle's time, want %.3f", goals[goal].repeat,
+                     goals[goal].start == FIRST ? "first" : "last", ours_s / best_s, goals[goal].most);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_each_job_has_its_outcome),
         cmocka_unit_test(test_start_cell),
         cmocka_unit_test(test_every_policy_of_the_design_is_there),
+        cmocka_unit_test(test_recordings_of_a_cluster_cost_little_over_the_oracle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

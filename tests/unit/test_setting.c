@@ -105,6 +105,20 @@ static void test_a_setting_is_entered(void **state)
     space_done(&s);
 }
 
+static void test_which_knobs_were_entered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool names;
+    } texts[] = { { "memory=4", true },  { "cores=2, memory = 4", true }, { "memory=4,cores=2", true },
+                  { "cores=2", false },  { "spark.memory=4", false },     { "spark.x=memory", false },
+                  { "memoryx=4", false } };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (setting_names(texts[i].text, "memory") != texts[i].names)
+            fail_msg("'%s'", texts[i].text);
+}
+
 static void test_cores_are_cut_to_the_offer(void **state)
 {
     (void)state;
@@ -198,9 +212,9 @@ static void test_slots_divide_the_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_default_setting),        cmocka_unit_test(test_a_setting_is_entered),
-        cmocka_unit_test(test_cores_are_cut_to_the_offer), cmocka_unit_test(test_too_much_memory_is_infeasible),
-        cmocka_unit_test(test_slots_divide_the_batch),
+        cmocka_unit_test(test_the_default_setting),           cmocka_unit_test(test_a_setting_is_entered),
+        cmocka_unit_test(test_which_knobs_were_entered),      cmocka_unit_test(test_cores_are_cut_to_the_offer),
+        cmocka_unit_test(test_too_much_memory_is_infeasible), cmocka_unit_test(test_slots_divide_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -427,7 +427,7 @@ static const struct {
       { { 4, 2, 1 }, 1, 0, 2, false, 0 },
       20,
       { 0, 0 },
-      { 1, 0 },
+      { 1, 1 },
       3,
       1.10 },
     { "when the largest memory cannot be had it is the default",
@@ -490,25 +490,30 @@ static void test_memory_has_a_price_while_trials_wait(void **state)
     tuner_free(r.t);
 }
 
-static void test_a_later_trial_finds_the_memory_that_is_enough(void **state)
+static void test_a_smaller_memory_than_one_that_works_is_not_tried(void **state)
 {
     (void)state;
     static struct run r;
     struct job j = { { 4, 2, 1 }, 1, 0, -1, false, 0 };
     r = fresh_run();
     r.startup_s = 10;
-    for (int trial = 1; trial <= 4; trial++)
+    for (int trial = 1; trial <= 9; trial++) {
         (void)run_trial(&r, &j, (struct tuner_setting){ 0, 1 });
-    assert_true(r.at.hot == 2 && r.at.cold == 0); /* as quick as the large one */
+        assert_true(r.at.hot == 2 && r.at.cold == 1);
+    }
+    assert_int_equal(r.launches, 9);
     tuner_free(r.t);
 }
 
-static void test_a_memory_that_gets_a_trial_nowhere_is_left(void **state)
+static void test_a_choice_that_gets_a_trial_nowhere_is_left(void **state)
 {
     (void)state;
     static struct run r;
     struct job j = { { 4, 2, 1 }, 1, 0, -1, false, 1000 };
+    struct tuner_space space = { .n_hot = HOT, .n_cold = 2, .cores = { 4, 8, 16 }, .other = { 0, 1 } };
     r = fresh_run();
+    tuner_free(r.t);
+    r.t = tuner_new(&space, &cfg);
     r.startup_s = 1;
     struct tuner_setting start = { 0, 1 };
     (void)run_trial(&r, &j, start);
@@ -522,7 +527,7 @@ static void test_a_memory_that_gets_a_trial_nowhere_is_left(void **state)
     }
     run_iteration(&r, &j, 1, 0); /* ten times as long as an epoch should take */
     assert_true(r.relaunch);
-    assert_non_null(strstr(r.story, "the other memory gets it nowhere"));
+    assert_non_null(strstr(r.story, "what is tried gets it nowhere"));
     feed(&r, &j, (struct tuner_event){ .kind = EV_TRIAL_LOST });
     begin_trial(&r, &j, start);
     assert_int_equal(r.at.cold, 1);
@@ -1076,8 +1081,8 @@ int main(void)
         cmocka_unit_test(test_all_trials_follow_the_load),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_has_a_price_while_trials_wait),
-        cmocka_unit_test(test_a_later_trial_finds_the_memory_that_is_enough),
-        cmocka_unit_test(test_a_memory_that_gets_a_trial_nowhere_is_left),
+        cmocka_unit_test(test_a_smaller_memory_than_one_that_works_is_not_tried),
+        cmocka_unit_test(test_a_choice_that_gets_a_trial_nowhere_is_left),
         cmocka_unit_test(test_a_relaunch_is_planned_for_its_trial_alone),
         cmocka_unit_test(test_a_packed_trial_takes_what_is_known),
         cmocka_unit_test(test_a_trial_that_is_left_alone_probes),

@@ -35,11 +35,24 @@ struct run {
     size_t len;
 };
 
+static struct run run_in(const struct tuner_space *space, double startup_s)
+{
+    return (
+        struct run){ .t = tuner_new(space, &cfg), .class_key = "class", .startup_s = startup_s, .wake_s = INFINITY };
+}
+
+static const struct tuner_space ladder = {
+    .n_hot = HOT, .n_cold = COLD, .cores = { 2, 4, 8, 16 }, .memory = { 4, 8, 16 }
+};
+
+/* Of one knob without an order. */
+static const struct tuner_space three = {
+    .n_hot = HOT, .n_cold = COLD, .cores = { 2, 4, 8, 16 }, .other = { 0, 1, 2 }
+};
+
 static struct run new_run(double startup_s)
 {
-    struct tuner_space space = { .n_hot = HOT, .n_cold = COLD, .cores = { 2, 4, 8, 16 }, .memory = { 4, 8, 16 } };
-    return (
-        struct run){ .t = tuner_new(&space, &cfg), .class_key = "class", .startup_s = startup_s, .wake_s = INFINITY };
+    return run_in(&ladder, startup_s);
 }
 
 static bool can_be_had(const struct job *j, struct tuner_setting s)
@@ -165,6 +178,7 @@ static void run_trial(struct run *r, const struct job *j, struct tuner_setting s
 
 static const struct {
     const char *name;
+    const struct tuner_space *space; /* NULL: a ladder */
     struct job relative, job;
     struct tuner_setting relative_start, start;
     double startup_s;
@@ -214,18 +228,75 @@ static const struct {
       .want = { 2, 2 },
       .launches = 4,
       .failed = 2 },
-    { .name = "a try that proved no worse has cost nothing, and the next one follows",
+    { .name = "a smaller memory than one that works is worth nothing",
       .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 },
       .start = { 3, 2 },
-      .startup_s = 100,
-      .trials = 3,
-      .want = { 3, 0 },
+      .startup_s = 1,
+      .trials = 9,
+      .want = { 3, 2 },
       .launches = 1 },
     { .name = "a launch that failed is charged: the next try has to wait",
       .job = { { { 2, 1.5, 1, 0 }, { 2, 1.5, 1, 0 }, { 2, 1.5, 1, 0 } }, 1 },
       .startup_s = 100,
       .trials = 2,
       .want = { 2, 2 },
+      .launches = 2,
+      .failed = 1 },
+    { .name = "a choice without an order is no ladder: the first trial has what was written first",
+      .space = &three,
+      .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 0.5 }, { 4, 3, 2, 0.5 } }, 1 },
+      .start = { 3, 0 },
+      .startup_s = 10,
+      .trials = 1,
+      .want = { 3, 0 },
+      .launches = 1 },
+    { .name = "… wherever that stands",
+      .space = &three,
+      .job = { { { 4, 3, 2, 0.5 }, { 4, 3, 2, 1 }, { 4, 3, 2, 0.5 } }, 1 },
+      .start = { 3, 1 },
+      .startup_s = 10,
+      .trials = 1,
+      .want = { 3, 1 },
+      .launches = 1 },
+    { .name = "… later ones compare others with it, one by one, where that costs little",
+      .space = &three,
+      .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 },
+      .start = { 3, 2 },
+      .startup_s = 10,
+      .trials = 3,
+      .want = { 3, 1 },
+      .launches = 1 },
+    { .name = "… and come back to it where they are no better",
+      .space = &three,
+      .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 },
+      .start = { 3, 2 },
+      .startup_s = 10,
+      .trials = 4,
+      .want = { 3, 2 },
+      .launches = 1 },
+    { .name = "… and keep one that is",
+      .space = &three,
+      .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 0.9 }, { 4, 3, 2, 1 } }, 1 },
+      .start = { 3, 0 },
+      .startup_s = 10,
+      .trials = 5,
+      .want = { 3, 1 },
+      .launches = 1 },
+    { .name = "… but not where a launch costs more than that is worth",
+      .space = &three,
+      .job = { { { 4, 3, 2, 1 }, { 4, 3, 2, 0.9 }, { 4, 3, 2, 1 } }, 1 },
+      .start = { 3, 0 },
+      .startup_s = 500,
+      .trials = 9,
+      .want = { 3, 0 },
+      .launches = 1 },
+    { .name = "a choice that cannot be had gives way to the next one that was written",
+      .space = &three,
+      .job = { { { 4, 3, 2, 1 }, { 0 }, { 4, 3, 2, 1 } }, 1 },
+      .start = { 3, 1 },
+      .startup_s = 10,
+      .trials = 1,
+      .want = { 3, 0 },
       .launches = 2,
       .failed = 1 },
     { .name = "when the largest memory cannot be had it is the next smaller one",
@@ -242,7 +313,7 @@ static void test_what_is_launched(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         static struct run r;
-        r = new_run(cases[i].startup_s);
+        r = run_in(cases[i].space ? cases[i].space : &ladder, cases[i].startup_s);
         if (cases[i].relative.cold > 0) {
             r.class_key = "relative";
             run_trial(&r, &cases[i].relative, cases[i].relative_start);
@@ -293,11 +364,16 @@ static void test_what_a_relative_says_of_the_first_launch(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(firsts); i++) {
         static struct run r;
-        r = new_run(100);
+        struct tuner_setting begin = firsts[i].relative_start;
+        bool less =
+            begin.cold > 0; /* then the relative has trained in the least memory, too: somebody asked for that */
+        struct tuner_space space = ladder;
+        space.memory_entered = less;
+        r = run_in(&space, 100);
         r.class_key = "relative";
-        bool less = firsts[i].relative_start.cold > 0; /* then that is tried in later trials */
-        for (int n = 0; n < (less ? 4 : 1); n++)
-            run_trial(&r, &firsts[i].relative, firsts[i].relative_start);
+        if (less)
+            run_trial(&r, &firsts[i].relative, (struct tuner_setting){ begin.hot, 0 });
+        run_trial(&r, &firsts[i].relative, begin);
         r.class_key = "class";
         struct tuner_setting at = ask(&r, firsts[i].start);
         if (at.hot != firsts[i].want.hot || at.cold != firsts[i].want.cold)
@@ -339,6 +415,118 @@ static void test_only_one_memory_below_the_largest_is_tried_for_a_stranger(void 
     tuner_free(r.t);
 }
 
+/* --- what earlier studies knew --- */
+
+static const struct {
+    const char *name;
+    const struct tuner_space *space;
+    bool compared; /* with the start, a fifth faster */
+    struct tuner_setting best, start, want;
+} recalled[] = {
+    { "what was called the best and was never compared is not launched", &three, false, { 3, 1 }, { 3, 0 }, { 3, 0 } },
+    { "… wherever the start stands", &three, false, { 3, 0 }, { 3, 2 }, { 3, 2 } },
+    { "… but what was compared is", &three, true, { 3, 1 }, { 3, 0 }, { 3, 1 } },
+    { "memory is known by itself", &ladder, false, { 3, 2 }, { 3, 0 }, { 3, 2 } },
+};
+
+static void test_what_was_recalled_is_launched(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(recalled); i++) {
+        static struct run r;
+        struct tuner_actions acts;
+        struct err e;
+        r = run_in(recalled[i].space, 10);
+        struct tuner_event ev = { .kind = EV_RECALL,
+                                  .class_key = "class",
+                                  .family_key = "family",
+                                  .setting = recalled[i].best,
+                                  .over = recalled[i].best,
+                                  .best = true,
+                                  .trials = 1 };
+        assert_int_equal(tuner_step(r.t, &ev, &acts, &e), 0);
+        ev.over = recalled[i].start;
+        ev.ratio = -0.2;
+        assert_int_equal(recalled[i].compared ? tuner_step(r.t, &ev, &acts, &e) : 0, 0);
+        struct tuner_setting at = ask(&r, recalled[i].start);
+        if (at.hot != recalled[i].want.hot || at.cold != recalled[i].want.cold)
+            fail_msg("%s: got %d, %d\n%s", recalled[i].name, at.hot, at.cold, r.story);
+        tuner_free(r.t);
+    }
+}
+
+static void test_nothing_is_learnt_of_what_was_not_compared(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct job j = { { { 1, 0, 0, 0 }, { 1, 0, 0, 0 }, { 1, 0, 0, 0 } }, 1 };
+    struct tuner_space one = three;
+    one.n_hot = 1;
+    r = run_in(&one, 1000);
+    run_trial(&r, &j, (struct tuner_setting){ 0, 1 });
+    assert_null(strstr(r.story, "the best of its class"));
+    assert_false(knowledge_compared(tuner_knowledge(r.t)->classes[0]));
+    tuner_free(r.t);
+    r = run_in(&one, 1);
+    for (int n = 0; n < 3; n++)
+        run_trial(&r, &j, (struct tuner_setting){ 0, 1 });
+    assert_non_null(strstr(r.story, "the best of its class"));
+    assert_int_equal(tuner_knowledge(r.t)->classes[0]->best.cold, 1); /* of equals what was written first */
+    tuner_free(r.t);
+}
+
+/* --- what classes that differ in batch alone could not have --- */
+
+static void refuse_for(struct run *r, const char *class_key, struct tuner_setting at)
+{
+    r->class_key = class_key;
+    refuse_launch(r, &(struct job){ .cold = 1 }, at);
+    r->class_key = "class";
+}
+
+static void test_what_relatives_could_not_have_is_evidence(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct tuner_setting start = { 3, 0 }, large = { 3, 2 }, at;
+    struct tuner_space space = ladder;
+    struct job trains = { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 };
+    r = run_in(&space, 10);
+    refuse_for(&r, "a", large);
+    at = ask(&r, start);
+    assert_int_equal(at.cold, 2); /* one may have failed for any reason */
+    refuse_for(&r, "b", large);
+    at = ask(&r, start);
+    assert_int_equal(at.cold, 1);
+    tuner_free(r.t);
+    space.memory_entered = true;
+    r = run_in(&space, 10);
+    refuse_for(&r, "a", start);
+    at = ask(&r, start);
+    assert_true(at.cold > 0);
+    tuner_free(r.t);
+    r = run_in(&space, 10); /* one that trained in it says more */
+    r.class_key = "b";
+    run_trial(&r, &trains, start);
+    refuse_for(&r, "a", start);
+    at = ask(&r, start);
+    assert_int_equal(at.cold, 0);
+    tuner_free(r.t);
+}
+
+static void test_a_memory_that_was_entered_is_what_a_stranger_begins_with(void **state)
+{
+    (void)state;
+    static struct run r;
+    struct tuner_space space = ladder;
+    for (int entered = 0; entered < 2; entered++) {
+        space.memory_entered = entered;
+        r = run_in(&space, 10);
+        assert_int_equal(ask(&r, (struct tuner_setting){ 1, 0 }).cold, entered ? 0 : 2);
+        tuner_free(r.t);
+    }
+}
+
 /* --- what tries have cost --- */
 
 static const struct {
@@ -358,11 +546,11 @@ static void test_a_try_is_charged_with_what_it_cost(void **state)
     for (size_t i = 0; i < ARRAY_LEN(charges); i++) {
         static struct run r;
         double s = charges[i].step_s;
-        struct job j = { { { 0 }, { 4 * s, 3 * s, 2 * s, s }, { 4, 3, 2, 1 } }, 1 };
-        r = new_run(20);
+        struct job j = { { { 4 * s, 3 * s, 2 * s, s }, { 0 }, { 4, 3, 2, 1 } }, 1 };
+        r = run_in(&three, 20);
         run_trial(&r, &j, (struct tuner_setting){ 3, 2 });
         run_trial(&r, &j, (struct tuner_setting){ 3, 2 });
-        assert_non_null(strstr(r.story, "launch 3, 1: worth a try"));
+        assert_non_null(strstr(r.story, "launch 3, 0: worth a try"));
         double spent = tuner_knowledge(r.t)->classes[0]->spent_s;
         if (spent < charges[i].least || spent > charges[i].most)
             fail_msg("%s: charged %.1f s\n%s", charges[i].name, spent, r.story);
@@ -427,6 +615,10 @@ int main(void)
         cmocka_unit_test(test_what_a_relative_says_of_the_first_launch),
         cmocka_unit_test(test_a_default_that_was_refused_is_not_preferred_to_less_memory),
         cmocka_unit_test(test_only_one_memory_below_the_largest_is_tried_for_a_stranger),
+        cmocka_unit_test(test_what_was_recalled_is_launched),
+        cmocka_unit_test(test_nothing_is_learnt_of_what_was_not_compared),
+        cmocka_unit_test(test_what_relatives_could_not_have_is_evidence),
+        cmocka_unit_test(test_a_memory_that_was_entered_is_what_a_stranger_begins_with),
         cmocka_unit_test(test_a_try_is_charged_with_what_it_cost),
         cmocka_unit_test(test_the_far_end_is_measured_first_then_what_is_near),
         cmocka_unit_test(test_what_was_a_third_slower_in_the_first_epoch_is_looked_at_again),
