@@ -15,6 +15,7 @@
 #include "cmd/table.h"
 #include "live/deliver.h"
 #include "live/driver.h"
+#include "live/foretell.h"
 #include "store/export.h"
 #include "store/trace.h"
 
@@ -69,14 +70,15 @@ static int apply_options(void *ctx, struct config *cfg, struct err *e)
 
 /* --- --dry-run --- */
 
-static int print_command(const struct plan *p, const struct proposal *pr, struct err *e)
+static int print_command(const struct plan *p, const struct proposal *pr, uint64_t trials, struct err *e)
 {
     AUTO_STRV struct strv argv = STRV_INIT;
     AUTO_STRV struct strv shown = STRV_INIT;
     AUTO_BUF struct buf line = BUF_INIT;
-    struct setting requested = plan_requested(p, &pr->point);
-    struct setting setting = plan_effective(p, &requested);
-    int slots = plan_slots(p, &pr->point, &setting, e);
+    struct setting requested = plan_requested(p, &pr->point), asked = plan_effective(p, &requested), setting = asked;
+    int slots = plan_slots(p, &pr->point, &asked, e);
+    if (slots >= 0 && foretell_setting(p, &pr->point, trials, &setting, e) < 0)
+        slots = -1;
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
     struct plan_launch l = { .setting = setting, .slots = slots, .epochs = pr->epochs, .seed_text = seed };
@@ -108,7 +110,7 @@ static int dry_run(const struct plan *p, struct err *e)
     int most = study_max_trials(&p->cfg, &s);
     struct proposal pr;
     for (int n = 0; rc == 0 && (most == 0 || n < most) && search_ask(&s, &pr) == 1; n++) {
-        rc = print_command(p, &pr, e);
+        rc = print_command(p, &pr, most ? (uint64_t)most : space_size(&p->space), e);
         struct told t = { .id = pr.id, .epoch = pr.epochs, .value = NAN, .done = true };
         search_tell(&s, &t);
     }
@@ -279,6 +281,13 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
 
+static void tell_left_out(const struct plan *p)
+{
+    char text[256];
+    if (plan_left_out(p, text))
+        fprintf(stderr, "pipetune: %s\n", text);
+}
+
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
@@ -289,6 +298,8 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
     struct err why;
     if (rc == 0 && plan_ask_master(p, &why) == 1)
         cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
+    if (rc == 0)
+        tell_left_out(p);
     if (rc == 0)
         rc = plan_require_files(p, e);
     const struct deliver_cfg influx = deliver_cfg_of(&p->cfg, NULL);
@@ -314,6 +325,8 @@ static int run_with(struct command_line *cl, const char *config, struct err *e)
     free(setting);
     if (rc < 0)
         return rc;
+    if (cl->o.dry_run)
+        tell_left_out(&p);
     rc = cl->o.dry_run ? dry_run(&p, e) : run_real(&p, &cl->o, e);
     plan_done(&p);
     return rc;

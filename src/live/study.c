@@ -355,7 +355,7 @@ int study_max_trials(const struct config *c, const struct search *search)
 
 /* "auto": as many as can be packed (the driver sees to that) where the policy packs, else one. Joules are told of nodes: what a trial's
  * setting costs is known where it runs alone. */
-static int study_parallel(const struct plan *p)
+int study_parallel(const struct plan *p)
 {
     bool alone = objective_needs_power(objective_find(p->cfg.objective));
     bool packs = p->policy->shares && app_is_local(&p->app) && !alone;

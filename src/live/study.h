@@ -102,6 +102,9 @@ void study_drop(struct study *s, int number);
 int study_decide(struct study *s, int trial, const char *kind, const char *setting, struct err *e, const char *reason,
                  ...) __attribute__((format(printf, 6, 7)));
 
+/* How many trials may run at once. */
+int study_parallel(const struct plan *p);
+
 /* Trials at most; 0: until the search ends by itself. */
 int study_max_trials(const struct config *c, const struct search *search);
 

@@ -323,6 +323,56 @@ static void test_a_dry_run_prints_stand_alone_commands(void **state)
     assert_false(io_exists(STORE));
 }
 
+#define ONE_POINT "{ \"batch_size\": [64], \"learning_rate\": [0.1] }"
+
+/* Memory alone is a ladder: what has no order begins with what was written first, in the dry run, in the launch, in the next study; and nothing is
+ * called the best before it was compared. */
+static void test_cold_knobs_without_an_order_begin_with_the_first_value(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *system, *parallel, *says[3], *never;
+    } cases[] = {
+        { "{ \"spark.locality.wait\": [\"1s\", \"7s\"], \"spark.shuffle.compress\": [\"true\", \"false\"] }",
+          "1",
+          { "spark.locality.wait=1s", "spark.shuffle.compress=true" },
+          "7s" },
+        { "{ \"spark.locality.wait\": [\"7s\", \"1s\"] }", "1", { "spark.locality.wait=7s" }, "1s" },
+        { "{ \"memory\": [1, 2], \"spark.locality.wait\": [\"4s\", \"7s\", \"2s\"] }",
+          "1",
+          { "--driver-memory 2g", "spark.locality.wait=4s" },
+          "7s" },
+        { "{ \"spark.locality.wait\": [\"4s\", \"7s\"], \"memory\": [2, 1], \"cores\": [2, 1] }",
+          "auto",
+          { "--driver-memory 2g", "spark.locality.wait=4s", "local[2]" },
+          "7s" },
+    };
+    need_two_cpus();
+    write_app(w, "");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "cold%zu", i);
+        write_study(w, cases[i].system, ONE_POINT);
+        struct harness_output o = RUN(w, "run", "--dry-run", "c.conf", "--parallel", cases[i].parallel);
+        assert_int_equal(o.code, 0);
+        expect_exit(cases[i].system, RUN(w, "run", "c.conf", "--name", name, "--parallel", cases[i].parallel), 0);
+        expect_exit("again", RUN(w, "run", "c.conf", "--again", "--name", name, "--parallel", cases[i].parallel), 0);
+        AUTO_FREE char *launched = harness_ask(STORE, "SELECT replace(argv, '\", \"', ' ') FROM attempts ORDER BY id");
+        for (size_t k = 0; k < ARRAY_LEN(cases[i].says) && cases[i].says[k]; k++)
+            if (!strstr(o.out, cases[i].says[k]) || harness_count(launched, cases[i].says[k]) < 2)
+                fail_msg("%s: no %s in\n%s\nor not twice in\n%s", cases[i].system, cases[i].says[k], o.out, launched);
+        if (strstr(launched, cases[i].never))
+            fail_msg("%s: launched\n%s", cases[i].system, launched);
+        harness_output_done(&o);
+        expect_rows("no best", "SELECT count(*) FROM decisions WHERE kind = 'learn' AND setting LIKE '%7s%'", "0");
+        expect_rows("nor later", "SELECT count(*) FROM models WHERE json LIKE '%7s%' OR json LIKE '%\"1s\"%'", "0");
+        AUTO_FREE char *faults = replayed(w);
+        assert_string_equal(faults, "");
+        expect_exit("forgotten", RUN(w, "model", "forget", "--all"), 0);
+        assert_int_equal(unlink(STORE), 0);
+    }
+}
+
 /* --- warm sessions -------------------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -977,6 +1027,7 @@ static int run_settings(void)
         ROW(test_v2_searches_settings_for_accuracy_over_time),
         ROW(test_v2_trains_equal_settings_once),
         ROW(test_a_dry_run_prints_stand_alone_commands),
+        ROW(test_cold_knobs_without_an_order_begin_with_the_first_value),
         ROW(test_trials_share_sessions),
         ROW(test_a_trial_that_runs_out_of_memory_goes_on_with_more),
         ROW(test_where_no_memory_does_a_trial_is_infeasible),

@@ -221,6 +221,29 @@ static void test_more_memory_than_there_is_is_infeasible(void **state)
     harness_expect_rows("no attempt", "pipetune.db", ATTEMPTS, "0");
 }
 
+/* Trials begin with the next value of the list, and both are told. */
+static void test_a_first_memory_that_cannot_be_had_is_told(void **state)
+{
+    struct world *w = *state;
+    static const char told[] = "systemParameters.memory: 60000, 50000 GiB is more than the ";
+    static const char *const dry[] = { "--dry-run", "--quiet" };
+    write_config(w, "\"systemParameters\": { \"memory\": [60000, 1, 50000] },\n", WORLD_HYPER);
+    for (size_t i = 0; i < ARRAY_LEN(dry); i++) {
+        struct harness_output o = RUN(w, "run", dry[i], "c.conf");
+        assert_int_equal(o.code, 0);
+        if (!strstr(o.err, told) || !strstr(o.err, "; trials begin with 1 GiB\n"))
+            fail_msg("%s: %s", dry[i], o.err);
+        assert_true(i > 0 || harness_count(o.out, " --driver-memory 1g ") == 2);
+        harness_output_done(&o);
+    }
+    harness_expect_rows("launched", "pipetune.db", "SELECT DISTINCT requested FROM trials", "{\"memory\": 1}");
+    write_config(w, "\"systemParameters\": { \"memory\": [1, 60000] },\n", WORLD_HYPER);
+    struct harness_output o = RUN(w, "run", "--dry-run", "c.conf");
+    assert_non_null(strstr(o.err, "systemParameters.memory: 60000 GiB is more than the "));
+    assert_null(strstr(o.err, "trials begin"));
+    harness_output_done(&o);
+}
+
 static void test_places(void **state)
 {
     struct world *w = *state;
@@ -720,6 +743,7 @@ int main(void)
         ROW(test_a_dry_run_needs_nothing_and_makes_nothing),
         ROW(test_a_setting_entered_by_the_user),
         ROW(test_more_memory_than_there_is_is_infeasible),
+        ROW(test_a_first_memory_that_cannot_be_had_is_told),
         ROW(test_places),
         ROW(test_store_and_name),
         ROW(test_a_finished_study_prints_its_result),
