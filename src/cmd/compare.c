@@ -81,7 +81,9 @@ static int add_trial(void *ctx, const struct store_trial *t)
 static int side_load(struct side *s, struct store *store, const char *path, const char *name, struct err *e)
 {
     *s = (struct side){ .store = store, .startup_s = NAN, .energy = energy_figure_absent, .e = e };
-    int rc = look_find(store, name, &s->study, e);
+    int rc = look_whole(name, "'pipetune diff STUDY/N STUDY/M'", e);
+    if (rc == 0)
+        rc = look_find(store, name, &s->study, e);
     if (rc < 0)
         return rc;
     AUTO_FREE char *dir = study_dir(path, name);
@@ -119,33 +121,36 @@ static void seconds_cell(struct table *t, double seconds, double first)
 /* Joules, and how they stand to the first study's where these are alike. */
 static void energy_cell(struct table *t, const struct ledger_figure *f, const struct ledger_figure *first)
 {
-    AUTO_BUF struct buf b = BUF_INIT;
-    energy_figure_put(&b, f);
+    char digits[32];
     if (energy_figure_alike(f, first) && first->j > 0 && f->j != first->j)
-        buf_printf(&b, " (%+.1f %%)", 100 * (f->j / first->j - 1));
-    table_cell(t, buf_text(&b));
-    t->failed |= b.failed;
+        table_cellf(t, "%s (%+.1f %%)", table_digits(f->j, digits), 100 * (f->j / first->j - 1));
+    else
+        table_number(t, f->j);
 }
 
 static void add_row(struct table *t, const struct side *s, const struct side *first)
 {
     const struct store_summary *sum = &s->totals;
+    char source[64];
     table_cell(t, s->study.name);
+    look_best_cells(t, s->study.name, sum);
     table_cell(t, s->state);
     table_cell(t, s->policy ? s->policy : "-");
     table_cellf(t, "%d", sum->trials);
     table_cellf(t, "%d", sum->done);
     table_cellf(t, "%d", sum->failed);
-    if (sum->best_trial && isfinite(sum->best_accuracy))
-        table_cellf(t, "%.4f (trial %d)", sum->best_accuracy, sum->best_trial);
-    else if (sum->best_trial)
-        table_cellf(t, "trial %d", sum->best_trial);
-    else
-        table_cell(t, "-");
     seconds_cell(t, sum->seconds, first->totals.seconds);
     table_seconds(t, s->startup_s);
     table_cellf(t, "%d", s->epochs);
     energy_cell(t, &s->energy, &first->energy);
+    table_cellf(t, "%s%s", energy_figure_source(&s->energy, source),
+                energy_figure_with_idle(&s->energy) ? ENERGY_IDLE_INCLUDED : "");
+    if (energy_figure_thin(&s->energy)) {
+        char covered[48];
+        (void)snprintf(covered, sizeof covered, "%d %% of its energy covered",
+                       isfinite(s->energy.coverage) ? energy_figure_percent(&s->energy) : 0);
+        table_note(t, covered);
+    }
 }
 
 static int print_json(const struct side *sides, size_t n)
@@ -182,8 +187,9 @@ static void put_unlike(struct buf *b, const struct side *sides, size_t n)
 
 static int print_table(const struct side *sides, size_t n)
 {
-    static const char *const heads[] = { "study", "state", "policy",    ">trials", ">done",  ">failed",
-                                         "best",  ">time", ">start-up", ">epochs", "energy", NULL };
+    static const char *const heads[] = { "study",   "!>accuracy", "!best",     "!state", "policy",
+                                         ">trials", ">done",      ">failed",   "!>time", ">start-up",
+                                         ">epochs", ">energy, J", "energy is", NULL };
     AUTO_BUF struct buf b = BUF_INIT;
     struct table table;
     table_init(&table, heads);

@@ -123,36 +123,23 @@ static int put_trial(void *ctx, const struct store_trial *t)
 
 /* --- which trial --- */
 
-static int split(struct side *s, const char *word, const char **out_number, struct err *e)
-{
-    const char *slash = strrchr(word, '/');
-    if (!slash || slash == word || !slash[1])
-        return err_set(e, -EINVAL, "trial '%s': say STUDY/N, as in 'pipetune diff demo/1 demo/2'", word);
-    s->study = strndup(word, (size_t)(slash - word));
-    *out_number = slash + 1;
-    return s->study ? 0 : err_sys(e, -ENOMEM, "trial '%s'", word);
-}
-
 static int side_load(struct side *s, struct store *store, const char *path, const char *word, struct err *e)
 {
-    const char *number = NULL;
+    struct look_name name = { 0 };
     struct store_study study = { 0 };
-    struct store_summary totals = { 0 };
     *s = (struct side){ .store = store, .e = e };
-    int rc = split(s, word, &number, e);
-    if (rc == 0)
-        rc = look_find(store, s->study, &study, e);
-    if (rc == 0)
-        rc = look_totals(store, s->study, &totals, e);
-    if (rc == 0)
-        rc = look_trial(number, s->study, totals.trials, &s->trial, e);
+    int rc = look_name_find(&name, store, word, &study, e);
+    s->study = MOVE_PTR(name.study);
+    s->trial = name.trial;
+    if (rc == 0 && !s->trial)
+        rc = err_set(e, -EINVAL, "'%s' is a study: say STUDY/N, as in 'pipetune diff %s/1 %s/2'", word, word, word);
     AUTO_FREE char *dir = rc == 0 ? study_dir(path, s->study) : NULL;
     s->driver = dir ? study_driver(dir) : 0;
     if (rc == 0)
         rc = store_trials(store, study.id, s->trial, put_trial, s, e);
     store_study_done(&study);
     if (rc == 0 && !s->figures)
-        return err_set(e, -EINVAL, "study '%s' has no trial %d", s->study, s->trial);
+        return err_set(e, -EINVAL, "there is no trial %s/%d", s->study, s->trial);
     return look_explain(rc, e, s->study ? s->study : word);
 }
 
@@ -210,16 +197,17 @@ static void value_cell(struct table *t, const json_t *value)
 {
     AUTO_BUF struct buf text = BUF_INIT;
     if (!json_is_null(value))
-        show_put_scalar(&text, value);
+        show_put_short(&text, value);
     table_cell(t, text.len ? buf_text(&text) : "-");
     t->failed |= text.failed;
 }
 
 static void delta_cells(struct table *t, const json_t *d)
 {
+    char digits[32];
     const json_t *delta = json_object_get(d, "delta"), *percent = json_object_get(d, "percent");
     if (json_is_number(delta))
-        table_cellf(t, "%+.6g", json_number_value(delta));
+        table_cellf(t, "%s%s", json_number_value(delta) > 0 ? "+" : "", table_digits(json_number_value(delta), digits));
     else
         table_cell(t, "");
     if (json_is_number(percent))
@@ -234,10 +222,10 @@ static int print_table(const struct side *a, const struct side *b, const json_t 
     AUTO_STRV struct strv heads = STRV_INIT;
     struct table t;
     strv_add(&heads, "what");
-    strv_addf(&heads, ">%s/%d", a->study, a->trial);
-    strv_addf(&heads, ">%s/%d", b->study, b->trial);
-    strv_add(&heads, ">delta");
-    strv_add(&heads, ">percent");
+    strv_addf(&heads, "!>%s/%d", a->study, a->trial);
+    strv_addf(&heads, "!>%s/%d", b->study, b->trial);
+    strv_add(&heads, "!>delta");
+    strv_add(&heads, "!>percent");
     if (json_array_size(list) == 0 || heads.failed) {
         out.failed |= heads.failed;
         buf_puts(&out, "nothing differs\n");

@@ -123,7 +123,10 @@ static int add_trials(struct energy_view *v, const struct meter_ops *only)
     v->trials = calloc(l->n + 1, sizeof *v->trials);
     int rc = v->trials ? energy_figure_study(l, only, &v->total) : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < l->n; i++)
-        rc = add_trial(v, &l->trials[i], only);
+        if (!v->trial || l->trials[i].number == v->trial)
+            rc = add_trial(v, &l->trials[i], only);
+    if (rc == 0 && v->trial && v->n_trials > 0)
+        v->total = v->trials[0].f;
     for (size_t i = 0; i < v->n_trials; i++)
         v->mixed |= v->trials[i].f.meter && v->trials[i].f.meter != v->total.meter;
     return rc;
@@ -242,6 +245,7 @@ static int energy(const struct energy_options *o, const struct strv *words)
 {
     struct err e = { 0 };
     struct energy_view v = { .nodes_j = NAN };
+    AUTO_LOOK struct look_name name = { 0 };
     struct store_study study = { 0 };
     struct store *store = NULL;
     AUTO_FREE char *path = study_store_path(o->store);
@@ -249,7 +253,8 @@ static int energy(const struct energy_options *o, const struct strv *words)
     if (rc == 0)
         rc = store_open(&store, path, STORE_READ, &e);
     if (rc == 0)
-        rc = look_find(store, words->v[0], &study, &e);
+        rc = look_name_find(&name, store, words->v[0], &study, &e);
+    v.trial = name.trial;
     if (rc == 0)
         rc = look(&v, o, store, &study, &e);
     int code = rc < 0 ? cmd_fail(&e) : put(&v, o);

@@ -12,7 +12,7 @@
  *      "carbon": {"g_per_kwh","trials_g","nodes_g"} | null, "cost": {"per_kwh","trials","nodes"} | null}
  *
  * with a row of nodes per node and meter; source is one word: "measured", "attributed", "estimated", "absent"; a trial's idle_w is the baseline
- * that was taken off its joules, null where idle power is in them; total is the trials' sum by one meter; from: "store", "influx", or "influx (by node)" where others wrote what was found there.
+ * that was taken off its joules, null where idle power is in them; total is the trials' sum by one meter, or the one trial's that was asked for; from: "store", "influx", or "influx (by node)" where others wrote what was found there.
  *
  * As CSV: kind,node,name,trial,epoch,meter,source,j,error_j,wh,coverage,discarded,idle_j,idle_w,trials_j,other_j, where kind is node, trial or
  * epoch. An absent number is an empty cell. */
@@ -47,12 +47,13 @@ struct energy_trial {
 
 struct energy_view {
     const char *study, *from;
+    int trial; /* the one that was asked for, 0: all */
     struct energy_load load;
     struct energy_node *nodes;
     struct energy_match *matches;
     struct energy_trial *trials;
     size_t n_nodes, n_matches, n_trials, cap_nodes, cap_matches;
-    struct ledger_figure total; /* the trials together, by one meter */
+    struct ledger_figure total; /* the trials that are told, by one meter */
     double nodes_j;             /* all nodes together, by the same; NAN: absent */
     bool mixed;                 /* some trials are told by another meter than the total is */
     bool estimated, measured;   /* there are figures of either sort */

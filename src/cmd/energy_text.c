@@ -5,12 +5,6 @@
 #include "cmd/look.h"
 #include "cmd/table.h"
 
-static void joules_cell(struct table *t, double j)
-{
-    char text[32];
-    table_cell(t, energy_figure_joules(j, text));
-}
-
 static void coverage_cell(struct table *t, const struct ledger_figure *f)
 {
     if (isfinite(f->coverage))
@@ -31,27 +25,29 @@ static void put_table(struct buf *b, struct table *t)
 
 static void add_node(struct table *t, const struct energy_view *v, const struct energy_node *n)
 {
-    table_cellf(t, "%d", n->node);
+    char idle[32];
     table_cell(t, energy_load_node(&v->load, n->node));
-    table_cell(t, n->meter->name);
-    table_cell(t, ledger_source_name(n->f.total.source));
-    joules_cell(t, n->f.total.j);
-    joules_cell(t, n->f.total.error_j);
-    joules_cell(t, n->f.idle_j);
+    table_cellf(t, "%d", n->node);
+    table_number(t, n->f.total.j);
+    table_number(t, n->f.total.error_j);
+    table_number(t, n->f.idle_j);
     if (isfinite(n->f.idle_w))
-        table_cellf(t, "%.1f W%s", n->f.idle_w, n->f.idle_given ? "" : " (seen)");
+        table_cellf(t, "%s%s", table_digits(n->f.idle_w, idle), n->f.idle_given ? "" : " (seen)");
     else
         table_cell(t, "not known");
-    joules_cell(t, n->f.trials_j);
-    joules_cell(t, n->f.other_j);
+    table_number(t, n->f.trials_j);
+    table_number(t, n->f.other_j);
     coverage_cell(t, &n->f.total);
     table_cellf(t, "%llu", (unsigned long long)n->f.total.discarded);
+    table_cell(t, n->meter->name);
+    table_cell(t, ledger_source_name(n->f.total.source));
 }
 
 static void put_nodes(struct buf *b, const struct energy_view *v)
 {
-    static const char *const heads[] = { ">node",     "name",    "meter",  "source",    ">total",     ">±", ">idle",
-                                         ">baseline", ">trials", ">other", ">coverage", ">discarded", NULL };
+    static const char *const heads[] = { "node",         ">number",    "!>total, J", "!>±, J",    ">idle, J",
+                                         ">baseline, W", ">trials, J", ">other, J",  ">coverage", ">discarded",
+                                         "meter",        "source",     NULL };
     struct table t;
     table_init(&t, heads);
     for (size_t i = 0; i < v->n_nodes; i++)
@@ -62,9 +58,9 @@ static void put_nodes(struct buf *b, const struct energy_view *v)
 static void add_figure(struct table *t, const struct ledger_figure *f)
 {
     char source[64];
-    joules_cell(t, f->j);
-    joules_cell(t, f->error_j);
-    table_number(t, f->j / (ENERGY_J_PER_KWH / 1000), 3);
+    table_number(t, f->j);
+    table_number(t, f->error_j);
+    table_number(t, f->j / (ENERGY_J_PER_KWH / 1000));
     coverage_cell(t, f);
     table_cellf(t, "%llu", (unsigned long long)f->discarded);
     table_cellf(t, "%s%s", energy_figure_source(f, source), energy_figure_with_idle(f) ? ENERGY_IDLE_INCLUDED : "");
@@ -72,17 +68,17 @@ static void add_figure(struct table *t, const struct ledger_figure *f)
 
 static void put_trials(struct buf *b, const struct energy_view *v)
 {
-    static const char *const heads[] = { ">trial",    ">epoch",     ">energy", ">±", ">Wh",
-                                         ">coverage", ">discarded", "source",  NULL };
+    static const char *const heads[] = { "trial",     ">epoch",     "!>energy, J", "!>±, J", "!>Wh",
+                                         ">coverage", ">discarded", "source",      NULL };
     struct table t;
     table_init(&t, heads);
     for (size_t i = 0; i < v->n_trials; i++) {
         const struct energy_trial *x = &v->trials[i];
-        table_cellf(&t, "%d", x->of->number);
+        table_cellf(&t, "%s/%d", v->study, x->of->number);
         table_cell(&t, "all");
         add_figure(&t, &x->f);
         for (size_t k = 0; k < x->of->n_epochs; k++) {
-            table_cell(&t, "");
+            table_cellf(&t, "%s/%d", v->study, x->of->number);
             table_cellf(&t, "%d", x->of->epochs[k].epoch);
             add_figure(&t, &x->epochs[k]);
         }
@@ -101,8 +97,8 @@ static void put_matches(struct buf *b, const struct energy_view *v)
         const struct energy_match *m = &v->matches[i];
         table_cellf(&t, "%s over %s", m->b->name, m->a->name);
         table_cellf(&t, "%d", m->node);
-        table_number(&t, m->m.ratio, 3);
-        table_number(&t, m->m.drift, 3);
+        table_number(&t, m->m.ratio);
+        table_number(&t, m->m.drift);
         table_seconds(&t, m->m.seconds);
     }
     put_table(b, &t);
@@ -159,7 +155,10 @@ static bool any_thin(const struct energy_view *v)
 static void put_total(struct buf *b, const struct energy_view *v)
 {
     char error[32];
-    buf_puts(b, "\ntrials together: ");
+    if (v->trial)
+        buf_printf(b, "\ntrial %s/%d: ", v->study, v->trial);
+    else
+        buf_puts(b, "\ntrials together: ");
     energy_figure_put(b, &v->total);
     if (isfinite(v->total.error_j))
         buf_printf(b, " (± %s)", energy_figure_joules(v->total.error_j, error));
@@ -210,7 +209,7 @@ static void put_head(struct buf *b, const struct energy_view *v)
     buf_putc(b, '\n');
 }
 
-void energy_put_text(struct buf *b, const struct energy_view *v)
+static void put_all(struct buf *b, const struct energy_view *v)
 {
     put_head(b, v);
     if (v->load.n_meters == 0) {
@@ -222,8 +221,17 @@ void energy_put_text(struct buf *b, const struct energy_view *v)
     put_trials(b, v);
     put_matches(b, v);
     put_total(b, v);
-    put_saved(b, &v->saved);
+    if (!v->trial)
+        put_saved(b, &v->saved);
     put_per_kwh(b, "carbon", " g", v->carbon_g_per_kwh, v);
     put_per_kwh(b, "cost", "", v->price_per_kwh, v);
     put_notes(b, v);
+}
+
+void energy_put_text(struct buf *b, const struct energy_view *v)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    put_all(&text, v);
+    table_put_lines(b, buf_text(&text), 0);
+    b->failed |= text.failed;
 }

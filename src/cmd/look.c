@@ -27,6 +27,15 @@ json_t *look_best(int trial, double accuracy)
     return trial ? json_pack("{s:i, s:o}", "trial", trial, "accuracy", look_number(accuracy)) : json_null();
 }
 
+void look_best_cells(struct table *t, const char *study, const struct store_summary *totals)
+{
+    table_number(t, totals->best_trial ? totals->best_accuracy : (double)NAN);
+    if (totals->best_trial)
+        table_cellf(t, "%s/%d", study, totals->best_trial);
+    else
+        table_cell(t, "-");
+}
+
 json_t *look_object(const char *text)
 {
     json_t *j = text ? json_loads(text, 0, NULL) : NULL;
@@ -110,6 +119,13 @@ int look_totals(struct store *s, const char *name, struct store_summary *out, st
     return rc < 0 ? rc : 0;
 }
 
+int look_no_trial(const char *study, long n, int trials, struct err *e)
+{
+    if (trials == 0)
+        return err_set(e, -EINVAL, "there is no trial %s/%ld: the study has none yet", study, n);
+    return err_set(e, -EINVAL, "there is no trial %s/%ld: the study's last is %s/%d", study, n, study, trials);
+}
+
 int look_trial(const char *word, const char *study, int trials, int *out, struct err *e)
 {
     char *end;
@@ -117,9 +133,53 @@ int look_trial(const char *word, const char *study, int trials, int *out, struct
     if (end == word || *end || n < 1)
         return err_set(e, -EINVAL, "trial '%s': must be a number from 1", word);
     if (n > INT_MAX || n > trials)
-        return err_set(e, -EINVAL, "study '%s' has no trial %ld: it has %d", study, n, trials);
+        return look_no_trial(study, n, trials, e);
     *out = (int)n;
     return 0;
+}
+
+int look_name(struct look_name *out, const char *word, struct err *e)
+{
+    const char *slash = strrchr(word, '/');
+    int trial = 0;
+    if (slash == word)
+        return err_set(e, -EINVAL, "trial '%s': there is no study before the slash; say STUDY/N, as in demo/2", word);
+    int rc = slash ? look_trial(slash + 1, NULL, INT_MAX, &trial, e) : 0;
+    if (rc < 0)
+        return err_set(e, rc, "trial '%s': what follows the slash must be a number from 1, as in demo/2", word);
+    char *study = slash ? strndup(word, (size_t)(slash - word)) : strdup(word);
+    if (!study)
+        return err_sys(e, -ENOMEM, "study '%s'", word);
+    *out = (struct look_name){ study, trial };
+    return 0;
+}
+
+int look_whole(const char *word, const char *instead, struct err *e)
+{
+    if (!strchr(word, '/'))
+        return 0;
+    return err_set(e, -EINVAL, "'%s' is a trial, and this is about whole studies: see %s", word, instead);
+}
+
+void look_name_done(struct look_name *n)
+{
+    free(n->study);
+    *n = (struct look_name){ 0 };
+}
+
+int look_name_find(struct look_name *out_name, struct store *s, const char *word, struct store_study *out,
+                   struct err *e)
+{
+    struct store_summary totals;
+    int rc = look_name(out_name, word, e);
+    if (rc == 0)
+        rc = look_find(s, out_name->study, out, e);
+    if (rc < 0 || !out_name->trial)
+        return rc;
+    rc = look_totals(s, out_name->study, &totals, e);
+    return rc < 0 || out_name->trial <= totals.trials
+               ? rc
+               : look_no_trial(out_name->study, out_name->trial, totals.trials, e);
 }
 
 int look_explain(int rc, struct err *e, const char *study)

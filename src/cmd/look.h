@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/opt.h"
+#include "cmd/table.h"
 #include "store/store.h"
 
 /* Rows of --store and --json for an options struct with `char *store` and `bool json`. */
@@ -24,6 +25,9 @@ const char *look_state(const char *stored, pid_t driver);
 json_t *look_number(double x);                 /* null when it is NAN: absent is not 0; new reference */
 json_t *look_best(int trial, double accuracy); /* {"trial","accuracy"}, null when `trial` is 0; new reference */
 
+/* Cells of a row about a study: the accuracy of its best trial, and STUDY/N, which that is. */
+void look_best_cells(struct table *t, const char *study, const struct store_summary *totals);
+
 json_t *look_object(const char *text); /* a stored object; an empty one where there is none; new reference */
 
 /* The trial's time. It is summed up when an attempt ends; the one under way is added here. */
@@ -35,8 +39,31 @@ int look_find(struct store *s, const char *name, struct store_study *out, struct
 /* Its line of `ls`, without the texts (NULL). All zero when there is none. */
 int look_totals(struct store *s, const char *name, struct store_summary *out, struct err *e);
 
+/* What a word of the command line names: a study, or STUDY/N, one of its trials. */
+struct look_name {
+    char *study; /* owned */
+    int trial;   /* 0: none is named */
+};
+
+#define AUTO_LOOK __attribute__((cleanup(look_name_done)))
+
+/* Splits it; whether they exist is for others to say. -EINVAL: there is nothing before the slash, or no number from 1 behind it;
+ * -ENOMEM. look_name_done() frees. */
+int look_name(struct look_name *out, const char *word, struct err *e);
+void look_name_done(struct look_name *n);
+
+/* Splits it and finds both; *out is to be freed by store_study_done() also after a failure. -EINVAL: there is none; says which there are. */
+int look_name_find(struct look_name *out_name, struct store *s, const char *word, struct store_study *out,
+                   struct err *e);
+
 /* A trial's number from a word of the command line, 1…trials. -EINVAL. */
 int look_trial(const char *word, const char *study, int trials, int *out, struct err *e);
+
+/* For commands that are about whole studies. -EINVAL: the word names a trial; `instead`: what is for trials. */
+int look_whole(const char *word, const char *instead, struct err *e);
+
+/* Says that there is no such trial, and which is the last. -EINVAL. */
+int look_no_trial(const char *study, long trial, int trials, struct err *e);
 
 /* What an error of a callback that explained nothing is told as: "cannot …: out of memory". Returns rc. */
 int look_explain(int rc, struct err *e, const char *study);

@@ -79,16 +79,11 @@ static void add_row(struct listing *l, const struct store_summary *r)
     char when[32] = "";
     (void)look_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
     table_cell(t, r->name);
+    look_best_cells(t, r->name, r);
     table_cell(t, state_now(l, r));
     table_cellf(t, "%d", r->trials);
     table_cellf(t, "%d", r->done);
     table_cellf(t, "%d", r->failed);
-    if (r->best_trial && isfinite(r->best_accuracy))
-        table_cellf(t, "%.4f (trial %d)", r->best_accuracy, r->best_trial);
-    else if (r->best_trial)
-        table_cellf(t, "trial %d", r->best_trial);
-    else
-        table_cell(t, "-");
     table_seconds(t, r->seconds);
     table_cell(t, when);
 }
@@ -133,9 +128,8 @@ static int list(struct listing *l)
 
 int cmd_ls(int argc, char **argv)
 {
-    static const char *const heads[] = {
-        "study", "state", ">trials", ">done", ">failed", "best", ">time", "begun", NULL
-    };
+    static const char *const heads[] = { "study", "!>accuracy", "!best",  "state", ">trials",
+                                         ">done", ">failed",    "!>time", "begun", NULL };
     struct ls_options o = { 0 };
     struct opt_set set = ls_opts(&o);
     int code;

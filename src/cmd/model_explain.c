@@ -53,19 +53,18 @@ static int keep_trial(void *ctx, const struct store_trial *r)
 /* "3" of the newest study, or "STUDY/3". */
 static int read_word(struct wanted *w, const char *word, struct store *s, struct err *e)
 {
-    const char *slash = strrchr(word, '/'), *digits = slash ? slash + 1 : word;
-    char *end;
-    errno = 0;
-    long number = strtol(digits, &end, 10);
-    if (*digits < '1' || *digits > '9' || *end || errno || number > 1000000000)
-        return err_set(e, -EINVAL, "'%s' is no trial: say TRIAL, a number, or STUDY/TRIAL", word);
-    w->number = (int)number;
-    if (!slash) {
-        int rc = store_list(s, keep_name, w, e);
-        return rc == -ENOMEM ? err_sys(e, rc, "cannot explain") : rc;
-    }
-    w->study = strndup(word, (size_t)(slash - word));
-    return w->study ? 0 : err_sys(e, -ENOMEM, "cannot explain");
+    AUTO_LOOK struct look_name name = { 0 };
+    bool named = strchr(word, '/');
+    int rc = named ? look_name(&name, word, e) : look_trial(word, NULL, INT_MAX, &w->number, e);
+    if (rc == 0 && !named)
+        rc = store_list(s, keep_name, w, e);
+    if (rc < 0)
+        return !named && rc == -ENOMEM ? err_sys(e, rc, "cannot explain") : rc;
+    if (named)
+        w->number = name.trial;
+    if (named)
+        w->study = MOVE_PTR(name.study);
+    return 0;
 }
 
 static int find_trial(struct wanted *w, const char *word, struct store *s, struct err *e)
@@ -79,7 +78,7 @@ static int find_trial(struct wanted *w, const char *word, struct store *s, struc
     if (rc > 0)
         rc = store_trials(s, study.id, w->number, keep_trial, w, e);
     if (rc == 0 && w->trial == 0)
-        rc = err_set(e, -EINVAL, "study '%s' has no trial %d", w->study, w->number);
+        rc = err_set(e, -EINVAL, "there is no trial %s/%d", w->study, w->number);
     store_study_done(&study);
     return rc;
 }
@@ -144,8 +143,8 @@ static void put_near(struct explaining *x, const struct model_verdict *v)
         AUTO_BUF struct buf plain = BUF_INIT;
         show_put_plain(&plain, key ? key : "-");
         table_cellf(&t, "%lld", (long long)d->cluster);
-        table_number(&t, d->spreads, 2);
-        table_number(&t, d->distance, 2);
+        table_number(&t, d->spreads);
+        table_number(&t, d->distance);
         table_cellf(&t, "%zu", d->common);
         table_cell(&t, buf_text(&plain));
     }
@@ -222,8 +221,7 @@ static int explain_trial(struct explaining *x, const char *path, const char *wor
     if (rc == 0)
         rc = store_profiles(s, w.trial, explain_profile, x, e);
     if (rc == 0 && x->n == 0)
-        rc =
-            err_set(e, -EINVAL, "trial %d of '%s' has no profile: nothing was sampled while it ran", w.number, w.study);
+        rc = err_set(e, -EINVAL, "trial %s/%d has no profile: nothing was sampled while it ran", w.study, w.number);
     store_close(s);
     free(w.study);
     return rc;

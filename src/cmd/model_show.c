@@ -179,7 +179,7 @@ static void put_clusters(struct buf *b, const struct model *m)
         const struct model_cluster *c = &m->clusters[i];
         table_cellf(&t, "%lld", (long long)c->id);
         table_cellf(&t, "%llu", (unsigned long long)c->count);
-        table_number(&t, c->spread, 2);
+        table_number(&t, c->spread);
         table_cellf(&t, "%zu", measured(m, c));
     }
     table_put(&t, b, 0);

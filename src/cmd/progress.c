@@ -25,6 +25,7 @@ static uint64_t total_trials(const struct study *s)
 void progress_init(struct progress *p, FILE *out, const struct study *s)
 {
     *p = (struct progress){ .out = out,
+                            .study = s->name,
                             .live = out && isatty(fileno(out)),
                             .begun_ms = clock_ms(),
                             .total = total_trials(s),
@@ -59,15 +60,15 @@ static void put_cut(struct progress *p, const struct buf *line)
 static void draw_row(struct progress *p, const struct progress_row *r)
 {
     struct buf line = BUF_INIT;
-    char bar[BAR + 1], time[32];
+    char bar[BAR + 1], time[32], accuracy[32];
     double done = r->epochs > 0 ? ((double)(r->epoch > 0 ? r->epoch - 1 : 0) + r->part) / r->epochs : 0;
     int full = (int)(done * BAR);
     for (int i = 0; i < BAR; i++)
         bar[i] = i < full ? '#' : '.';
     bar[BAR] = '\0';
-    buf_printf(&line, "  trial %d  [%s]  epoch %d/%d", r->trial, bar, r->epoch, r->epochs);
+    buf_printf(&line, "  %s/%d  [%s]  epoch %d/%d", p->study, r->trial, bar, r->epoch, r->epochs);
     if (!isnan(r->accuracy))
-        buf_printf(&line, "  accuracy %.4f", r->accuracy);
+        buf_printf(&line, "  accuracy %s", table_digits(r->accuracy, accuracy));
     if (!isnan(r->throughput))
         buf_printf(&line, "  %.0f records/s", r->throughput);
     if (r->cores > 0)
@@ -95,13 +96,13 @@ static double remaining_s(const struct progress *p)
 static void draw_foot(struct progress *p)
 {
     struct buf line = BUF_INIT;
-    char time[32];
+    char time[32], best[32];
     buf_printf(&line, "  %d", p->ended);
     if (p->total)
         buf_printf(&line, " of %llu", (unsigned long long)p->total);
     buf_printf(&line, " trials, %s", table_duration((double)(clock_ms() - p->begun_ms) / 1000.0, time));
     if (p->best_trial)
-        buf_printf(&line, ", best %.4f (trial %d)", p->best_accuracy, p->best_trial);
+        buf_printf(&line, ", best %s (%s/%d)", table_digits(p->best_accuracy, best), p->study, p->best_trial);
     double left = remaining_s(p);
     if (!isnan(left))
         buf_printf(&line, ", about %s to go", table_duration(left, time));
@@ -174,8 +175,8 @@ static void on_launch(struct progress *p, const struct driver_news *n)
     if (r)
         (void)snprintf(r->hyper, sizeof r->hyper, "%s", hyper);
     if (!p->live || n->adopted || n->attempt > 1)
-        say(p, "trial %d: attempt %d %s: %s\n", n->trial->number, n->attempt, n->adopted ? "found running" : "started",
-            hyper);
+        say(p, "%s/%d: attempt %d %s: %s\n", p->study, n->trial->number, n->attempt,
+            n->adopted ? "found running" : "started", hyper);
 }
 
 static void on_tick(struct progress *p, const struct driver_news *n)
@@ -197,6 +198,7 @@ static void on_tick(struct progress *p, const struct driver_news *n)
 
 static void on_epoch(struct progress *p, const struct driver_news *n)
 {
+    char accuracy[32], loss[32], time[32];
     struct progress_row *r = row_of(p, n->trial->number);
     if (r) {
         r->epoch = n->epoch->epoch;
@@ -204,8 +206,9 @@ static void on_epoch(struct progress *p, const struct driver_news *n)
         r->accuracy = n->epoch->accuracy;
     }
     if (!p->live)
-        say(p, "trial %d: epoch %d of %d: accuracy %.4f, loss %.4f, %.1f s\n", n->trial->number, n->epoch->epoch,
-            n->trial->epochs, n->epoch->accuracy, n->epoch->loss, n->epoch->seconds);
+        say(p, "%s/%d: epoch %d of %d: accuracy %s, loss %s, %s\n", p->study, n->trial->number, n->epoch->epoch,
+            n->trial->epochs, table_digits(n->epoch->accuracy, accuracy), table_digits(n->epoch->loss, loss),
+            table_duration(n->epoch->seconds, time));
 }
 
 static void note_best(struct progress *p, const struct store_trial *t)
@@ -235,15 +238,15 @@ static void on_ended(struct progress *p, const struct driver_news *n)
         p->spent_s += t->seconds;
         note_best(p, t);
     }
-    char hyper[160], time[32];
+    char hyper[160], time[32], accuracy[32], loss[32];
     hyper_words(t->hyper, hyper, sizeof hyper);
     if (finished)
-        say(p, "trial %d: finished: accuracy %.4f, loss %.4f, %s: %s\n", t->number, t->accuracy, t->loss,
-            table_duration(t->seconds, time), hyper);
+        say(p, "%s/%d: finished: accuracy %s, loss %s, %s: %s\n", p->study, t->number,
+            table_digits(t->accuracy, accuracy), table_digits(t->loss, loss), table_duration(t->seconds, time), hyper);
     else if (final)
-        say(p, "trial %d: %s: %s\n", t->number, t->state, n->text ? n->text : "no reason is known");
+        say(p, "%s/%d: %s: %s\n", p->study, t->number, t->state, n->text ? n->text : "no reason is known");
     else
-        say(p, "trial %d: attempt %d is over, the trial goes on later: %s\n", t->number, n->attempt,
+        say(p, "%s/%d: attempt %d is over, the trial goes on later: %s\n", p->study, t->number, n->attempt,
             n->text ? n->text : "interrupted");
 }
 
@@ -256,13 +259,13 @@ void progress_news(void *ctx, const struct driver_news *n)
     case NEWS_LAUNCH: on_launch(p, n); break;
     case NEWS_COPY:
         p->ended++;
-        say(p, "trial %d: %s\n", n->trial->number, n->text);
+        say(p, "%s/%d: %s\n", p->study, n->trial->number, n->text);
         break;
     case NEWS_EPOCH: on_epoch(p, n); break;
     case NEWS_ENDED: on_ended(p, n); break;
     case NEWS_NOTE:
         if (n->trial)
-            say(p, "trial %d: %s\n", n->trial->number, n->text);
+            say(p, "%s/%d: %s\n", p->study, n->trial->number, n->text);
         else
             say(p, "%s\n", n->text);
         break;

@@ -347,7 +347,7 @@ static void put_job_row(const struct offline *r, size_t i, struct table *t)
     const struct timeline_job *job = &r->jobs.jobs[i];
     const struct replay_outcome *best = &outcomes_of(r, r->n)[i];
     table_cellf(t, "%s/%s", job->model, job->dataset);
-    table_number(t, job->batch, 6);
+    table_number(t, job->batch);
     table_seconds(t, best->time_s);
     AUTO_BUF struct buf setting = BUF_INIT;
     put_setting(&setting, best->cores, best->memory_gb);

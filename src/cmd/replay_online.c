@@ -179,7 +179,7 @@ static int print_tunings(const struct tunings *t)
         table_cell(&table, one->name.version);
         table_cellf(&table, "%zu", s->trials);
         table_seconds(&table, s->time_s);
-        table_number(&table, s->energy_j, 1);
+        table_number(&table, s->energy_j);
         best_cell(&table, s->best_error, s->best_error ? s->best_error->error : 0);
         best_cell(&table, s->best_error_resp, s->best_error_resp ? s->best_error_resp->error_resp : 0);
     }

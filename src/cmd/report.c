@@ -78,6 +78,11 @@ static int open_and_report(const struct report_options *o, const struct strv *wo
     int rc = check(o, words, e);
     if (rc < 0)
         return rc;
+    AUTO_BUF struct buf instead = BUF_INIT;
+    buf_printf(&instead, "'pipetune show %s'", words->v[0]);
+    rc = look_whole(words->v[0], buf_text(&instead), e);
+    if (rc < 0)
+        return rc;
     AUTO_FREE char *path = study_store_path(o->store);
     AUTO_FREE char *dir = path ? study_dir(path, words->v[0]) : NULL;
     if (!dir)

@@ -159,10 +159,10 @@ static int show_log(struct show *l)
 {
     AUTO_FREE char *log = show_log_path(l, l->trial);
     if (!log)
-        return err_sys(l->e, -ENOMEM, "trial %d", l->trial);
+        return err_sys(l->e, -ENOMEM, "trial %s/%d", l->study.name, l->trial);
     if (!io_exists(log))
-        return err_set(l->e, -ENOENT, "trial %d has no log: '%s' is not there; see 'pipetune show %s %d'", l->trial,
-                       log, l->study.name, l->trial);
+        return err_set(l->e, -ENOENT, "trial %s/%d has no log: '%s' is not there; see 'pipetune show %s/%d'",
+                       l->study.name, l->trial, log, l->study.name, l->trial);
     if (!l->json) {
         buf_printf(&l->out, "%s\n", log);
         return show_flush(l);
@@ -173,13 +173,8 @@ static int show_log(struct show *l)
     return show_flush(l);
 }
 
-static int show(struct show *l, const struct show_options *o, const struct strv *words)
+static int show(struct show *l, const struct show_options *o)
 {
-    if (words->n > 1) {
-        int rc = look_trial(words->v[1], l->study.name, l->trials, &l->trial, l->e);
-        if (rc < 0)
-            return rc;
-    }
     if (o->log)
         return show_log(l);
     if (o->decisions)
@@ -192,23 +187,41 @@ static int show(struct show *l, const struct show_options *o, const struct strv 
     return l->trial ? show_trial_text(l) : show_text_study(l);
 }
 
+/* `word`: a trial's number, as it was said before there were names for trials; NULL: none. */
+static int find_trial(struct show *l, const struct look_name *name, const char *word)
+{
+    l->trial = name->trial;
+    if (word)
+        return look_trial(word, name->study, l->trials, &l->trial, l->e);
+    return name->trial > l->trials ? look_no_trial(name->study, name->trial, l->trials, l->e) : 0;
+}
+
 static int open_and_show(const struct show_options *o, const struct strv *words, struct err *e)
 {
     if (words->n == 0)
-        return err_set(e, -EINVAL, "which study? 'pipetune ls' lists them, 'pipetune show STUDY' shows one");
-    if (o->log && words->n < 2)
-        return err_set(e, -EINVAL, "option '--log' needs a trial: pipetune show %s TRIAL --log", words->v[0]);
+        return err_set(e, -EINVAL,
+                       "which study? 'pipetune ls' lists them, 'pipetune show STUDY' shows one, STUDY/N a trial");
+    AUTO_LOOK struct look_name name = { 0 };
+    int rc = look_name(&name, words->v[0], e);
+    if (rc < 0)
+        return rc;
+    if (name.trial && words->n > 1)
+        return err_set(e, -EINVAL, "'%s' and '%s' are two trials: show tells of one", words->v[0], words->v[1]);
+    if (o->log && !name.trial && words->n < 2)
+        return err_set(e, -EINVAL, "option '--log' needs a trial: pipetune show %s/N --log", name.study);
     AUTO_FREE char *path = study_store_path(o->store);
-    AUTO_FREE char *dir = path ? study_dir(path, words->v[0]) : NULL;
+    AUTO_FREE char *dir = path ? study_dir(path, name.study) : NULL;
     if (!dir)
-        return err_sys(e, -ENOMEM, "study '%s'", words->v[0]);
+        return err_sys(e, -ENOMEM, "study '%s'", name.study);
     struct show l = { .json = o->json, .e = e };
     struct store *store = NULL;
-    int rc = store_open(&store, path, STORE_READ, e);
+    rc = store_open(&store, path, STORE_READ, e);
     if (rc == 0)
-        rc = find_study(&l, store, words->v[0], dir, study_driver(dir));
+        rc = find_study(&l, store, name.study, dir, study_driver(dir));
     if (rc == 0)
-        rc = show(&l, o, words);
+        rc = find_trial(&l, &name, words->n > 1 ? words->v[1] : NULL);
+    if (rc == 0)
+        rc = show(&l, o);
     show_done(&l);
     store_close(store);
     return rc;

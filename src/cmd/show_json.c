@@ -68,7 +68,7 @@ static int print_trial_json(void *ctx, const struct store_trial *t)
         rc = store_attempts(l->store, t->id, add_attempt_json, &a, l->e);
     AUTO_JSON json_t *j = rc == 0 ? trial_json(l, t, epochs, attempts) : NULL;
     if (!j)
-        return rc == 0 || rc == -ENOMEM ? err_sys(l->e, -ENOMEM, "trial %d", t->number) : rc;
+        return rc == 0 || rc == -ENOMEM ? err_sys(l->e, -ENOMEM, "trial %s/%d", l->study.name, t->number) : rc;
     buf_puts(&l->out, l->printed++ ? ",\n    " : "\n    ");
     json_put(&l->out, j, JSON_STYLE_COMPACT);
     return show_flush_when_full(l);

@@ -23,7 +23,7 @@ struct show {
     int reuses;                /* trials whose job was recognised */
     struct energy_load energy; /* without meters: nothing was read */
     struct table table;
-    json_t *hyper, *system; /* keys that have a column each; NULL: one column for all */
+    json_t *hyper, *system; /* of the first trial: a column for each key */
     struct err *e;
 };
 
@@ -53,6 +53,7 @@ int show_trial_text(struct show *l);
 /* show_put.c: pieces of a text for people */
 void show_put_plain(struct buf *b, const char *text); /* of logs and programs: one line, no commands to the terminal */
 void show_put_scalar(struct buf *b, const json_t *j);
+void show_put_short(struct buf *b, const json_t *j);        /* a cell of a table: four digits */
 void show_put_members(struct buf *b, const json_t *object); /* "batch_size 1024, learning_rate 0.1" */
 void show_put_effective(struct buf *b, const json_t *effective, const json_t *requested); /* "2 [16]": given, wanted */
 void show_put_system(struct buf *b, const json_t *effective, const json_t *requested);

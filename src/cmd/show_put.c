@@ -22,6 +22,15 @@ void show_put_scalar(struct buf *b, const json_t *j)
         json_put(b, j, JSON_STYLE_COMPACT);
 }
 
+void show_put_short(struct buf *b, const json_t *j)
+{
+    char digits[32];
+    if (json_is_real(j))
+        buf_puts(b, table_digits(json_real_value(j), digits));
+    else
+        show_put_scalar(b, j);
+}
+
 void show_put_members(struct buf *b, const json_t *object)
 {
     const char *key, *sep = "";
@@ -61,10 +70,8 @@ void show_put_system(struct buf *b, const json_t *effective, const json_t *reque
 
 void show_put_figure(struct buf *b, const char *name, double x)
 {
-    if (isfinite(x))
-        buf_printf(b, "%s %.4f", name, x);
-    else
-        buf_printf(b, "%s -", name);
+    char digits[32];
+    buf_printf(b, "%s %s", name, table_digits(x, digits));
 }
 
 void show_put_when(struct buf *b, int64_t ms)

@@ -1,8 +1,7 @@
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "base/strv.h"
@@ -30,7 +29,8 @@ static void put_software(const struct show *l, struct buf *b)
 
 static void put_header(struct show *l)
 {
-    struct buf *b = &l->out;
+    AUTO_BUF struct buf lines = BUF_INIT;
+    struct buf *b = &lines;
     char time[32];
     const char *search = show_config_text(l, "search", "algorithm");
     buf_printf(b, "study %s: %s", l->study.name, show_study_state(l));
@@ -47,7 +47,9 @@ static void put_header(struct show *l)
     buf_printf(b, "\nmetric %s (%s is better), search %s, seed %lld\n", show_metric(l),
                l->study.maximise ? "greater" : "less", search ? search : "by default", (long long)l->study.seed);
     put_software(l, b);
-    buf_putc(b, '\n');
+    table_put_lines(&l->out, buf_text(&lines), 0);
+    buf_putc(&l->out, '\n');
+    l->out.failed |= lines.failed;
 }
 
 static int last_epoch(void *ctx, const struct store_epoch *r)
@@ -57,31 +59,32 @@ static int last_epoch(void *ctx, const struct store_epoch *r)
     return 0;
 }
 
-/* The heads: hyperparameters and knobs get a column each as long as there is room for them. */
+/* Heads behind the settings; what a study's trials are judged by stands first of all. */
 static int begin_table(struct show *l, const json_t *hyper, const json_t *system)
 {
-    static const char *const after[] = { ">epochs", ">accuracy", ">loss", ">time", "energy", ">attempts", "reason" };
-    enum { OTHERS = 2 + ARRAY_LEN(after), ENERGY = 4 };
-    bool fits = json_object_size(hyper) + json_object_size(system) <= TABLE_MAX_COLUMNS - OTHERS;
     AUTO_STRV struct strv heads = STRV_INIT;
-    const char *key;
+    const char *key, *metric = show_metric(l);
     json_t *value;
-    strv_add(&heads, ">trial");
+    strv_add(&heads, "trial");
+    strv_addf(&heads, "!>%s", metric);
     strv_add(&heads, "state");
-    if (fits) {
-        json_object_foreach((json_t *)hyper, key, value) strv_addf(&heads, ">%s", key);
-        json_object_foreach((json_t *)system, key, value) strv_addf(&heads, ">%s", key);
-        l->hyper = json_incref((json_t *)hyper);
-        l->system = json_incref((json_t *)system);
-    } else {
-        strv_add(&heads, "hyperparameters");
-        strv_add(&heads, "system");
+    json_object_foreach((json_t *)hyper, key, value) strv_addf(&heads, ">%s", key);
+    json_object_foreach((json_t *)system, key, value) strv_addf(&heads, ">%s", key);
+    strv_add(&heads, ">epochs");
+    if (strcmp(metric, "accuracy") != 0)
+        strv_add(&heads, ">accuracy");
+    if (strcmp(metric, "loss") != 0)
+        strv_add(&heads, ">loss");
+    strv_add(&heads, "!>time");
+    if (l->energy.n_meters > 0) {
+        strv_add(&heads, ">energy, J");
+        strv_add(&heads, "energy is");
     }
-    for (size_t i = 0; i < ARRAY_LEN(after); i++)
-        if (i != ENERGY || l->energy.n_meters > 0)
-            strv_add(&heads, after[i]);
+    strv_add(&heads, ">attempts");
     if (heads.failed)
         return err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+    l->hyper = json_incref((json_t *)hyper);
+    l->system = json_incref((json_t *)system);
     table_init(&l->table, (const char *const *)heads.v);
     return 0;
 }
@@ -92,25 +95,24 @@ static void cell_of(struct table *t, const struct buf *b)
     t->failed |= b->failed;
 }
 
+/* The first trial's settings are the heads': where a later one has another, it is told trial by trial, however alike they read. */
 static void add_settings(struct show *l, const json_t *hyper, const json_t *effective, const json_t *requested)
 {
+    enum { BEFORE = 3 };
     AUTO_BUF struct buf b = BUF_INIT;
+    size_t column = BEFORE;
     const char *key;
     json_t *value;
-    if (!l->hyper) {
-        show_put_members(&b, hyper);
-        cell_of(&l->table, &b);
-        buf_clear(&b);
-        show_put_system(&b, effective, requested);
-        cell_of(&l->table, &b);
-        return;
-    }
     json_object_foreach(l->hyper, key, value)
     {
+        json_t *own = json_object_get(hyper, key);
         buf_clear(&b);
-        if (json_object_get(hyper, key))
-            show_put_scalar(&b, json_object_get(hyper, key));
+        if (own)
+            show_put_short(&b, own);
         cell_of(&l->table, &b);
+        if (!own || !json_equal(own, value))
+            table_differs(&l->table, column);
+        column++;
     }
     json_object_foreach(l->system, key, value)
     {
@@ -121,19 +123,45 @@ static void add_settings(struct show *l, const json_t *hyper, const json_t *effe
     }
 }
 
-/* A column that is there where a meter was read. */
-static int add_energy(struct show *l, const struct store_trial *t)
+/* Columns that are there where a meter was read. */
+static int add_energy(struct show *l, const struct store_trial *t, struct buf *note)
 {
-    AUTO_BUF struct buf b = BUF_INIT;
+    char source[64];
     struct ledger_figure f;
     if (l->energy.n_meters == 0)
         return 0;
     int rc = energy_figure_number(&l->energy, t->number, &f);
     if (rc < 0)
-        return err_sys(l->e, rc, "trial %d", t->number);
-    energy_figure_put(&b, &f);
-    cell_of(&l->table, &b);
+        return err_sys(l->e, rc, "trial %s/%d", l->study.name, t->number);
+    table_number(&l->table, f.j);
+    table_cellf(&l->table, "%s%s", energy_figure_source(&f, source),
+                energy_figure_with_idle(&f) ? ENERGY_IDLE_INCLUDED : "");
+    if (energy_figure_thin(&f))
+        buf_printf(note, "%s%d %% of its energy covered", note->len ? "; " : "",
+                   isfinite(f.coverage) ? energy_figure_percent(&f) : 0);
     return 0;
+}
+
+static int add_figures(struct show *l, const struct store_trial *t, int done)
+{
+    struct table *to = &l->table;
+    AUTO_BUF struct buf note = BUF_INIT;
+    const char *metric = show_metric(l);
+    table_cellf(to, "%d/%d", done, t->epochs);
+    if (strcmp(metric, "accuracy") != 0)
+        table_number(to, t->accuracy);
+    if (strcmp(metric, "loss") != 0)
+        table_number(to, t->loss);
+    table_seconds(to, show_seconds(l, t));
+    if (t->copy_of)
+        buf_printf(&note, "the same settings as %s/%d, whose result it has", l->study.name, t->copy_of);
+    else
+        show_put_plain(&note, t->reason);
+    int rc = add_energy(l, t, &note);
+    table_cellf(to, "%d", t->attempts);
+    table_note(to, buf_text(&note));
+    to->failed |= note.failed;
+    return rc;
 }
 
 static int add_trial_row(void *ctx, const struct store_trial *t)
@@ -148,21 +176,11 @@ static int add_trial_row(void *ctx, const struct store_trial *t)
         rc = begin_table(l, hyper, effective);
     if (rc < 0)
         return rc;
-    struct table *to = &l->table;
-    table_cellf(to, "%d", t->number);
-    table_cell(to, show_trial_state(l, t));
+    table_cellf(&l->table, "%s/%d", l->study.name, t->number);
+    table_number(&l->table, t->metric);
+    table_cell(&l->table, show_trial_state(l, t));
     add_settings(l, hyper, effective, requested);
-    table_cellf(to, "%d/%d", done, t->epochs);
-    table_number(to, t->accuracy, 4);
-    table_number(to, t->loss, 4);
-    table_seconds(to, show_seconds(l, t));
-    rc = add_energy(l, t);
-    table_cellf(to, "%d", t->attempts);
-    if (t->copy_of)
-        table_cellf(to, "same as trial %d", t->copy_of);
-    else
-        table_cell(to, t->reason);
-    return rc;
+    return add_figures(l, t, done);
 }
 
 static int put_best(void *ctx, const struct store_trial *t)
@@ -170,17 +188,20 @@ static int put_best(void *ctx, const struct store_trial *t)
     struct show *l = ctx;
     AUTO_JSON json_t *hyper = show_object(t->hyper);
     AUTO_JSON json_t *effective = show_object(t->effective);
-    buf_printf(&l->out, "\nbest: trial %d, ", t->number);
-    show_put_figure(&l->out, "accuracy", t->accuracy);
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_printf(&line, "best: %s/%d, ", l->study.name, t->number);
     if (strcmp(show_metric(l), "accuracy") != 0) {
-        buf_puts(&l->out, ", ");
-        show_put_figure(&l->out, show_metric(l), t->metric);
+        show_put_figure(&line, show_metric(l), t->metric);
+        buf_puts(&line, ", ");
     }
-    buf_puts(&l->out, "; ");
-    show_put_members(&l->out, hyper);
-    buf_puts(&l->out, json_object_size(effective) ? "; " : "");
-    show_put_members(&l->out, effective);
+    show_put_figure(&line, "accuracy", t->accuracy);
+    buf_puts(&line, "; ");
+    show_put_members(&line, hyper);
+    buf_puts(&line, json_object_size(effective) ? "; " : "");
+    show_put_members(&line, effective);
     buf_putc(&l->out, '\n');
+    table_put_wrapped(&l->out, buf_text(&line), 2, 0);
+    l->out.failed |= line.failed;
     return 0;
 }
 
@@ -196,9 +217,8 @@ static int put_reuse(void *ctx, const struct store_decision *d)
         buf_puts(&l->out, "\nrecognised:\n");
     if (l->reuses > REUSES_SHOWN)
         return 0;
-    buf_printf(&l->out, "  trial %d: ", d->trial);
-    show_put_plain(&l->out, d->reason);
-    buf_putc(&l->out, '\n');
+    buf_printf(&l->out, "  %s/%d: ", l->study.name, d->trial);
+    table_put_wrapped(&l->out, d->reason, 4, 0);
     return 0;
 }
 
@@ -210,13 +230,6 @@ static int put_reuses(struct show *l)
     return rc;
 }
 
-/* 0: not a terminal, lines may be as long as they want. */
-static size_t terminal_columns(void)
-{
-    struct winsize w;
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-}
-
 int show_text_study(struct show *l)
 {
     put_header(l);
@@ -226,7 +239,7 @@ int show_text_study(struct show *l)
     if (rc < 0)
         return rc;
     if (l->printed > 0)
-        table_put(&l->table, &l->out, terminal_columns());
+        table_put(&l->table, &l->out, 0);
     else
         buf_puts(&l->out, "no trial yet\n");
     if (l->best_trial)
@@ -240,22 +253,27 @@ int show_text_study(struct show *l)
 
 /* --- decisions --- */
 
+enum { DECISION_INDENT = 13 };
+
 static int print_decision(void *ctx, const struct store_decision *d)
 {
     struct show *l = ctx;
     struct buf *b = &l->out;
     AUTO_JSON json_t *setting = show_object(d->setting);
-    char time[32], who[24] = "study";
+    AUTO_BUF struct buf line = BUF_INIT;
+    char time[32];
+    buf_printf(b, "%11s  %s", table_duration(d->t_s, time), l->study.name);
     if (d->trial)
-        (void)snprintf(who, sizeof who, "trial %d", d->trial);
-    buf_printf(b, "%11s  %-9s  %-10s ", table_duration(d->t_s, time), who, d->kind);
-    show_put_plain(b, d->reason);
+        buf_printf(b, "/%d", d->trial);
+    buf_printf(b, "  %-10s ", d->kind);
+    show_put_plain(&line, d->reason);
     if (json_object_size(setting)) {
-        buf_puts(b, "  (");
-        show_put_members(b, setting);
-        buf_putc(b, ')');
+        buf_puts(&line, "  (");
+        show_put_members(&line, setting);
+        buf_putc(&line, ')');
     }
-    buf_putc(b, '\n');
+    table_put_wrapped(b, buf_text(&line), DECISION_INDENT, 0);
+    b->failed |= line.failed;
     l->printed++;
     return show_flush_when_full(l);
 }

@@ -7,36 +7,55 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "base/proc.h"
+#include "base/strv.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
 
+struct epoch_rows {
+    struct table table;
+    bool own_metric; /* has a column, being neither accuracy nor loss */
+};
+
 static int add_epoch_row(void *ctx, const struct store_epoch *r)
 {
-    struct table *t = ctx;
+    struct epoch_rows *rows = ctx;
+    struct table *t = &rows->table;
     table_cellf(t, "%d", r->epoch);
-    table_number(t, r->accuracy, 4);
-    table_number(t, r->loss, 4);
+    if (rows->own_metric)
+        table_number(t, r->metric);
+    table_number(t, r->accuracy);
+    table_number(t, r->loss);
     table_seconds(t, r->seconds);
     table_cellf(t, "%lld", (long long)r->iterations);
-    table_number(t, r->seconds > 0 ? r->records / r->seconds : NAN, 0);
-    table_number(t, r->learning_rate, 8);
+    table_number(t, r->seconds > 0 ? r->records / r->seconds : NAN);
+    table_number(t, r->learning_rate);
     table_cellf(t, "%d", r->attempt);
     return 0;
 }
 
 static int put_epochs(struct show *l, const struct store_trial *t)
 {
-    static const char *const heads[] = { ">epoch",     ">accuracy",      ">loss",    ">time", ">iterations",
-                                         ">records/s", ">learning rate", ">attempt", NULL };
-    struct table table;
-    table_init(&table, heads);
-    int rc = store_epochs(l->store, t->id, add_epoch_row, &table, l->e);
-    if (rc == 0 && table.n > table.columns) {
+    AUTO_STRV struct strv heads = STRV_INIT;
+    struct epoch_rows rows = { .own_metric =
+                                   strcmp(show_metric(l), "accuracy") != 0 && strcmp(show_metric(l), "loss") != 0 };
+    strv_add(&heads, ">epoch");
+    if (rows.own_metric)
+        strv_addf(&heads, "!>%s", show_metric(l));
+    static const char *const after[] = { "!>accuracy", ">loss",          ">time",   ">iterations",
+                                         ">records/s", ">learning rate", ">attempt" };
+    for (size_t i = 0; i < ARRAY_LEN(after); i++)
+        strv_add(&heads, after[i]);
+    if (heads.failed)
+        return err_sys(l->e, -ENOMEM, "trial %s/%d", l->study.name, t->number);
+    struct table *table = &rows.table;
+    table_init(table, (const char *const *)heads.v);
+    int rc = store_epochs(l->store, t->id, add_epoch_row, &rows, l->e);
+    if (rc == 0 && table->n > table->columns) {
         buf_putc(&l->out, '\n');
-        table_put(&table, &l->out, 0);
+        table_put(table, &l->out, 0);
     }
-    l->out.failed |= table.failed != 0;
-    table_done(&table);
+    l->out.failed |= table->failed != 0;
+    table_done(table);
     return rc;
 }
 
@@ -67,10 +86,9 @@ static int add_attempt_row(void *ctx, const struct store_attempt *r)
         table_cellf(t, "%d", r->exit_code);
     else
         table_cell(t, "-");
-    if (!r->cause && runs_on(r))
-        table_cellf(t, "runs, pid %lld", (long long)r->pid);
-    else
-        table_cell(t, r->cause);
+    char runs[48];
+    (void)snprintf(runs, sizeof runs, "runs, pid %lld", (long long)r->pid);
+    table_note(t, r->cause ? r->cause : runs_on(r) ? runs : NULL);
     free(a->argv);
     a->argv = r->argv ? strdup(r->argv) : NULL;
     return r->argv && !a->argv ? -ENOMEM : 0;
@@ -92,13 +110,12 @@ static void put_command(struct buf *b, const char *argv_text)
 
 static int put_attempts(struct show *l, const struct store_trial *t)
 {
-    static const char *const heads[] = { ">attempt", "outcome", ">from epoch", "started",
-                                         ">time",    ">exit",   "cause",       NULL };
+    static const char *const heads[] = { ">attempt", "!outcome", ">from epoch", "!started", "!>time", ">exit", NULL };
     struct attempt_rows a = { 0 };
     table_init(&a.table, heads);
     int rc = store_attempts(l->store, t->id, add_attempt_row, &a, l->e);
     if (rc == -ENOMEM)
-        (void)err_sys(l->e, rc, "trial %d", t->number);
+        (void)err_sys(l->e, rc, "trial %s/%d", l->study.name, t->number);
     if (rc == 0 && a.table.n > a.table.columns) {
         buf_putc(&l->out, '\n');
         table_put(&a.table, &l->out, 0);
@@ -112,28 +129,35 @@ static int put_attempts(struct show *l, const struct store_trial *t)
 
 static void put_trial_head(struct show *l, const struct store_trial *t)
 {
-    struct buf *b = &l->out;
     AUTO_JSON json_t *hyper = show_object(t->hyper);
     AUTO_JSON json_t *requested = show_object(t->requested);
     AUTO_JSON json_t *effective = show_object(t->effective);
     char time[32];
-    buf_printf(b, "trial %d of study %s: %s", t->number, l->study.name, show_trial_state(l, t));
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_printf(&line, "trial %s/%d: %s", l->study.name, t->number, show_trial_state(l, t));
     if (t->copy_of)
-        buf_printf(b, ", with the result of trial %d, whose settings are the same", t->copy_of);
+        buf_printf(&line, ", with the result of %s/%d, whose settings are the same", l->study.name, t->copy_of);
     if (t->reason) {
-        buf_puts(b, "\nreason: ");
-        show_put_plain(b, t->reason);
+        buf_puts(&line, "\nreason: ");
+        show_put_plain(&line, t->reason);
     }
-    buf_puts(b, "\nhyperparameters: ");
-    show_put_members(b, hyper);
-    buf_puts(b, "\nsystem: ");
-    show_put_system(b, effective, requested);
-    buf_printf(b, "%sslots %d\n", json_object_size(effective) ? ", " : "", t->slots);
-    show_put_figure(b, "accuracy", t->accuracy);
-    buf_puts(b, ", ");
-    show_put_figure(b, "loss", t->loss);
-    buf_printf(b, ", %s, %d epochs to train, %d attempt%s\n", table_duration(show_seconds(l, t), time), t->epochs,
+    buf_putc(&line, '\n');
+    if (strcmp(show_metric(l), "accuracy") != 0 && strcmp(show_metric(l), "loss") != 0) {
+        show_put_figure(&line, show_metric(l), t->metric);
+        buf_puts(&line, ", ");
+    }
+    show_put_figure(&line, "accuracy", t->accuracy);
+    buf_puts(&line, ", ");
+    show_put_figure(&line, "loss", t->loss);
+    buf_printf(&line, ", %s, %d epochs to train, %d attempt%s", table_duration(show_seconds(l, t), time), t->epochs,
                t->attempts, t->attempts == 1 ? "" : "s");
+    buf_puts(&line, "\nhyperparameters: ");
+    show_put_members(&line, hyper);
+    buf_puts(&line, "\nsystem: ");
+    show_put_system(&line, effective, requested);
+    buf_printf(&line, "%sslots %d", json_object_size(effective) ? ", " : "", t->slots);
+    table_put_lines(&l->out, buf_text(&line), 0);
+    l->out.failed |= line.failed;
 }
 
 /* Told where a meter was read. */
@@ -144,10 +168,13 @@ static int put_energy(struct show *l, const struct store_trial *t)
         return 0;
     int rc = energy_figure_number(&l->energy, t->number, &f);
     if (rc < 0)
-        return err_sys(l->e, rc, "trial %d", t->number);
-    buf_puts(&l->out, "energy ");
-    energy_figure_put(&l->out, &f);
-    buf_printf(&l->out, "; by epoch: pipetune energy %s\n", l->study.name);
+        return err_sys(l->e, rc, "trial %s/%d", l->study.name, t->number);
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_puts(&line, "energy ");
+    energy_figure_put(&line, &f);
+    buf_printf(&line, "; by epoch: pipetune energy %s/%d", l->study.name, t->number);
+    table_put_lines(&l->out, buf_text(&line), 0);
+    l->out.failed |= line.failed;
     return 0;
 }
 

@@ -133,7 +133,8 @@ void driver_settle(struct driver *d, struct slot *s)
     note_no_metric(d);
     if (o == OUTCOME_ENVIRONMENT && d->result->end == DRIVER_DONE) {
         d->result->end = DRIVER_ENVIRONMENT;
-        (void)snprintf(d->result->why, sizeof d->result->why, "trial %d cannot run here: %s", t->number, text);
+        (void)snprintf(d->result->why, sizeof d->result->why, "%s/%d cannot run here: %s", d->study->name, t->number,
+                       text);
     }
     int number = t->number;
     bool final = trial_state_is_final((enum trial_state)trial_state_parse(t->state));
@@ -199,8 +200,8 @@ static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
     }
     if (d->result->end == DRIVER_DONE) {
         d->result->end = DRIVER_ENVIRONMENT;
-        (void)snprintf(d->result->why, sizeof d->result->why, "trial %d cannot be started: %s", s->a.trial->row.number,
-                       why);
+        (void)snprintf(d->result->why, sizeof d->result->why, "%s/%d cannot be started: %s", d->study->name,
+                       s->a.trial->row.number, why);
     }
     d->study->sched.stopping = true;
     driver_give_back(d, s);
@@ -274,7 +275,7 @@ static void ask(struct driver *d)
     if (!trial_state_is_final(state))
         return;
     char text[64];
-    (void)snprintf(text, sizeof text, "same settings as trial %d", copy);
+    (void)snprintf(text, sizeof text, "same settings as %s/%d", d->study->name, copy);
     driver_tell(d, (struct driver_news){
                        .kind = copy ? NEWS_COPY : NEWS_ENDED, .trial = &t->row, .text = copy ? text : t->row.reason });
     study_drop(d->study, t->row.number);

@@ -212,9 +212,9 @@ static int ask_again(void *ctx, const struct store_trial *row)
         return err_sys(r->e, -ENOMEM, "resuming");
     if (rc != 1 || p.id != row->proposal || strcmp(hyper, row->hyper) != 0)
         return err_set(r->e, -EPROTO,
-                       "study '%s' cannot be resumed: its search no longer proposes trial %d as stored; "
+                       "study '%s' cannot be resumed: its search no longer proposes %s/%d as stored; "
                        "use the version of pipetune that began it, or run --again",
-                       s->name, row->number);
+                       s->name, s->name, row->number);
     struct sched_trial t = sched_trial_of(row);
     s->has_metric |= !isnan(row->metric);
     if (sched_add(&s->sched, &t) < 0 || (!trial_state_is_final(t.state) && keep_open(s, row, &p.point) < 0))
@@ -568,7 +568,8 @@ static int fill_row(struct study *s, const struct proposal *p, struct store_tria
 static int decide_proposal(struct study *s, const struct store_trial *row, struct err *e)
 {
     if (row->copy_of)
-        return study_decide(s, row->number, "copy", row->hyper, e, "same settings as finished trial %d", row->copy_of);
+        return study_decide(s, row->number, "copy", row->hyper, e, "same settings as finished %s/%d", s->name,
+                            row->copy_of);
     if (row->reason)
         return study_decide(s, row->number, "infeasible", row->effective, e, "%s", row->reason);
     return study_decide(s, row->number, "propose", row->hyper, e, "%s, proposal %llu", s->search.ops->name,

@@ -455,8 +455,8 @@ static void test_what_only_the_application_can_miss_stops_the_study(void **state
     static const struct {
         const char *fail, *words[4];
     } cases[] = {
-        { "data", { "trial 1", "/nowhere/mnist", "the same command goes on" } },
-        { "class", { "trial 1", "lenet.Train", "the same command goes on" } },
+        { "data", { "data/1", "/nowhere/mnist", "the same command goes on" } },
+        { "class", { "class/1", "lenet.Train", "the same command goes on" } },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char store[32];

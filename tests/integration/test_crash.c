@@ -786,7 +786,7 @@ static void trials_killed_in_the_middle_go_on_from_their_checkpoint(void **state
         struct series s = series_begin(*state, ends[i].name);
         set_pace("300");
         pid_t pid = start(&s, NULL);
-        wait_for_text(&s, "out", "trial 1: epoch 2 of 3");
+        wait_for_text(&s, "out", "crash/1: epoch 2 of 3");
         set_pace("8");
         if (ends[i].driver_too)
             kill_driver(&s, pid);
@@ -804,11 +804,11 @@ static void a_kill_does_not_spoil_the_checkpoint(void **state)
     struct series s = series_begin(*state, "killed twice");
     set_pace("300");
     pid_t pid = start(&s, NULL);
-    wait_for_text(&s, "out", "trial 1: epoch 2 of 3");
+    wait_for_text(&s, "out", "crash/1: epoch 2 of 3");
     kill_launcher(&s);
-    wait_for_text(&s, "out", "trial 1: attempt 2 started");
+    wait_for_text(&s, "out", "crash/1: attempt 2 started");
     kill_session(&s);
-    wait_for_text(&s, "out", "trial 1: attempt 3 started");
+    wait_for_text(&s, "out", "crash/1: attempt 3 started");
     kill_driver(&s, pid);
     set_pace("8");
     run_to_the_end(&s, NULL);
@@ -895,7 +895,7 @@ static void run_torn(const struct lab *l, const struct torn_case *c)
     struct series s = series_begin(l, c->name);
     set_pace("300");
     pid_t pid = start(&s, NULL);
-    wait_for_text(&s, "out", "trial 1: epoch 2 of 3");
+    wait_for_text(&s, "out", "crash/1: epoch 2 of 3");
     assert_int_equal(kill(pid, SIGINT), 0);
     expect_end(&s, pid, 130);
     AUTO_FREE char *dir = harness_path(s.dir, "pipetune.d/crash/1/checkpoint");

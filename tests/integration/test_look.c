@@ -19,8 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "base/utf8.h"
 #include "store/store.h"
 #include "tests/integration/harness.h"
 
@@ -240,8 +242,8 @@ static void test_ls_prints_a_table(void **state)
 {
     AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--store", "@");
     assert_int_equal(o.code, 0);
-    expect_text(o.out, "study  state");
-    expect_text(o.out, "0.9914 (trial 2)");
+    expect_text(o.out, "study  accuracy  best    state");
+    expect_text(o.out, "demo     0.9914  demo/2  finished");
     expect_text(o.out, "interrupted");
 }
 
@@ -330,7 +332,7 @@ static void test_show_prints_trials_and_the_best(void **state)
     AUTO_OUTPUT struct harness_output o = LOOK(*state, "show", "demo", "--store", "@");
     assert_int_equal(o.code, 0);
     expect_text(o.out, "study demo: finished");
-    expect_text(o.out, "best: trial 2, accuracy 0.9914");
+    expect_text(o.out, "best: demo/2, accuracy 0.9914");
     expect_text(o.out, "2 [16]");
     expect_text(o.out, "2/2");
     expect_text(o.out, "1/2");
@@ -372,6 +374,105 @@ static void test_show_log_is_the_path(void **state)
     assert_int_equal(o.code, 0);
     o.out[strcspn(o.out, "\n")] = '\0';
     assert_string_equal(o.out, path);
+}
+
+/* --- STUDY/N --- */
+
+static void test_a_trial_is_named_by_its_study_and_number(void **state)
+{
+    static const struct {
+        const char *words[WORDS], *out;
+    } looks[] = {
+        { { "show", "demo/2", "--store", "@" }, "trial demo/2: finished" },
+        { { "show", "demo", "2", "--store", "@" }, "trial demo/2: finished" }, /* as it was said before */
+        { { "show", "demo/1", "--decisions", "--store", "@" }, "  demo/1  launch" },
+        { { "show", "demo", "--store", "@" }, "\ndemo/3 " },
+        { { "show", "demo", "--store", "@" }, "best: demo/2," },
+        { { "ls", "--store", "@" }, "  demo/2  " },
+        { { "diff", "demo/1", "cut/1", "--store", "@" }, "demo/1  " },
+        { { "energy", "demo/2", "--store", "@" }, "study demo" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+        AUTO_OUTPUT struct harness_output o = look(*state, looks[i].words);
+        if (o.code != 0 || !strstr(o.out, looks[i].out))
+            fail_msg("%s %s: got exit %d, %s%s; want '%s'", looks[i].words[0], looks[i].words[1], o.code, o.out, o.err,
+                     looks[i].out);
+    }
+    AUTO_OUTPUT struct harness_output json = LOOK(*state, "show", "demo/2", "--json", "--store", "@");
+    json_t *t = shown(&json, 0);
+    assert_int_equal(json_integer_value(json_object_get(t, "trial")), 2); /* a number, as ever */
+    json_decref(t);
+}
+
+/* --- what fits --- */
+
+/* A study like those that people have: many hyperparameters and knobs, a long name, wide letters, a long reason. */
+static void add_large_study(const struct shown *w)
+{
+    struct err e = { 0 };
+    struct store *s = NULL;
+    check(store_open(&s, w->store, STORE_WRITE, &e), &e);
+    int64_t study = add_study(s, "実験-with-a-name-that-is-rather-long", "finished");
+    AUTO_BUF struct buf hyper = BUF_INIT;
+    for (int n = 1; n <= 300; n++) {
+        buf_clear(&hyper);
+        for (int i = 0; i < 64; i++)
+            buf_printf(&hyper, "%s\"hyperparameter_%d\": %.17g", i ? ", " : "{", i, i % 9 ? i / 7.0 : i + n / 1000.0);
+        buf_puts(&hyper, ", \"最適化\": \"アダム\"}");
+        struct store_trial row = { .study = study,
+                                   .number = n,
+                                   .proposal = (uint64_t)n - 1,
+                                   .state = (char *)(uintptr_t)(n % 10 ? "finished" : "failed"),
+                                   .epochs = 2,
+                                   .hyper = hyper.data,
+                                   .requested = (char *)(uintptr_t) "{\"cores\":16,\"spark.memory.fraction\":0.6}",
+                                   .effective = (char *)(uintptr_t) "{\"cores\":2,\"spark.memory.fraction\":0.6}",
+                                   .accuracy = n / 301.0,
+                                   .metric = n / 301.0,
+                                   .loss = NAN,
+                                   .reason = n % 10
+                                                 ? NULL
+                                                 : (char *)(uintptr_t) "a.word.that.no.narrow.line.has.room.for.at.all "
+                                                                       "and 失敗した理由はここにあります" };
+        check(store_trial_add(s, &row, &e), &e);
+    }
+    store_close(s);
+}
+
+static void expect_fits(const char *name, char *text, size_t width)
+{
+    char *save = NULL;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        if (utf8_columns(line) > width && strncmp(line, "command: ", 9) != 0 && strncmp(line, "log: ", 5) != 0)
+            fail_msg("%s: %zu columns, want %zu: %s", name, utf8_columns(line), width, line);
+}
+
+static void test_what_is_shown_fits_the_terminal(void **state)
+{
+    static const char *const widths[] = { "40", "60", "80", "100", "200", NULL };
+    static const char large[] = "実験-with-a-name-that-is-rather-long";
+    static const char *const looks[][WORDS] = {
+        { "ls", "--store", "@" },
+        { "show", "demo", "--store", "@" },
+        { "show", large, "--store", "@" },
+        { "show", large, "10", "--store", "@" },
+        { "show", "demo/3", "--store", "@" },
+        { "show", "demo", "--decisions", "--store", "@" },
+        { "diff", "demo/1", "demo/3", "--store", "@" },
+        { "compare", "demo", large, "--store", "@" },
+    };
+    add_large_study(*state);
+    for (size_t k = 0; k < ARRAY_LEN(widths); k++) {
+        if (widths[k])
+            (void)setenv("COLUMNS", widths[k], 1);
+        else
+            (void)unsetenv("COLUMNS");
+        for (size_t i = 0; i < ARRAY_LEN(looks); i++) {
+            AUTO_OUTPUT struct harness_output o = look(*state, looks[i]);
+            assert_int_equal(o.code, 0);
+            expect_fits(looks[i][1], o.out, widths[k] ? strtoul(widths[k], NULL, 10) : 100);
+        }
+    }
 }
 
 /* --- what others wrote --- */
@@ -449,7 +550,17 @@ static const struct {
     { "a study mistyped", { "show", "demmo", "--store", "@" }, 2, "did you mean 'demo'?" },
     { "an unknown study", { "show", "elsewhere", "--store", "@" }, 2, "there are demo, cut" },
     { "no study", { "show", "--store", "@" }, 2, "which study?" },
-    { "an unknown trial", { "show", "demo", "9", "--store", "@" }, 2, "has no trial 9: it has 4" },
+    { "an unknown trial",
+      { "show", "demo", "9", "--store", "@" },
+      2,
+      "there is no trial demo/9: the study's last is demo/4" },
+    { "an unknown trial by its name", { "show", "demo/9", "--store", "@" }, 2, "there is no trial demo/9" },
+    { "no number behind the slash", { "show", "demo/", "--store", "@" }, 2, "must be a number from 1, as in demo/2" },
+    { "no study before it", { "show", "/2", "--store", "@" }, 2, "no study before the slash" },
+    { "two trials", { "show", "demo/1", "2", "--store", "@" }, 2, "two trials" },
+    { "a trial of no study", { "energy", "demmo/1", "--store", "@" }, 2, "did you mean 'demo'?" },
+    { "a report of a trial", { "report", "demo/2", "--store", "@" }, 2, "'pipetune show demo/2'" },
+    { "studies that are trials", { "compare", "demo/2", "cut", "--store", "@" }, 2, "'pipetune diff STUDY/N STUDY/M'" },
     { "a trial that is no number", { "show", "demo", "x", "--store", "@" }, 2, "must be a number" },
     { "a trial without a log", { "show", "demo", "4", "--log", "--store", "@" }, 3, "has no log" },
     { "no trial for its log", { "show", "demo", "--log", "--store", "@" }, 2, "needs a trial" },
@@ -590,6 +701,8 @@ int main(void)
                                         end_world),
         cmocka_unit_test_setup_teardown(test_show_decisions_tells_the_story, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_log_is_the_path, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_trial_is_named_by_its_study_and_number, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_what_is_shown_fits_the_terminal, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_cell_of_csv_stays_what_it_is, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_nothing_that_others_wrote_commands_the_terminal, make_filled_world,
                                         end_world),

@@ -395,9 +395,9 @@ static void test_a_verdict_is_explained(void **state)
     json_t *features = json_object_get(one, "features"), *first = json_array_get(features, 0);
     double largest = json_number_value(json_object_get(first, "share"));
     assert_true(largest >= json_number_value(json_object_get(json_array_get(features, 1), "share")) && largest < 1);
-    EXPECT(w, 2, "", "no trial 7", "explain", "s/7");
+    EXPECT(w, 2, "", "no trial s/7", "explain", "s/7");
     EXPECT(w, 2, "", "no study 'x'", "explain", "x/1");
-    EXPECT(w, 2, "", "is no trial", "explain", "s/one");
+    EXPECT(w, 2, "", "a number from 1", "explain", "s/one");
 }
 
 static void test_a_profile_that_shares_too_little_is_refused(void **state)

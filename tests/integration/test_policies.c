@@ -277,7 +277,7 @@ static void test_v2_searches_settings_for_accuracy_over_time(void **state)
         fail_msg("the worth is no accuracy over seconds: off by %g", off);
     AUTO_FREE char *best = harness_ask(STORE, "SELECT number FROM trials ORDER BY metric DESC, number LIMIT 1");
     AUTO_FREE char *line = NULL;
-    assert_true(asprintf(&line, "best: trial %s,", best) > 0);
+    assert_true(asprintf(&line, "best: s/%s,", best) > 0);
     o = RUN(w, "show", "s");
     expect_text("the best is the one that is worth most", o.out, line);
     harness_output_done(&o);

@@ -407,7 +407,7 @@ static void test_compare_puts_studies_side_by_side(void **state)
     json_decref(j);
     AUTO_OUTPUT struct harness_output people = LOOK(*state, "compare", "demo", "other", "--store", "@");
     expect_text(people.out, "22.5 s (-50.0 %)");
-    expect_text(people.out, "0.9914 (trial 1)");
+    expect_text(people.out, "demo  accuracy 0.9914  best demo/1");
     expect_text(people.out, "absent");
 }
 
@@ -452,7 +452,7 @@ static const struct {
     { "an unknown one to compare", { "compare", "demo", "nope", "--store", "@" }, 2, "no study 'nope'" },
     { "one trial", { "diff", "demo/1", "--store", "@" }, 2, "which trials?" },
     { "a trial without its number", { "diff", "demo", "demo/1", "--store", "@" }, 2, "say STUDY/N" },
-    { "a trial that is not there", { "diff", "demo/1", "demo/9", "--store", "@" }, 2, "has no trial 9" },
+    { "a trial that is not there", { "diff", "demo/1", "demo/9", "--store", "@" }, 2, "there is no trial demo/9" },
     { "a store that is not there", { "diff", "demo/1", "demo/2", "--store", "/nonexistent/x" }, 3, "no store" },
 };
 

@@ -305,7 +305,7 @@ static void test_a_finished_study_prints_its_result(void **state)
     world_point_at(w, "SPARK_HOME", "spark");
     struct harness_output o = RUN(w, "run", "c.conf");
     assert_int_equal(o.code, 0);
-    assert_non_null(strstr(o.out, "best: trial 1"));
+    assert_non_null(strstr(o.out, "best: s/1"));
     harness_output_done(&o);
     assert_int_equal(starts(w), 2);
     harness_expect_rows("attempts", "pipetune.db", ATTEMPTS, "2");
@@ -728,7 +728,7 @@ static void test_a_terminal_shows_the_live_part_and_is_left_clean(void **state)
     for (size_t i = 0; i <= s->row; i++) {
         if (strstr(s->lines[i], "##") || strstr(s->lines[i], "to go") || strchr(s->lines[i], '\033'))
             fail_msg("left on the screen: %s", s->lines[i]);
-        best |= strncmp(s->lines[i], "best: trial 1", 13) == 0;
+        best |= strncmp(s->lines[i], "best: s/1", 9) == 0;
     }
     assert_true(best);
     free(s);
