@@ -18,17 +18,28 @@ static const char absent[] = "<span class=\"none\">absent</span>";
 
 static void put_head(struct buf *b, const char *title)
 {
-    buf_puts(b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>PipeTune: ");
+    buf_puts(b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>PipeTune: ");
     svg_escape(b, title);
-    buf_puts(b,
-             "</title>\n<style>\n"
-             "body { font: 14px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px;"
-             " margin: 2em auto; padding: 0 1em; }\n"
-             "table { border-collapse: collapse; } th, td { padding: 3px 9px; border-bottom: 1px solid #e2e2e2;"
-             " text-align: left; vertical-align: top; }\n"
-             "td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } tr.best { background: #eef5fb; }\n"
-             ".none { color: #888; font-style: italic; } .wide { overflow-x: auto; }\n"
-             "summary { cursor: pointer; padding: 3px 0; } code { font-size: 12px; }\n");
+    buf_puts(
+        b,
+        "</title>\n<style>\n"
+        "body { font: 14px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px;"
+        " margin: 2em auto; padding: 0 1em; }\n"
+        "table { border-collapse: collapse; } th, td { padding: 3px 9px; border-bottom: 1px solid #e2e2e2;"
+        " text-align: left; vertical-align: top; }\n"
+        "td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } tr.best { background: #eef5fb; }\n"
+        ".none { color: #666; font-style: italic; } .note td { border-bottom: 1px solid #e2e2e2; color: #444; }\n"
+        "tr.noted td { border-bottom: none; } summary { cursor: pointer; padding: 3px 0; } code { font-size: 12px; }\n"
+        "h1, p, li, summary, code, .note td, .facts td { overflow-wrap: anywhere; }\n"
+        /* What is wider than the page is moved within itself; the page never is. */
+        ".wide { overflow-x: auto; } .wide svg { max-width: none; } td.n { white-space: nowrap; }\n"
+        ".note div { position: sticky; left: 0; width: fit-content; max-width: calc(100vw - 3em); white-space: normal; "
+        "}\n"
+        "@media (max-width: 600px) { body { margin: 1em auto; padding: 0 0.7em; } h1 { font-size: 1.4em; }"
+        " th, td { padding: 3px 6px; } .wide td { white-space: nowrap; } .wide td.set { white-space: normal; "
+        "min-width: 15em; } .wide td.name {"
+        " white-space: normal; min-width: 6em; overflow-wrap: anywhere; } }\n");
     svg_style(b);
     buf_puts(b, "</style>\n</head>\n<body>\n");
     svg_defs(b);
@@ -45,7 +56,7 @@ static void put_members(struct buf *b, const char *object_text)
 {
     AUTO_JSON json_t *object = look_object(object_text);
     AUTO_BUF struct buf text = BUF_INIT;
-    show_put_members(&text, object);
+    show_put_short_members(&text, object);
     put_made(b, &text);
 }
 
@@ -58,12 +69,17 @@ static void put_system(struct buf *b, const struct store_trial *t)
     put_made(b, &text);
 }
 
+static void put_digits(struct buf *b, double x)
+{
+    char digits[32];
+    buf_puts(b, isfinite(x) ? table_digits(x, digits) : absent);
+}
+
 static void put_number_cell(struct buf *b, double x)
 {
-    if (isfinite(x))
-        buf_printf(b, "<td class=\"n\">%.4f</td>", x);
-    else
-        buf_printf(b, "<td class=\"n\">%s</td>", absent);
+    buf_puts(b, "<td class=\"n\">");
+    put_digits(b, x);
+    buf_puts(b, "</td>");
 }
 
 static void put_duration(struct buf *b, double seconds)
@@ -90,6 +106,13 @@ static void put_fact(struct buf *b, const char *name, const struct buf *value)
     buf_printf(b, "<tr><th>%s</th><td>", name);
     put_made(b, value);
     buf_puts(b, "</td></tr>\n");
+}
+
+/* STUDY/N: what can be handed to every command. */
+static void put_name(struct buf *b, const struct report *r, int trial)
+{
+    svg_escape(b, r->study.name);
+    buf_printf(b, "/%d", trial);
 }
 
 /* --- the study --- */
@@ -130,11 +153,10 @@ static void put_when(struct buf *b, const char *name, int64_t ms)
     put_fact(b, name, &value);
 }
 
+/* What it came to; where it comes from stands last. */
 static void put_study(struct buf *b, const struct report *r)
 {
     const struct store_summary *t = &r->totals;
-    AUTO_BUF struct buf seed = BUF_INIT;
-    const char *policy = json_string_value(json_object_get(json_object_get(r->config, "tuning"), "policy"));
     buf_puts(b, "<h1>Study ");
     svg_escape(b, r->study.name);
     buf_puts(b, "</h1>\n<p>");
@@ -143,17 +165,24 @@ static void put_study(struct buf *b, const struct report *r)
     put_duration(b, t->seconds);
     buf_puts(b, " of trials; energy ");
     put_energy(b, &r->energy);
-    buf_puts(b, ".</p>\n<table>\n");
+    buf_puts(b, ".</p>\n");
+}
+
+static void put_origin(struct buf *b, const struct report *r)
+{
+    AUTO_BUF struct buf value = BUF_INIT;
+    const char *policy = json_string_value(json_object_get(json_object_get(r->config, "tuning"), "policy"));
+    buf_puts(b, "<h2>Where this comes from</h2>\n<table class=\"facts\">\n");
     put_when(b, "begun", r->study.created_ms);
     put_when(b, "ended", r->study.ended_ms);
-    buf_printf(&seed, "%lld", (long long)r->study.seed);
-    put_fact(b, "seed", &seed);
-    buf_clear(&seed);
-    buf_printf(&seed, "%s (%s is better)", report_metric(r), r->study.maximise ? "greater" : "less");
-    put_fact(b, "metric", &seed);
-    buf_clear(&seed);
-    buf_puts(&seed, policy ? policy : "");
-    put_fact(b, "policy", &seed);
+    buf_printf(&value, "%lld", (long long)r->study.seed);
+    put_fact(b, "seed", &value);
+    buf_clear(&value);
+    buf_printf(&value, "%s (%s is better)", report_metric(r), r->study.maximise ? "greater" : "less");
+    put_fact(b, "metric", &value);
+    buf_clear(&value);
+    buf_puts(&value, policy ? policy : "");
+    put_fact(b, "policy", &value);
     put_provenance(b, r);
     buf_puts(b, "</table>\n");
 }
@@ -166,11 +195,18 @@ static void put_best(struct buf *b, const struct report *r)
         buf_puts(b, "None: no trial is finished.</p>\n");
         return;
     }
-    buf_printf(b, "<b>Trial %d</b>: accuracy ", t->row.number);
-    if (isfinite(t->row.accuracy))
-        buf_printf(b, "%.4f; ", t->row.accuracy);
-    else
-        buf_printf(b, "%s; ", absent);
+    buf_puts(b, "<b>");
+    put_name(b, r, t->row.number);
+    buf_puts(b, "</b>: ");
+    if (strcmp(report_metric(r), "accuracy") != 0) {
+        svg_escape(b, report_metric(r));
+        buf_putc(b, ' ');
+        put_digits(b, t->row.metric);
+        buf_puts(b, ", ");
+    }
+    buf_puts(b, "accuracy ");
+    put_digits(b, t->row.accuracy);
+    buf_puts(b, "; ");
     put_members(b, t->row.hyper);
     buf_puts(b, "; ");
     put_system(b, &t->row);
@@ -181,36 +217,57 @@ static void put_best(struct buf *b, const struct report *r)
 
 /* --- trials --- */
 
+enum { FIXED_COLUMNS = 9 };
+
+/* Why a trial is not finished, or not its own: a row of its own below, so that the others need no room for it. */
+static void put_note(struct buf *b, const struct report *r, const struct store_trial *row)
+{
+    if (!row->copy_of && !row->reason)
+        return;
+    buf_printf(b, "<tr class=\"note\"><td colspan=\"%d\"><div>", FIXED_COLUMNS);
+    if (row->copy_of) {
+        buf_puts(b, "the same settings as ");
+        put_name(b, r, row->copy_of);
+        buf_puts(b, ", whose result it has");
+    } else {
+        svg_escape(b, row->reason);
+    }
+    buf_puts(b, "</div></td></tr>\n");
+}
+
 static void put_row(struct buf *b, const struct report *r, const struct report_trial *t)
 {
     const struct store_trial *row = &t->row;
-    buf_printf(b, "<tr%s><td class=\"n\">%d</td><td>", row->number == r->totals.best_trial ? " class=\"best\"" : "",
-               row->number);
+    bool best = row->number == r->totals.best_trial, noted = row->copy_of || row->reason;
+    buf_printf(b, "<tr class=\"%s%s\"><td class=\"name\">", best ? "best" : "", noted ? " noted" : "");
+    put_name(b, r, row->number);
+    buf_puts(b, "</td>");
+    put_number_cell(b, row->metric);
+    buf_puts(b, "<td>");
     svg_escape(b, t->state);
-    if (row->copy_of)
-        buf_printf(b, ", same as trial %d", row->copy_of);
-    buf_puts(b, "</td><td>");
+    buf_puts(b, "</td><td class=\"set\">");
     put_members(b, row->hyper);
-    buf_puts(b, "</td><td>");
+    buf_puts(b, "</td><td class=\"set\">");
     put_system(b, row);
     buf_printf(b, "</td><td class=\"n\">%d/%d</td>", t->done, row->epochs);
-    put_number_cell(b, row->accuracy);
-    put_number_cell(b, row->loss);
+    put_number_cell(b, strcmp(report_metric(r), "accuracy") == 0 ? row->loss : row->accuracy);
     buf_puts(b, "<td class=\"n\">");
     put_duration(b, t->seconds);
     buf_puts(b, "</td><td class=\"n\">");
     put_energy(b, &t->energy);
-    buf_puts(b, "</td><td>");
-    svg_escape(b, row->reason);
     buf_puts(b, "</td></tr>\n");
+    put_note(b, r, row);
 }
 
 static void put_trials(struct buf *b, const struct report *r)
 {
-    buf_puts(b, "<h2>Trials</h2>\n<div class=\"wide\"><table>\n<tr><th class=\"n\">trial</th><th>state</th>"
-                "<th>hyperparameters</th><th>system [requested]</th><th class=\"n\">epochs</th>"
-                "<th class=\"n\">accuracy</th><th class=\"n\">loss</th><th class=\"n\">time</th>"
-                "<th class=\"n\">energy</th><th>reason</th></tr>\n");
+    const char *metric = report_metric(r);
+    buf_puts(b, "<h2>Trials</h2>\n<div class=\"wide\"><table>\n<tr><th>trial</th><th class=\"n\">");
+    svg_escape(b, metric);
+    buf_printf(b,
+               "</th><th>state</th><th>hyperparameters</th><th>system [requested]</th><th class=\"n\">epochs</th>"
+               "<th class=\"n\">%s</th><th class=\"n\">time</th><th class=\"n\">energy</th></tr>\n",
+               strcmp(metric, "accuracy") == 0 ? "loss" : "accuracy");
     for (size_t i = 0; i < r->n; i++)
         put_row(b, r, &r->trials[i]);
     buf_puts(b, "</table></div>\n");
@@ -232,7 +289,7 @@ static void curves_done(struct curve *c, size_t n)
     free(c);
 }
 
-static bool make_curve(struct curve *c, struct svg_line *line, const struct report_trial *t, bool best)
+static bool make_curve(struct curve *c, struct svg_line *line, const struct report *r, const struct report_trial *t)
 {
     c->x = calloc(2 * t->n_epochs + 1, sizeof *c->x);
     if (!c->x)
@@ -243,8 +300,9 @@ static bool make_curve(struct curve *c, struct svg_line *line, const struct repo
         c->y[i] = t->epochs[i].accuracy;
     }
     AUTO_JSON json_t *hyper = look_object(t->row.hyper);
-    buf_printf(&c->title, "trial %d%s: ", t->row.number, best ? ", the best" : "");
-    show_put_members(&c->title, hyper);
+    bool best = t->row.number == r->totals.best_trial;
+    buf_printf(&c->title, "%s/%d%s: ", r->study.name, t->row.number, best ? ", the best" : "");
+    show_put_short_members(&c->title, hyper);
     *line = (struct svg_line){ buf_text(&c->title), c->x, c->y, t->n_epochs, best };
     return !c->title.failed;
 }
@@ -265,11 +323,13 @@ static void put_curves(struct buf *b, const struct report *r)
             left_out++;
             continue;
         }
-        b->failed |= !make_curve(&curves[n], &lines[n], t, best);
+        b->failed |= !make_curve(&curves[n], &lines[n], r, t);
         n++;
     }
-    buf_puts(b, "<h2>Accuracy per epoch</h2>\n");
-    if (!b->failed && !svg_chart(b, "epoch", "accuracy", lines, n))
+    buf_puts(b, "<h2>Accuracy per epoch</h2>\n<div class=\"wide\">");
+    bool drawn = !b->failed && svg_chart(b, "epoch", "accuracy", lines, n);
+    buf_puts(b, "</div>\n");
+    if (!drawn)
         buf_printf(b, "<p>%s: no epoch has an accuracy.</p>\n", absent);
     if (left_out)
         buf_printf(b, "<p>The first %d trials and the best are drawn; %zu are left out.</p>\n", LINES_MAX, left_out);
@@ -318,10 +378,7 @@ static void put_verdicts(struct buf *b, const struct report_story *s)
     for (size_t i = 0; i < json_array_size(s->verdicts); i++) {
         const json_t *one = json_array_get(s->verdicts, i), *verdict = json_object_get(one, "verdict");
         AUTO_BUF struct buf text = BUF_INIT;
-        if (json_is_object(verdict))
-            show_put_members(&text, verdict);
-        else
-            show_put_scalar(&text, verdict);
+        show_put_short_members(&text, verdict);
         buf_printf(b, "<p>Profile in epoch %d: ", (int)json_integer_value(json_object_get(one, "epoch")));
         put_made(b, &text);
         buf_puts(b, ".</p>\n");
@@ -330,7 +387,7 @@ static void put_verdicts(struct buf *b, const struct report_story *s)
 
 static void put_steps(struct buf *b, const struct report_story *s)
 {
-    buf_puts(b, "<table>\n");
+    buf_puts(b, "<div class=\"wide\"><table>\n");
     for (size_t i = 0; i < s->n_steps; i++) {
         const struct report_step *t = &s->steps[i];
         buf_puts(b, "<tr><td class=\"n\">");
@@ -344,13 +401,14 @@ static void put_steps(struct buf *b, const struct report_story *s)
             put_members(b, t->setting);
         buf_puts(b, "</td></tr>\n");
     }
-    buf_puts(b, "</table>\n");
+    buf_puts(b, "</table></div>\n");
 }
 
 static void put_story(struct buf *b, const struct report *r, const struct report_trial *t)
 {
     const struct report_story *s = &t->story;
-    buf_printf(b, "<details%s><summary>Trial %d", t->row.number == r->totals.best_trial ? " open" : "", t->row.number);
+    buf_printf(b, "<details%s><summary>", t->row.number == r->totals.best_trial ? " open" : "");
+    put_name(b, r, t->row.number);
     if (s->settled >= 0) {
         buf_puts(b, ": settled on ");
         put_members(b, s->steps[s->settled].setting);
@@ -402,7 +460,10 @@ static void put_unmeasured(struct buf *b, const struct heat *h)
 
 static void put_heat(struct buf *b, const struct report_heat *h, const char *none)
 {
-    if (!h->map.cells || !svg_heat(b, &h->map, (const char *const *)h->cols.v)) {
+    buf_puts(b, "<div class=\"wide\">");
+    bool drawn = h->map.cells && svg_heat(b, &h->map, (const char *const *)h->cols.v);
+    buf_puts(b, "</div>\n");
+    if (!drawn) {
         buf_printf(b, "<p>%s: %s.</p>\n", absent, none);
         return;
     }
@@ -412,11 +473,14 @@ static void put_heat(struct buf *b, const struct report_heat *h, const char *non
 static void put_heats(struct buf *b, const struct report *r)
 {
     buf_puts(b, "<h2>Events of the best trial</h2>\n");
-    if (r->best.trial)
-        buf_printf(b,
-                   "<p>Trial %d, by its start-up and epochs. Each row is darkest where it is greatest; hatched: not "
-                   "measured. Point at a cell for its rate.</p>\n",
-                   r->best.trial);
+    if (r->best.trial) {
+        buf_puts(b, "<p>");
+        put_name(b, r, r->best.trial);
+        buf_puts(
+            b,
+            ", by its start-up and epochs. Each row is darkest where it is greatest; hatched: not measured. Point at "
+            "a cell for its rate.</p>\n");
+    }
     put_heat(b, &r->best, "nothing was sampled of it");
     buf_puts(b, "<h2>Events by class of jobs</h2>\n");
     put_heat(b, &r->by_class, "nothing was sampled of any class while it trained");
@@ -440,5 +504,6 @@ void report_put_html(struct buf *b, const struct report *r)
     put_curves(b, r);
     put_stories(b, r);
     put_heats(b, r);
+    put_origin(b, r);
     buf_puts(b, "</body>\n</html>\n");
 }

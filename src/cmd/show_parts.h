@@ -39,6 +39,18 @@ const char *show_config_text(const struct show *l, const char *section, const ch
 json_t *show_object(const char *text); /* a stored object; an empty one where there is none; new reference */
 char *show_log_path(const struct show *l, int trial); /* NULL: memory */
 
+/* show_now.c: what a running trial is at */
+struct show_now {
+    bool runs;               /* else all below is absent */
+    int epoch;               /* under way; 0: none is */
+    double part, throughput; /* of it, 0…1; records per second; NAN: not known */
+    double cores;            /* CPUs in force; NAN: not known */
+    double seconds;          /* of the attempt */
+};
+int show_now(struct show *l, const struct store_trial *t, struct show_now *out);
+void show_put_now(struct buf *b, const struct store_trial *t, const struct show_now *n);
+json_t *show_now_json(const struct show_now *n); /* null when it does not run; new reference */
+
 /* show_json.c, with all trials or the one that was asked for */
 int show_json_study(struct show *l);
 int show_json_decisions(struct show *l);
@@ -55,6 +67,9 @@ void show_put_plain(struct buf *b, const char *text); /* of logs and programs: o
 void show_put_scalar(struct buf *b, const json_t *j);
 void show_put_short(struct buf *b, const json_t *j);        /* a cell of a table: four digits */
 void show_put_members(struct buf *b, const json_t *object); /* "batch_size 1024, learning_rate 0.1" */
+/* The same with four digits, and words for what is nested: "verdict known, near (cluster 3, distance 0.5)". What is no object is put
+ * alone. */
+void show_put_short_members(struct buf *b, const json_t *j);
 void show_put_effective(struct buf *b, const json_t *effective, const json_t *requested); /* "2 [16]": given, wanted */
 void show_put_system(struct buf *b, const json_t *effective, const json_t *requested);
 void show_put_figure(struct buf *b, const char *name, double x); /* "accuracy 0.9914", "loss -" */

@@ -43,6 +43,45 @@ void show_put_members(struct buf *b, const json_t *object)
     }
 }
 
+static void put_nested(struct buf *b, const json_t *j)
+{
+    size_t i;
+    json_t *value;
+    if (json_is_object(j)) {
+        buf_putc(b, '(');
+        show_put_short_members(b, j);
+        buf_putc(b, ')');
+    } else if (json_array_size(j) > 0) {
+        json_array_foreach((json_t *)j, i, value)
+        {
+            buf_puts(b, i ? " " : "");
+            put_nested(b, value);
+        }
+    } else if (!j || json_is_null(j) || json_is_array(j)) {
+        buf_putc(b, '-');
+    } else {
+        show_put_short(b, j);
+    }
+}
+
+void show_put_short_members(struct buf *b, const json_t *j)
+{
+    const char *key, *sep = "";
+    json_t *value;
+    if (!json_is_object(j)) {
+        put_nested(b, j);
+        return;
+    }
+    json_object_foreach((json_t *)j, key, value)
+    {
+        buf_puts(b, sep);
+        show_put_plain(b, key);
+        buf_putc(b, ' ');
+        put_nested(b, value);
+        sep = ", ";
+    }
+}
+
 void show_put_effective(struct buf *b, const json_t *effective, const json_t *requested)
 {
     show_put_scalar(b, effective);

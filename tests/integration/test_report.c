@@ -317,7 +317,7 @@ static void test_html_needs_nothing_else_and_escapes_all(void **state)
         "<h1>Study demo</h1>",
         "&lt;b&gt;here&lt;/b&gt;",
         "3.5.8",
-        "<b>Trial 1</b>: accuracy 0.9914",
+        "<b>demo/1</b>: accuracy 0.9914",
         "a&lt;b, &quot;c&quot;",
         "&lt;/td&gt;&lt;script&gt;",
         "cores 2 [16]",
@@ -328,7 +328,7 @@ static void test_html_needs_nothing_else_and_escapes_all(void **state)
         "msr/tsc/ (absent)",
         "node-loads (unsupported)",
         "verdict known, cluster 3",
-        "trial 1, the best",
+        "demo/1, the best",
         "Cost, estimated: 5.0 s",
         "Cost, estimated: 10.0 s",
         "energy <span class=\"none\">absent</span>",
@@ -340,7 +340,42 @@ static void test_html_needs_nothing_else_and_escapes_all(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(not_there); i++)
         expect_no_text(o.out, not_there[i]);
-    expect_text(o.out, "<td class=\"n\"><span class=\"none\">absent</span></td><td>&lt;/td&gt;"); /* no joules */
+    /* no joules, and the reason in a row below */
+    expect_text(o.out, "<td class=\"n\"><span class=\"none\">absent</span></td></tr>\n<tr class=\"note\">");
+    expect_text(o.out, "<div>&lt;/td&gt;&lt;script&gt;");
+}
+
+static const char *place(const char *text, const char *part)
+{
+    const char *at = strstr(text, part);
+    if (!at)
+        fail_msg("no '%s' in: %s", part, text);
+    return at;
+}
+
+static void test_html_tells_results_first_and_fits_a_phone(void **state)
+{
+    struct shown *w = *state;
+    free(harness_ask(w->store, "UPDATE trials SET hyper = '{\"learning_rate\": 0.031622776601683791}', accuracy = "
+                               "0.99139999999999995 WHERE number = 1"));
+    free(harness_ask(w->store, "UPDATE profiles SET verdict = '{\"verdict\": \"known\", \"near\": [{\"cluster\": 3, "
+                               "\"distance\": 0.12345678901234567}]}'"));
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "report", "demo", "--store", "@");
+    assert_int_equal(o.code, 0);
+    expect_balanced(o.out);
+    expect_text(o.out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    static const char *const order[] = { "<h2>Best trial</h2>", "<h2>Trials</h2>", "<h2>Accuracy per epoch</h2>",
+                                         "<h2>Decisions</h2>",  "<h2>Events",      "3.5.8" };
+    for (size_t i = 1; i < ARRAY_LEN(order); i++)
+        if (place(o.out, order[i]) < place(o.out, order[i - 1]))
+            fail_msg("'%s' stands before '%s'", order[i], order[i - 1]);
+    expect_text(o.out, "learning_rate 0.03162");
+    expect_text(o.out, "near (cluster 3, distance 0.1235)");
+    expect_no_text(o.out, "{&quot;");
+    expect_no_text(o.out, "[{");
+    for (const char *p = o.out; (p = strstr(p, "<table")); p++) /* moved within itself, or facts, which are broken */
+        if (strncmp(p, "<table class=\"facts\"", 20) != 0 && strncmp(p - 18, "<div class=\"wide\">", 18) != 0)
+            fail_msg("a table that may be wider than the page: %.80s", p);
 }
 
 static void test_a_study_without_anything_is_reported_too(void **state)
@@ -489,6 +524,8 @@ int main(void)
         cmocka_unit_test(test_diff_tells_only_what_differs),
         cmocka_unit_test(test_mistakes_are_named_on_stderr),
         cmocka_unit_test(test_help_knows_them),
+        cmocka_unit_test(
+            test_html_tells_results_first_and_fits_a_phone), /* last: it changes the store that all look at */
     };
     return cmocka_run_group_tests_name("report", tests, make_world, end_world);
 }
