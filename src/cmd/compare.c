@@ -93,6 +93,8 @@ static int side_load(struct side *s, struct store *store, const char *path, cons
     s->policy = json_string_value(json_object_get(json_object_get(s->config, "tuning"), "policy"));
     rc = look_totals(store, name, &s->totals, e);
     if (rc == 0)
+        rc = look_add_running(store, s->study.id, dir ? study_driver(dir) : 0, &s->totals, e);
+    if (rc == 0)
         rc = store_trials(store, s->study.id, 0, add_trial, s, e);
     return rc < 0 ? rc : energy_figure_stored(store, &s->study, &s->energy, e);
 }

@@ -61,6 +61,27 @@ double look_seconds(struct store *s, const struct store_trial *t, pid_t driver)
     return seconds;
 }
 
+struct under_way {
+    struct store *store;
+    pid_t driver;
+    double seconds;
+};
+
+static int add_under_way(void *ctx, const struct store_trial *t)
+{
+    struct under_way *u = ctx;
+    u->seconds += look_seconds(u->store, t, u->driver) - t->seconds;
+    return 0;
+}
+
+int look_add_running(struct store *s, int64_t study, pid_t driver, struct store_summary *totals, struct err *e)
+{
+    struct under_way u = { s, driver, 0 };
+    int rc = driver ? store_trials(s, study, 0, add_under_way, &u, e) : 0;
+    totals->seconds += u.seconds;
+    return rc;
+}
+
 /* --- finding --- */
 
 static int collect_name(void *ctx, const struct store_summary *r)

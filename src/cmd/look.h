@@ -33,6 +33,9 @@ json_t *look_object(const char *text); /* a stored object; an empty one where th
 /* The trial's time. It is summed up when an attempt ends; the one under way is added here. */
 double look_seconds(struct store *s, const struct store_trial *t, pid_t driver);
 
+/* Adds the attempts under way to the study's seconds. */
+int look_add_running(struct store *s, int64_t study, pid_t driver, struct store_summary *totals, struct err *e);
+
 /* The study of that name, to be freed by store_study_done(). -EINVAL: there is none; says which there are. */
 int look_find(struct store *s, const char *name, struct store_study *out, struct err *e);
 

@@ -88,12 +88,31 @@ static void add_row(struct listing *l, const struct store_summary *r)
     table_cell(t, when);
 }
 
-static int add_study(void *ctx, const struct store_summary *r)
+/* With what the trials that run have taken so far. */
+static int add_running(struct listing *l, struct store_summary *r)
+{
+    struct store_study study = { 0 };
+    AUTO_FREE char *dir = study_dir(l->store, r->name);
+    pid_t driver = dir ? study_driver(dir) : 0;
+    if (driver == 0)
+        return 0;
+    int rc = store_study_find(l->open, r->name, &study, l->e);
+    if (rc == 1)
+        rc = look_add_running(l->open, study.id, driver, r, l->e);
+    store_study_done(&study);
+    return rc;
+}
+
+static int add_study(void *ctx, const struct store_summary *stored)
 {
     struct listing *l = ctx;
+    struct store_summary r = *stored;
+    int rc = strcmp(r.state, "running") == 0 ? add_running(l, &r) : 0;
+    if (rc < 0)
+        return rc;
     if (l->json)
-        return add_json(l, r);
-    add_row(l, r);
+        return add_json(l, &r);
+    add_row(l, &r);
     return 0;
 }
 

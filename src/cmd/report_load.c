@@ -122,6 +122,8 @@ int report_load(struct report *r, struct store *s, const char *name, pid_t drive
     r->provenance = r->study.provenance ? json_loads(r->study.provenance, 0, NULL) : NULL;
     rc = look_totals(s, name, &r->totals, e);
     if (rc == 0)
+        rc = look_add_running(s, r->study.id, driver, &r->totals, e);
+    if (rc == 0)
         rc = store_trials(s, r->study.id, 0, add_trial, r, e);
     if (rc == 0)
         rc = load_energy(r);

@@ -108,6 +108,8 @@ static int find_study(struct show *l, struct store *store, const char *name, con
     l->provenance = l->study.provenance ? json_loads(l->study.provenance, 0, NULL) : NULL;
     struct store_summary sum = { 0 };
     rc = look_totals(store, l->study.name, &sum, l->e);
+    if (rc == 0)
+        rc = look_add_running(store, l->study.id, driver, &sum, l->e);
     l->trials = sum.trials;
     l->done = sum.done;
     l->failed = sum.failed;

@@ -45,16 +45,17 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
 static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *epochs, json_t *attempts)
 {
     struct ledger_figure energy;
-    if (energy_figure_number(&l->energy, t->number, &energy) < 0)
+    struct show_now now;
+    if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0)
         return NULL;
-    return json_pack("{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:s?, s:O}",
-                     "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper",
-                     show_object(t->hyper), "system", "requested", show_object(t->requested), "effective",
-                     show_object(t->effective), "epochs", epochs, "accuracy", look_number(t->accuracy), "seconds",
-                     look_number(show_seconds(l, t)), "energy", energy_figure_json(&energy), "loss",
-                     look_number(t->loss), "metric", look_number(t->metric), "budget", t->epochs, "slots", t->slots,
-                     "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason",
-                     t->reason, "attempt_list", attempts);
+    return json_pack(
+        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:s?, s:O, s:o}", "trial",
+        t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper), "system",
+        "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs, "accuracy",
+        look_number(t->accuracy), "seconds", look_number(show_seconds(l, t)), "energy", energy_figure_json(&energy),
+        "loss", look_number(t->loss), "metric", look_number(t->metric), "budget", t->epochs, "slots", t->slots,
+        "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", t->reason,
+        "attempt_list", attempts, "now", show_now_json(&now));
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)

@@ -142,7 +142,7 @@ static int add_energy(struct show *l, const struct store_trial *t, struct buf *n
     return 0;
 }
 
-static int add_figures(struct show *l, const struct store_trial *t, int done)
+static int add_figures(struct show *l, const struct store_trial *t, const struct show_now *now, int done)
 {
     struct table *to = &l->table;
     AUTO_BUF struct buf note = BUF_INIT;
@@ -155,6 +155,8 @@ static int add_figures(struct show *l, const struct store_trial *t, int done)
     table_seconds(to, show_seconds(l, t));
     if (t->copy_of)
         buf_printf(&note, "the same settings as %s/%d, whose result it has", l->study.name, t->copy_of);
+    else if (now->runs)
+        show_put_now(&note, t, now);
     else
         show_put_plain(&note, t->reason);
     int rc = add_energy(l, t, &note);
@@ -172,6 +174,9 @@ static int add_trial_row(void *ctx, const struct store_trial *t)
     AUTO_JSON json_t *effective = show_object(t->effective);
     int done = strcmp(t->state, "finished") == 0 ? t->epochs : 0;
     int rc = done || t->attempts == 0 ? 0 : store_epochs(l->store, t->id, last_epoch, &done, l->e);
+    struct show_now now;
+    if (rc == 0)
+        rc = show_now(l, t, &now);
     if (rc == 0 && l->printed++ == 0)
         rc = begin_table(l, hyper, effective);
     if (rc < 0)
@@ -180,7 +185,7 @@ static int add_trial_row(void *ctx, const struct store_trial *t)
     table_number(&l->table, t->metric);
     table_cell(&l->table, show_trial_state(l, t));
     add_settings(l, hyper, effective, requested);
-    return add_figures(l, t, done);
+    return add_figures(l, t, &now, done);
 }
 
 static int put_best(void *ctx, const struct store_trial *t)

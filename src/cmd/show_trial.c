@@ -160,6 +160,20 @@ static void put_trial_head(struct show *l, const struct store_trial *t)
     l->out.failed |= line.failed;
 }
 
+static int put_now(struct show *l, const struct store_trial *t)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    struct show_now now;
+    int rc = show_now(l, t, &now);
+    if (rc < 0 || !now.runs)
+        return rc;
+    buf_puts(&line, "now: ");
+    show_put_now(&line, t, &now);
+    table_put_lines(&l->out, buf_text(&line), 0);
+    l->out.failed |= line.failed;
+    return 0;
+}
+
 /* Told where a meter was read. */
 static int put_energy(struct show *l, const struct store_trial *t)
 {
@@ -183,7 +197,9 @@ static int put_trial(void *ctx, const struct store_trial *t)
     struct show *l = ctx;
     l->printed++;
     put_trial_head(l, t);
-    int rc = put_energy(l, t);
+    int rc = put_now(l, t);
+    if (rc == 0)
+        rc = put_energy(l, t);
     if (rc == 0)
         rc = put_epochs(l, t);
     if (rc == 0)

@@ -216,6 +216,17 @@ static void on_apply(void *ctx, int trial, struct tuner_setting to)
     apply(d, s, to);
 }
 
+/* Stored at once: who looks at the study is told what is in force, and not what was at the end of an epoch. */
+static int keep_cores(struct driver *d, struct slot *s, int cores)
+{
+    bool news = s->a.row.cores != cores;
+    s->a.row.cores = s->a.trial->cores = cores;
+    int rc = news && s->a.running ? store_attempt_update(d->study->store, &s->a.row, d->e) : 0;
+    if (rc < 0)
+        driver_fail(d, rc);
+    return rc;
+}
+
 static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores, const char *why)
 {
     struct driver *d = ctx;
@@ -226,8 +237,8 @@ static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores,
         s->narrow_ms = clock_ms() + FIND_MS;
         return;
     }
-    if (cores > 0)
-        s->a.row.cores = s->a.trial->cores = cores;
+    if (cores > 0 && keep_cores(d, s, cores) < 0)
+        return;
     const char *fault = why ? why : cores == 0 ? "none of its processes was found" : NULL;
     if (fault)
         driver_note(d, &s->a.trial->row, fault);
@@ -245,8 +256,8 @@ static void on_changed(void *ctx, const char *tag, int cores)
         struct slot *s = d->slots[i];
         if (!s->a.row.launch || strcmp(s->a.row.launch, tag) != 0)
             continue;
-        if (cores > 0)
-            s->a.row.cores = s->a.trial->cores = cores;
+        if (cores > 0 && keep_cores(d, s, cores) < 0)
+            return;
         int rc = tuning_break(d->study->tuning, s->a.trial->row.number, d->e);
         if (rc < 0)
             driver_fail(d, rc);

@@ -376,6 +376,61 @@ static void test_show_log_is_the_path(void **state)
     assert_string_equal(o.out, path);
 }
 
+/* --- a trial that runs --- */
+
+#define STEP(epoch, done, n)                                                                                           \
+    "2023-11-14 22:13:21.00" n " INFO DistriOptimizer$: [Epoch " epoch " " done "/60000][Iteration 6" n                \
+    "][Wall Clock 1." n "s] Trained 512.0 records in 0.1 seconds. Throughput is 5120.0 records/second. Loss is 0.3.\n"
+
+/* Its driver holds the study's lock, and is in the middle of a transaction. */
+static void test_a_running_trial_is_shown_as_it_is_now(void **state)
+{
+    struct shown *w = *state;
+    AUTO_FREE char *dir = harness_path(w->dir, "pipetune.d/cut");
+    AUTO_FREE char *trial = harness_path(dir, "1");
+    AUTO_FREE char *path = harness_path(dir, "driver.lock");
+    struct err e;
+    check(io_mkdirs(trial, &e), &e);
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    assert_int_equal(fcntl(fd, F_SETLK, &lock), 0);
+    static const char accounted[] = STEP("1", "60000", "1");
+    AUTO_FREE char *sql = NULL;
+    assert_true(asprintf(&sql,
+                         "UPDATE attempts SET cores = 1, log_offset = %zu, started_ms = (unixepoch() - 90) * 1000 "
+                         "WHERE state = 'running'",
+                         sizeof accounted - 1) > 0);
+    free(harness_ask(w->store, sql));
+    harness_write(trial, "log", STEP("1", "60000", "1") STEP("2", "25600", "2") "half a li");
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(w->store, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE; UPDATE trials SET seconds = seconds", NULL, NULL, NULL),
+                     SQLITE_OK);
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "show", "cut", "--json", "--store", "@");
+    AUTO_OUTPUT struct harness_output people = LOOK(w, "show", "cut", "--store", "@");
+    AUTO_OUTPUT struct harness_output one = LOOK(w, "show", "cut/1", "--store", "@");
+    AUTO_OUTPUT struct harness_output ls = LOOK(w, "ls", "--json", "--store", "@");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    json_t *j = parsed(&o), *t = json_array_get(json_object_get(j, "trials"), 0), *now = json_object_get(t, "now");
+    assert_int_equal(json_integer_value(json_object_get(now, "epoch")), 2);
+    assert_true(fabs(json_number_value(json_object_get(now, "part")) - 25600.0 / 60000) < 1e-9);
+    assert_true(json_number_value(json_object_get(now, "records_per_s")) == 5120);
+    assert_true(json_number_value(json_object_get(now, "cores")) == 1);
+    assert_true(json_number_value(json_object_get(now, "seconds")) > 80);
+    assert_true(json_number_value(json_object_get(j, "seconds")) > 80); /* the study's, too */
+    json_decref(j);
+    expect_text(people.out, "\n  epoch 2 of 2 under way, 43 % of it, 5120 records/s; 1 CPU in force\n");
+    expect_text(one.out, "now: epoch 2 of 2 under way, 43 % of it, 5120 records/s; 1 CPU in force\n");
+    j = parsed(&ls);
+    assert_true(json_number_value(json_object_get(json_array_get(j, 1), "seconds")) > 80);
+    json_decref(j);
+    (void)close(MOVE_FD(fd)); /* without its driver it does not run */
+    AUTO_OUTPUT struct harness_output left = LOOK(w, "show", "cut", "--json", "--store", "@");
+    t = shown(&left, 0);
+    assert_true(json_is_null(json_object_get(t, "now")));
+    json_decref(t);
+}
+
 /* --- STUDY/N --- */
 
 static void test_a_trial_is_named_by_its_study_and_number(void **state)
@@ -701,6 +756,7 @@ int main(void)
                                         end_world),
         cmocka_unit_test_setup_teardown(test_show_decisions_tells_the_story, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_log_is_the_path, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_running_trial_is_shown_as_it_is_now, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_trial_is_named_by_its_study_and_number, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_what_is_shown_fits_the_terminal, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_cell_of_csv_stays_what_it_is, make_filled_world, end_world),

@@ -1,0 +1,135 @@
+/* What a running trial is at: the newest rows of the store, and what its log has gained since. The driver may be writing both, so
+ * nothing here locks or changes anything; what cannot be had is not known. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "bigdl/fold.h"
+#include "cmd/look.h"
+#include "cmd/show_parts.h"
+#include "live/study.h"
+
+enum { READ_MOST = 8 << 20 }; /* of the log's end: each step tells its epoch and how far that is */
+
+/* --- the log --- */
+
+static int hear(void *ctx, const struct log_event *ev, uint64_t end)
+{
+    struct fold_epoch ignored; /* the driver stores it */
+    (void)fold_event(ctx, ev, end, &ignored);
+    return 0;
+}
+
+static int read_all(int fd, struct fold *f, uint64_t from, bool in_line)
+{
+    struct log_stream s;
+    char chunk[32768];
+    ssize_t n;
+    int rc = 0;
+    log_stream_init(&s, from);
+    while (rc == 0 && (n = pread(fd, chunk, sizeof chunk, (off_t)s.offset)) > 0) {
+        const char *newline = in_line ? memchr(chunk, '\n', (size_t)n) : NULL;
+        if (newline)
+            s.offset += (uint64_t)(newline + 1 - chunk);
+        else
+            rc = log_stream_feed(&s, chunk, (size_t)n, hear, f);
+        in_line = false;
+    }
+    log_stream_done(&s);
+    return rc;
+}
+
+static int read_log(const char *path, uint64_t from, struct fold *f)
+{
+    struct stat st;
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0; /* not written yet, or not ours to read */
+    uint64_t size = (uint64_t)st.st_size;
+    bool cut = size > from && size - from > READ_MOST;
+    return read_all(fd, f, cut ? size - READ_MOST : from, cut);
+}
+
+/* What is heard of a trial stands in its own folder; where that is not so, in what its launch prints. */
+static char *log_of(const struct show *l, const struct store_trial *t, const struct store_attempt *a)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%d/heard", l->dir, t->number) < 0 || io_exists(path))
+        return path;
+    free(path);
+    if (a->session)
+        return asprintf(&path, "%s/session-%d/log", l->dir, a->session) < 0 ? NULL : path;
+    return show_log_path(l, t->number);
+}
+
+/* --- */
+
+static int keep_running(void *ctx, const struct store_attempt *a)
+{
+    struct store_attempt *to = ctx;
+    if (strcmp(a->state, "running") != 0)
+        return 0;
+    store_attempt_done(to);
+    return store_attempt_copy(to, a);
+}
+
+static int fold_log(struct show *l, const struct store_trial *t, const struct store_attempt *a, struct fold *f)
+{
+    AUTO_FREE char *path = log_of(l, t, a);
+    fold_init(f, show_metric(l), a->log_offset);
+    return path ? read_log(path, a->log_offset, f) : -ENOMEM;
+}
+
+int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
+{
+    struct store_attempt a = { 0 };
+    struct fold f;
+    *out = (struct show_now){ .part = NAN, .throughput = NAN, .cores = NAN, .seconds = NAN };
+    if (strcmp(show_trial_state(l, t), "running") != 0)
+        return 0;
+    int rc = store_attempts(l->store, t->id, keep_running, &a, l->e);
+    if (rc == 0 && a.state)
+        rc = fold_log(l, t, &a, &f);
+    if (rc == 0 && a.state) {
+        out->runs = true;
+        out->epoch = fold_epoch_now(&f);
+        if (out->epoch && f.records_all > 0)
+            out->part = fmin((double)f.records_done / (double)f.records_all, 1);
+        out->throughput = out->epoch ? f.throughput : (double)NAN;
+        out->cores = a.cores > 0 ? a.cores : (double)NAN;
+        out->seconds = (double)(study_now_ms() - a.started_ms) / 1000.0;
+    }
+    store_attempt_done(&a);
+    return rc == -ENOMEM ? err_sys(l->e, rc, "trial %s/%d", l->study.name, t->number) : rc;
+}
+
+void show_put_now(struct buf *b, const struct store_trial *t, const struct show_now *n)
+{
+    char digits[32];
+    if (n->epoch > 0)
+        buf_printf(b, "epoch %d of %d under way", n->epoch, t->epochs);
+    else
+        buf_puts(b, "no step is trained yet since it began or the last epoch ended");
+    if (isfinite(n->part))
+        buf_printf(b, ", %.0f %% of it", 100 * n->part);
+    if (isfinite(n->throughput))
+        buf_printf(b, ", %s records/s", table_digits(n->throughput, digits));
+    if (isfinite(n->cores))
+        buf_printf(b, "; %s CPU%s in force", table_digits(n->cores, digits), n->cores == 1 ? "" : "s");
+}
+
+json_t *show_now_json(const struct show_now *n)
+{
+    if (!n->runs)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", n->epoch ? json_integer(n->epoch) : json_null(), "part",
+                     look_number(n->part), "records_per_s", look_number(n->throughput), "cores", look_number(n->cores),
+                     "seconds", look_number(n->seconds));
+}
