@@ -113,7 +113,7 @@ static void see(struct fold_seen *to, const struct log_event *ev, uint64_t end)
 
 static void on_cause(struct fold *f, const struct log_event *ev, uint64_t end)
 {
-    if (log_causes[ev->cause].explains != CAUSE_NONE)
+    if (log_cause_explained(ev->cause) != CAUSE_NONE)
         see(&f->hint, ev, end);
     if (ev->level == LEVEL_ERROR)
         see(&f->error, ev, end);
@@ -143,7 +143,7 @@ const struct fold_seen *fold_cause(const struct fold *f, uint64_t end)
     const struct fold_seen *died = is_near(&f->died, end) ? &f->died : NULL;
     const struct fold_seen *error = is_near(&f->error, end) ? &f->error : NULL;
     const struct fold_seen *why = died && (!is_vague(died) || !error || is_vague(error)) ? died : error;
-    bool explained = why && is_near(&f->hint, end) && log_causes[f->hint.cause].explains == why->cause;
+    bool explained = why && is_near(&f->hint, end) && log_cause_explained(f->hint.cause) == why->cause;
     return explained ? &f->hint : why;
 }
 

@@ -28,8 +28,7 @@ const struct log_cause_row log_causes[CAUSE_MAX] = {
                             VERDICT_ENVIRONMENT,
                             "check 'conf' and 'jars' in the BigDL file",
                             { "DependencyUtils: Local jar ", "Local jar /", "can't open file '" },
-                            NULL,
-                            CAUSE_CLASS_MISSING },
+                            NULL },
     [CAUSE_CLASS_MISSING] = { "class_missing",
                               VERDICT_ENVIRONMENT,
                               "check 'class', 'conf' and 'jars' in the BigDL file",
@@ -73,8 +72,7 @@ const struct log_cause_row log_causes[CAUSE_MAX] = {
                                 "unable to create native thread", "Container killed by YARN for exceeding", "OOMKilled",
                                 "insufficient memory for the Java Runtime", "Cannot allocate memory", "MemoryError",
                                 "memory limit. Current usage" },
-                              NULL,
-                              CAUSE_EXECUTOR_LOST },
+                              NULL },
     [CAUSE_DISK_FULL] = { "disk_full",
                           VERDICT_ENVIRONMENT,
                           "free some space, or point spark.local.dir elsewhere",
@@ -134,6 +132,15 @@ const char *log_cause_name(enum log_cause c)
 enum log_verdict log_cause_verdict(enum log_cause c)
 {
     return row_of(c)->verdict;
+}
+
+enum log_cause log_cause_explained(enum log_cause c)
+{
+    switch (c) {
+    case CAUSE_JAR_MISSING: return CAUSE_CLASS_MISSING;
+    case CAUSE_OUT_OF_MEMORY: return CAUSE_EXECUTOR_LOST;
+    default: return CAUSE_NONE;
+    }
 }
 
 const char *log_cause_fix(enum log_cause c)

@@ -32,6 +32,9 @@ enum log_cause {
 /* What a cause means for the trial: see enum outcome in core/sched.h, which the driver maps it to. */
 enum log_verdict { VERDICT_FAILED, VERDICT_INFEASIBLE, VERDICT_ENVIRONMENT };
 
+/* The cause that this one tells the reason of, even where it was only warned of it; CAUSE_NONE: none. */
+enum log_cause log_cause_explained(enum log_cause c);
+
 const char *log_cause_name(enum log_cause c); /* "out_of_memory", …; "none" for anything that is no row */
 enum log_verdict log_cause_verdict(enum log_cause c);
 const char *
@@ -46,7 +49,6 @@ struct log_cause_row {
     const char *fix;
     const char *needles[LOG_NEEDLES_MAX]; /* any of these in a line */
     const char *unless;                   /* … but not with this one */
-    enum log_cause explains;              /* even as a warning it tells why this one ended it; CAUSE_NONE: none */
 };
 
 extern const struct log_cause_row log_causes[CAUSE_MAX];
