@@ -23,6 +23,7 @@ const struct command cmd_table[] = {
     { "monitor", cmd_monitor, cmd_monitor_options, "[--config FILE] --url URL | --print [OPTION…]", "collectors of this machine -> InfluxDB: events, meters, line protocol over UDP" },
     { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
+    { "retry", cmd_retry, cmd_retry_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
     { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },

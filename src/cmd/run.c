@@ -120,13 +120,26 @@ static int dry_run(const struct plan *p, struct err *e)
 
 /* --- the real thing --- */
 
-static const char *end_line(const struct driver_result *r, const struct study *s, int done, char *text, size_t size)
+/* Trials of all runs of the study. */
+struct tally {
+    int done; /* finished */
+    int lost; /* failed */
+};
+
+static const char *end_line(const struct driver_result *r, const struct study *s, const struct tally *t, char *text,
+                            size_t size)
 {
     switch (r->end) {
     case DRIVER_DONE:
-        if (done > 0)
+        if (t->lost == 0 && t->done > 0)
             return NULL;
-        (void)snprintf(text, size, "no trial of study '%s' finished: its table says why", s->name);
+        if (t->done == 0)
+            (void)snprintf(text, size, "no trial of study '%s' finished: its table says why", s->name);
+        else
+            (void)snprintf(
+                text, size,
+                "%d trial%s of study '%s' failed: its table says why; 'pipetune retry %s' has %s tried again", t->lost,
+                t->lost == 1 ? "" : "s", s->name, s->name, t->lost == 1 ? "it" : "them");
         break;
     case DRIVER_INTERRUPTED:
         (void)snprintf(text, size, "interrupted; the same command goes on with study '%s'", s->name);
@@ -142,7 +155,6 @@ static const char *end_line(const struct driver_result *r, const struct study *s
     return text;
 }
 
-/* `done`: trials that finished, in all runs of the study. */
 static int exit_code(const struct driver_result *r, const struct driver_options *o, int done)
 {
     switch (r->end) {
@@ -155,20 +167,22 @@ static int exit_code(const struct driver_result *r, const struct driver_options 
     return done > 0 ? CMD_OK : CMD_NONE;
 }
 
-static int count_done(void *ctx, const struct store_trial *row)
+static int count_trial(void *ctx, const struct store_trial *row)
 {
-    int *done = ctx;
-    *done += strcmp(row->state, "finished") == 0;
+    struct tally *t = ctx;
+    t->done += strcmp(row->state, trial_state_name(TRIAL_FINISHED)) == 0;
+    t->lost += strcmp(row->state, trial_state_name(TRIAL_FAILED)) == 0;
     return 0;
 }
 
 /* `made`: trials there were before the driver ran. A study that had ended, and got nothing more to do, keeps its end. */
-static int conclude(struct study *s, const struct driver_result *r, int made, int *out_done, struct err *e)
+static int conclude(struct study *s, const struct driver_result *r, int made, struct tally *out, struct err *e)
 {
     bool as_it_was = s->ended && s->sched.made == made;
-    int rc = store_trials(s->store, s->id, 0, count_done, out_done, e);
+    int rc = store_trials(s->store, s->id, 0, count_trial, out, e);
+    const char *state = out->done == 0 ? "failed" : out->lost ? "incomplete" : "finished";
     if (rc == 0 && r->end == DRIVER_DONE && !as_it_was)
-        rc = store_study_set_state(s->store, s->id, *out_done ? "finished" : "failed", study_now_ms(), e);
+        rc = store_study_set_state(s->store, s->id, state, study_now_ms(), e);
     return rc;
 }
 
@@ -265,19 +279,19 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
         err_prefix(e, "study '%s' stopped, what runs goes on and can be found again by the same command", s->name);
         return rc;
     }
-    int done = 0;
-    rc = conclude(s, &r, made, &done, e);
+    struct tally tally = { 0 };
+    rc = conclude(s, &r, made, &tally, e);
     bool recorded = rc == 0 && write_trace(s, o); /* first of all: whoever reads the result may stop reading */
     if (rc == 0)
         rc = show_result(s, o, &r, e);
     if (rc < 0)
         return rc;
     char text[1024];
-    const char *end = end_line(&r, s, done, text, sizeof text);
+    const char *end = end_line(&r, s, &tally, text, sizeof text);
     if (end)
         cmd_say("%s", end);
     bool delivered = tell_delivery(&r.delivery);
-    int code = exit_code(&r, &d, done);
+    int code = exit_code(&r, &d, tally.done);
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
 

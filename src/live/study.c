@@ -75,7 +75,7 @@ static int tell_holder(const char *name, const char *path, pid_t pid, struct err
                    name, path, (long)pid, program, (long)uid);
 }
 
-static int lock_study(int *out_fd, const char *dir, const char *name, struct err *e)
+int study_lock(int *out_fd, const char *dir, const char *name, struct err *e)
 {
     AUTO_FREE char *all = io_dirname(dir);
     AUTO_FREE char *path = io_join(dir, "driver.lock");
@@ -415,7 +415,7 @@ int study_open(struct study *out, const struct plan *plan, bool again, struct er
     if (rc == 0 && !(s.dir = study_dir(path, s.name)))
         rc = err_sys(e, -ENOMEM, "study '%s'", s.name);
     if (rc == 0)
-        rc = lock_study(&s.lock_fd, s.dir, s.name, e);
+        rc = study_lock(&s.lock_fd, s.dir, s.name, e);
     if (rc == 0)
         rc = start_search(&s, e);
     if (rc == 0)

@@ -70,6 +70,9 @@ char *study_dir(const char *store_path, const char *name);
 /* The pid of the driver that holds the study's lock; 0: none; -1: it is another user's study, and who runs it cannot be told. */
 pid_t study_driver(const char *dir);
 
+/* Takes the study's lock, which goes when *out_fd is closed. -EBUSY: another driver holds it; names its pid. */
+int study_lock(int *out_fd, const char *dir, const char *name, struct err *e);
+
 /* An ended study has more to do: its row says "running" again. In the caller's transaction; s->ended is for the caller to clear when
  * that is committed. */
 int study_reopen(struct study *s, struct err *e);

@@ -46,7 +46,9 @@ int store_study_set_config(struct store *s, int64_t study, const char *config, s
 struct store_study {
     int64_t id;
     char *name;
-    char *state; /* "running", "finished", "failed" (none finished); the driver's lock tells running from interrupted */
+    char *
+        state; /* "running", "finished", "incomplete" (some failed), "failed" (none finished); the driver's lock tells running
+                    from interrupted */
     char *config;     /* the effective config, JSON text: what a later run is compared with */
     char *space_hash; /* 16 hex digits */
     /* JSON text: pipetune version, git commit, host, kernel, Java, Spark, BigDL versions; config and BigDL file texts; sha256 of

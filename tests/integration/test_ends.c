@@ -187,6 +187,85 @@ static void test_a_kill_for_want_of_memory_is_a_failure(void **state)
                         "SELECT count(*) FROM attempts WHERE cause LIKE 'out_of_memory: the kernel killed it%'", "1");
 }
 
+/* --- trying again ------------------------------------------------------------------------------------------------------ */
+
+static void two_trials(const struct world *w);
+
+static void expect_output(const char *name, struct harness_output o, int code, const char *out, const char *err)
+{
+    if (o.code != code || !strstr(o.out, out) || !strstr(o.err, err))
+        fail_msg("%s: got exit %d, '%s' and '%s', want %d, '%s' and '%s'", name, o.code, o.out, o.err, code, out, err);
+    harness_output_done(&o);
+}
+
+#define STATES "SELECT state FROM studies"
+
+static void test_a_lost_trial_is_told_and_tried_again(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    expect_output("no store", RUN(w, "retry", "s"), 3, "", "pipetune.db");
+    assert_int_not_equal(access("pipetune.db", F_OK), 0);
+    submissions(w, 5, KILLED);
+    expect_output("one is lost", RUN(w, "run", "c.conf"), 0, "study s: incomplete",
+                  "1 trial of study 's' failed: its table says why; 'pipetune retry s' has it tried again");
+    harness_expect_rows("the study says so", "pipetune.db", STATES, "incomplete");
+    expect_output("and so does ls", RUN(w, "ls", "--json"), 0, "\"state\": \"incomplete\"", "");
+    expect_output("a trial that finished", RUN(w, "retry", "s/2"), 2, "", "s/2 cannot be tried again: it is finished");
+    expect_output("one that is none", RUN(w, "retry", "s/9"), 2, "", " trial ");
+    expect_output("no study", RUN(w, "retry", "t"), 2, "", "no study 't'");
+    expect_output("nothing said", RUN(w, "retry"), 2, "", "which study");
+    harness_expect_rows("all of which changes nothing", "pipetune.db", STATES, "incomplete");
+    expect_output("the lost one", RUN(w, "retry", "s", "--json"), 0, "\"trials\": [\n    1\n  ]", "");
+    harness_expect_rows("waits", "pipetune.db", TRIALS, "1|waiting 2|finished");
+    harness_expect_rows("the study is open", "pipetune.db", "SELECT state, ended_ms FROM studies", "running|0");
+    harness_expect_rows("the story", "pipetune.db", "SELECT trial FROM decisions WHERE kind = 'retry'", "1");
+    submissions(w, 4, KILLED);
+    expect_exit("kills are counted anew", RUN(w, "run", "c.conf"), 0);
+    harness_expect_rows("finished", "pipetune.db", TRIALS, "1|finished 2|finished");
+    harness_expect_rows("the study, too", "pipetune.db", STATES, "finished");
+    expect_output("none is left", RUN(w, "retry", "s"), 0, "no trial of study s has failed", "");
+    harness_expect_rows("which leaves it as it is", "pipetune.db", STATES, "finished");
+}
+
+static void test_failures_are_counted_anew_after_a_retry(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    submissions(w, 99, "echo 'a.py: error: odd'; exit 2");
+    expect_exit("all fail", RUN(w, "run", "c.conf"), 1);
+    harness_expect_rows("the study", "pipetune.db", STATES, "failed");
+    expect_output("one of them", RUN(w, "retry", "s/2"), 0, "to be tried again: s/2;", "");
+    submissions(w, 1, "echo 'a.py: error: odd'; exit 2");
+    expect_exit("it has its retries again", RUN(w, "run", "c.conf"), 0);
+    harness_expect_rows("the other is left alone", "pipetune.db", TRIALS, "1|failed 2|finished");
+    harness_expect_rows("attempts", "pipetune.db", ATTEMPTS, "failed failed failed failed failed finished");
+}
+
+static size_t lines_of_tries(const char *dir)
+{
+    AUTO_FREE char *text = harness_read(dir, "tries");
+    return text ? harness_count(text, "\n") : 0;
+}
+
+static bool has_tried(void *arg)
+{
+    const struct world *w = arg;
+    return lines_of_tries(w->dir) > 0;
+}
+
+static void test_what_is_being_run_is_not_tried_again(void **state)
+{
+    struct world *w = *state;
+    two_trials(w);
+    submissions(w, 1, "sleep 60");
+    pid_t pid = START(w, -1, "run", "c.conf");
+    assert_true(harness_wait(has_tried, w, HARNESS_MS));
+    expect_output("driven", RUN(w, "retry", "s"), 3, "", "is run by another driver, pid ");
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+}
+
 /* --- a metric that never comes ------------------------------------------------------------------------------------------ */
 
 #define LINE "2026-11-18 10:00:0%d.000 INFO DistriOptimizer$: [Epoch %d 60/60][Iteration %d][Wall Clock 1.0s] "
@@ -289,6 +368,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(test_what_becomes_of_an_attempt),
         ROW(test_a_kill_for_want_of_memory_is_a_failure),
+        ROW(test_a_lost_trial_is_told_and_tried_again),
+        ROW(test_failures_are_counted_anew_after_a_retry),
+        ROW(test_what_is_being_run_is_not_tried_again),
         ROW(test_a_metric_that_never_comes_ends_the_study),
         ROW(test_a_metric_is_looked_for_among_the_first_figures),
         ROW(test_a_metric_that_was_reported_once_is_there),
