@@ -82,12 +82,17 @@ static void put_word(const struct secret_rules *r, const char *word, size_t len,
 /* SCHEME://USER:PASSWORD@HOST: the place of the password and its length, 0: there is none. */
 static size_t url_password(const char *text, const char **out)
 {
-    const char *at = strstr(text, "://");
-    size_t len = at ? strcspn(at + 3, "/?# \t\n\"'") : 0;
-    const char *end = len ? memrchr(at + 3, '@', len) : NULL;
-    const char *colon = end ? memchr(at + 3, ':', (size_t)(end - at - 3)) : NULL;
-    *out = colon ? colon + 1 : NULL;
-    return colon ? (size_t)(end - colon - 1) : 0;
+    for (const char *at = text; (at = strstr(at, "://")); at += 3) {
+        const char *user = at + 3;
+        size_t len = strcspn(user, "/?# \t\n\"'");
+        const char *end = len ? memrchr(user, '@', len) : NULL;
+        const char *colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
+        if (!colon || end == colon + 1)
+            continue;
+        *out = colon + 1;
+        return (size_t)(end - colon - 1);
+    }
+    return 0;
 }
 
 static void put_words(const struct secret_rules *r, const char *text, struct buf *out)

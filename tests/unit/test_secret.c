@@ -66,6 +66,7 @@ static const struct {
     { "http://me:a:b@c@h:80/x?y=z http://h:80/a@b", "http://me:***@h:80/x?y=z http://h:80/a@b" },
     { "http://h:8080/json/", "http://h:8080/json/" },
     { "http://me@h", "http://me@h" },
+    { "http://h:80 http://me:hunter2@h and http://:x@h", "http://h:80 http://me:***@h and http://:***@h" },
 };
 
 static void test_texts(void **state)
