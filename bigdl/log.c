@@ -553,3 +553,18 @@ int log_parse_line(struct log_place *place, const char *line, size_t len, struct
         place->ordinary = true;
     return rc >= 0 ? rc : parse_other(place, &whole, &rest, out);
 }
+
+/* Of lines that are known otherwise than by an anchor: the optimizer's, the session's, the collector's. The first is the one that
+ * training goes on by. */
+static const char *const other_texts[] = {
+    "[Epoch ", "[Wall Clock ", "Optimizer$", "PIPETUNE trial ", "] GC(", "[GC", "[Full GC",
+};
+
+const char *log_needle(size_t i, bool *step)
+{
+    *step = i == 0;
+    if (i < ARRAY_LEN(other_texts))
+        return other_texts[i];
+    i -= ARRAY_LEN(other_texts);
+    return i < ARRAY_LEN(anchors) ? anchors[i].text : NULL;
+}

@@ -71,6 +71,10 @@ struct log_place {
  * allowed. */
 int log_parse_line(struct log_place *place, const char *line, size_t len, struct log_event *out);
 
+/* Texts of which every line that counts holds one (any but LOG_CAUSE), for who passes lines on when there are too many: the
+ * i-th, NULL behind the last. *step: the line says that training goes on. */
+const char *log_needle(size_t i, bool *step);
+
 /* Splits a stream into lines (log_stream.c). A line longer than LOG_LINE_MAX is parsed from its first LOG_LINE_MAX bytes. */
 enum { LOG_LINE_MAX = 65536 };
 

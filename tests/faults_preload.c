@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 enum kind {
+    KIND_FALLOCATE,
     KIND_FORK,
     KIND_FSYNC,
     KIND_FTRUNCATE,
@@ -55,15 +56,21 @@ static const struct {
     const char *name;
     int error; /* unless PIPETUNE_FAULT names another */
 } kinds[] = {
-    [KIND_FORK] = { "fork", EAGAIN },                                              /* fork, posix_spawn */
-    [KIND_FSYNC] = { "fsync", EIO },                                               /* fsync, fdatasync */
-    [KIND_FTRUNCATE] = { "ftruncate", EIO }, [KIND_MALLOC] = { "malloc", ENOMEM }, /* malloc, calloc, realloc */
-    [KIND_MKDIR] = { "mkdir", ENOSPC },      [KIND_MMAP] = { "mmap", ENOMEM },     /* of files */
-    [KIND_OPEN] = { "open", EMFILE },                                              /* to write or create */
-    [KIND_OPENR] = { "openr", EMFILE },                                            /* to read */
-    [KIND_PIPE] = { "pipe", EMFILE },                                              /* pipe2, socketpair */
-    [KIND_PREAD] = { "pread", EIO },         [KIND_PWRITE] = { "pwrite", ENOSPC }, [KIND_RENAME] = { "rename", EIO },
-    [KIND_UNLINK] = { "unlink", EIO },       [KIND_WRITE] = { "write", ENOSPC }, /* write, writev */
+    [KIND_FALLOCATE] = { "fallocate", EOPNOTSUPP },
+    [KIND_FORK] = { "fork", EAGAIN }, /* fork, posix_spawn */
+    [KIND_FSYNC] = { "fsync", EIO },  /* fsync, fdatasync */
+    [KIND_FTRUNCATE] = { "ftruncate", EIO },
+    [KIND_MALLOC] = { "malloc", ENOMEM }, /* malloc, calloc, realloc */
+    [KIND_MKDIR] = { "mkdir", ENOSPC },
+    [KIND_MMAP] = { "mmap", ENOMEM },   /* of files */
+    [KIND_OPEN] = { "open", EMFILE },   /* to write or create */
+    [KIND_OPENR] = { "openr", EMFILE }, /* to read */
+    [KIND_PIPE] = { "pipe", EMFILE },   /* pipe2, socketpair */
+    [KIND_PREAD] = { "pread", EIO },
+    [KIND_PWRITE] = { "pwrite", ENOSPC },
+    [KIND_RENAME] = { "rename", EIO },
+    [KIND_UNLINK] = { "unlink", EIO },
+    [KIND_WRITE] = { "write", ENOSPC }, /* write, writev */
 };
 
 static const struct {
@@ -289,6 +296,16 @@ int ftruncate64(int fd, off64_t n)
 int ftruncate(int fd, off_t n)
 {
     return ftruncate64(fd, n);
+}
+
+int fallocate64(int fd, int mode, off64_t from, off64_t n)
+{
+    return fails(KIND_FALLOCATE, fd, NULL) ? -1 : (int)syscall(SYS_fallocate, fd, mode, from, n);
+}
+
+int fallocate(int fd, int mode, off_t from, off_t n)
+{
+    return fallocate64(fd, mode, from, n);
 }
 
 int rename(const char *from, const char *to)

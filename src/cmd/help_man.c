@@ -60,7 +60,9 @@ static const struct entry variables[] = {
 static const struct entry files[] = {
     { "pipetune.db", "The store." },
     { "pipetune.d/STUDY/driver.lock", "Beside the store; locked while a driver runs the study." },
-    { "pipetune.d/STUDY/TRIAL/log", "What the application printed, all attempts one after the other." },
+    { "pipetune.d/STUDY/TRIAL/log",
+      "What the application printed, all attempts one after the other; log.1 is what came before, and "
+      "what was before that is gone (--log-mb)." },
     { "pipetune.d/STUDY/TRIAL/checkpoint/", "BigDL's checkpoints, from which a trial is continued." },
     { "pipetune.d/STUDY/TRIAL/exit", "How the last attempt ended." },
     { ".pipetune/", "Spark, BigDL, Python and data, where ./run-pipetune.sh setup puts them." },
@@ -77,7 +79,7 @@ static const struct entry examples[] = {
     { "pipetune show demo", "The study's trials, and the best." },
     { "pipetune show demo 2", "Its second trial: epochs, attempts, and the command." },
     { "pipetune show demo --decisions", "What was decided, when and why." },
-    { "tail -f $(pipetune show demo 2 --log)", "What the trial prints." },
+    { "tail -F $(pipetune show demo 2 --log)", "What the trial prints." },
     { "pipetune report demo --html demo.html", "All of the study as one page for a browser." },
     { "pipetune compare demo demo@2", "Two studies side by side." },
     { "pipetune diff demo/1 demo/2", "What differs between two trials." },

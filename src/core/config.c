@@ -29,6 +29,7 @@ const struct opt_row config_rows[] = {
     { "study", "retries", OPT_INT, FIELD(retries), "2", 0, 100, NULL, "N", "failed attempts of a trial that are tried again" },
     { "study", "metric", OPT_TEXT, FIELD(metric), "accuracy", 0, 0, NULL, "NAME", "accuracy, loss, or any validation result that the application prints" },
     { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
+    { "study", "log_mb", OPT_INT, FIELD(log_mb), "256", 1, 1e6, NULL, "MB", "a trial's log may take on disk; the newest lines stay, and no epoch is lost" },
     { "search", "algorithm", OPT_TEXT, FIELD(algorithm), NULL, 0, 0, NULL, "NAME", "grid or random (default: grid when every hyperparameter is a list)" },
     { "tuning", "policy", OPT_CHOICE, FIELD(policy), "pipetune", 0, 0, policy_names, "NAME", "how system parameters are chosen" },
     { "tuning", "window_seconds", OPT_REAL, FIELD(window_seconds), "3", 0.1, 3600, NULL, "SECONDS", "length of a measuring window" },

@@ -28,7 +28,7 @@ struct config {
     bool allow_plain_http;
 
     char *spark_home, *java, *master_ui;
-    int64_t grant_seconds, stall_seconds;
+    int64_t grant_seconds, stall_seconds, log_mb;
 };
 
 extern const struct opt_row config_rows[];

@@ -29,6 +29,7 @@ enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
     LINGER_MS = 60000, /* an application may take this long to end after its last epoch */
     EXIT_NOTE_MAX = 4096,
+    PUNCH_UNIT = 1 << 20, /* a multiple of any file system's blocks: only whole ones leave the disk */
 };
 
 /* --- preparing --- */
@@ -38,6 +39,18 @@ static char *trial_dir(const struct study *s, int number)
     char name[16];
     (void)snprintf(name, sizeof name, "%d", number);
     return io_join(s->dir, name);
+}
+
+static char *heard_path(const struct attempt *a)
+{
+    return io_join(a->dir, "heard");
+}
+
+static uint64_t heard_size(const struct attempt *a)
+{
+    AUTO_FREE char *path = heard_path(a);
+    struct stat st;
+    return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 static int argv_text(const struct strv *argv, char **out)
@@ -120,7 +133,7 @@ static int find_resume(struct attempt *a, struct err *e)
 
 static void init(struct attempt *a, struct study *s, struct study_trial *t)
 {
-    *a = (struct attempt){ .study = s, .trial = t, .log_fd = -1, .dir = trial_dir(s, t->row.number) };
+    *a = (struct attempt){ .study = s, .trial = t, .heard_fd = -1, .dir = trial_dir(s, t->row.number) };
     a->row.trial = t->row.id;
     a->row.exit_code = -1;
     a->row.startup_s = a->row.cores = NAN;
@@ -135,6 +148,15 @@ static int launch_cores(const struct study_trial *t)
     return n < t->row.slots ? n : t->row.slots;
 }
 
+/* All that was heard of the attempts before is accounted: they have ended. */
+static int forget_heard(const struct attempt *a, struct err *e)
+{
+    AUTO_FREE char *path = heard_path(a);
+    if (!path)
+        return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    return unlink(path) == 0 || errno == ENOENT ? 0 : err_sys(e, -errno, "cannot remove '%s'", path);
+}
+
 /* Its folder, what it goes on from, and the setting it is launched with. */
 static int prepare(struct attempt *a, struct study *s, struct study_trial *t, struct err *e)
 {
@@ -146,6 +168,8 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
     int rc = ours_dir(a->dir, e);
     if (rc == 0)
         rc = ours_dir(a->checkpoint_dir, e);
+    if (rc == 0)
+        rc = forget_heard(a, e);
     if (rc == 0)
         rc = find_resume(a, e);
     a->epochs_done = a->row.first_epoch - 1;
@@ -163,7 +187,12 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
     if (rc < 0)
         return rc;
     struct launcher_words words = {
-        .node = s->plan->env.node, .dir = a->dir, .tag = a->row.launch, .cpus = t->cpus, .attempt = a->row.number
+        .node = s->plan->env.node,
+        .dir = a->dir,
+        .tag = a->row.launch,
+        .cpus = t->cpus,
+        .attempt = a->row.number,
+        .log_mb = s->plan->cfg.log_mb,
     };
     launcher_put_words(argv, &words);
     rc = add_steps(a, argv, e);
@@ -172,17 +201,10 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
 
 /* --- a warm session's run --- */
 
-/* Where its launcher writes. */
+/* Where its launcher notes how it ended. */
 static const char *launch_dir(const struct attempt *a)
 {
     return a->session_dir ? a->session_dir : a->dir;
-}
-
-static uint64_t log_size(const struct attempt *a)
-{
-    AUTO_FREE char *path = io_join(launch_dir(a), "log");
-    struct stat st;
-    return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 static int join_session(struct attempt *a, int session, const char *tag)
@@ -235,7 +257,7 @@ int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *
 struct launcher_ready attempt_session_ready(const struct attempt *a, const struct warm *w)
 {
     struct launcher_ready r = w->at;
-    r.log_size = log_size(a);
+    r.heard_size = heard_size(a);
     return r;
 }
 
@@ -277,7 +299,7 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
     a->fold.connected = a->fold.granted = row->app_id != NULL; /* its line may lie before the offset */
     if (row->session && join_session(a, row->session, row->launch) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    a->live_from = log_size(a);
+    a->live_from = heard_size(a);
     int rc = store_epochs(s->store, t->row.id, last_epoch, a, e);
     a->begun = a->gained; /* the offset stands behind its begin mark when an epoch was accounted */
     return rc;
@@ -288,8 +310,8 @@ void attempt_done(struct attempt *a)
     if (!a)
         return;
     launcher_free(a->launcher);
-    if (a->log_fd >= 0)
-        (void)close(a->log_fd); /* read only */
+    if (a->heard_fd >= 0)
+        (void)close(a->heard_fd); /* nothing was written */
     log_stream_done(&a->stream);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
@@ -297,7 +319,7 @@ void attempt_done(struct attempt *a)
     free(a->session_dir);
     free(a->run_id);
     free(a->checkpoint_dir);
-    *a = (struct attempt){ .log_fd = -1 };
+    *a = (struct attempt){ .heard_fd = -1 };
 }
 
 /* --- starting --- */
@@ -345,10 +367,10 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
 {
     a->row.pid = r->pid;
     a->row.start_ticks = (int64_t)r->start_ticks;
-    a->row.log_offset = r->log_size;
+    a->row.log_offset = r->heard_size;
     a->row.started_ms = study_now_ms();
-    log_stream_init(&a->stream, r->log_size);
-    fold_init(&a->fold, a->study->plan->cfg.metric, r->log_size);
+    log_stream_init(&a->stream, r->heard_size);
+    fold_init(&a->fold, a->study->plan->cfg.metric, r->heard_size);
     if (set_text(&a->row.state, "running") < 0 || set_text(&a->row.boot_id, r->boot_id) < 0 ||
         set_text(&a->trial->row.state, trial_state_name(TRIAL_RUNNING)) < 0)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
@@ -385,12 +407,18 @@ static struct store_epoch epoch_row(const struct attempt *a, const struct fold_e
                                  .end_ms = f->end_ms };
 }
 
+/* When it printed last; 0: nothing yet. */
+static struct timespec log_mtime(const struct attempt *a)
+{
+    AUTO_FREE char *path = io_join(a->dir, "log");
+    struct stat st;
+    return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){ 0 };
+}
+
 static int64_t log_mtime_ms(const struct attempt *a)
 {
-    struct stat st;
-    if (a->log_fd < 0 || fstat(a->log_fd, &st) < 0)
-        return 0;
-    return (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+    struct timespec t = log_mtime(a);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* Seconds from the first submission until now; of a log that is read later than it was written, until its last line. */
@@ -494,7 +522,7 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     return 0;
 }
 
-/* Of a session's log only the lines between the two marks are this attempt's. */
+/* Of what a session wrote for this trial, only the lines between the two marks are this attempt's. */
 static bool is_ours(struct attempt *a, const struct log_event *ev, uint64_t end)
 {
     if (!a->run_id)
@@ -560,36 +588,57 @@ static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
     return rc == 0 && fold_event(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : rc;
 }
 
-static int open_log(struct attempt *a, struct err *e)
+static int open_heard(struct attempt *a, struct err *e)
 {
-    AUTO_FREE char *path = io_join(launch_dir(a), "log");
+    AUTO_FREE char *path = heard_path(a);
     if (!path)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     struct err why;
-    int fd = ours_open(path, O_RDONLY, &why);
+    int fd = ours_open(path, O_RDWR, &why);
     if (fd < 0 && fd != -ENOENT) { /* not written yet is no error */
         *e = why;
         return fd;
     }
-    a->log_fd = fd < 0 ? -1 : fd;
+    a->heard_fd = fd < 0 ? -1 : fd;
     return 0;
+}
+
+/* What is accounted is of no more use. A file system that has no holes keeps it, as long as the attempt lives. */
+static void punch_accounted(struct attempt *a)
+{
+    uint64_t upto = a->row.log_offset & ~(uint64_t)(PUNCH_UNIT - 1);
+    if (a->heard_fd < 0 || upto <= a->punched)
+        return;
+    (void)fallocate(a->heard_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)a->punched,
+                    (off_t)(upto - a->punched));
+    a->punched = upto;
+}
+
+/* Whatever it prints, heard or not, and whatever becomes of it. */
+static void look_for_life(struct attempt *a, int64_t now_ms)
+{
+    struct timespec t = log_mtime(a);
+    if (t.tv_sec != a->log_mtime.tv_sec || t.tv_nsec != a->log_mtime.tv_nsec)
+        a->line_ms = now_ms;
+    a->log_mtime = t;
 }
 
 int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
 {
-    int rc = a->log_fd < 0 ? open_log(a, e) : 0;
-    if (rc < 0 || a->log_fd < 0)
+    look_for_life(a, now_ms);
+    int rc = a->heard_fd < 0 ? open_heard(a, e) : 0;
+    if (rc < 0 || a->heard_fd < 0)
         return rc;
     struct hearing r = { .a = a, .now_ms = study_now_ms(), .e = e };
     char chunk[32768];
     for (;;) {
-        ssize_t n = pread(a->log_fd, chunk, sizeof chunk, (off_t)a->stream.offset);
+        ssize_t n = pread(a->heard_fd, chunk, sizeof chunk, (off_t)a->stream.offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return err_sys(e, -errno, "cannot read the log of trial %d", a->trial->row.number);
         if (n == 0)
-            return 0;
+            break;
         a->line_ms = now_ms;
         rc = log_stream_feed(&a->stream, chunk, (size_t)n, on_event, &r);
         if (rc < 0)
@@ -597,6 +646,8 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
         if (a->epochs_done >= a->trial->row.epochs && a->done_ms == 0)
             a->done_ms = now_ms;
     }
+    punch_accounted(a);
+    return 0;
 }
 
 enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
@@ -675,7 +726,7 @@ static enum outcome judge_silent(const struct attempt *a, char text[512])
         (void)snprintf(text, 512, "the machine was started anew");
         return OUTCOME_INTERRUPTED;
     }
-    bool begun = a->stream.offset > a->row.log_offset || a->gained;
+    bool begun = a->stream.offset > a->row.log_offset || a->gained || log_mtime_ms(a) > a->row.started_ms;
     if (!begun && a->adopted) { /* a driver died between commit and go */
         (void)snprintf(text, 512, "it had not begun");
         return OUTCOME_INTERRUPTED;
@@ -705,14 +756,14 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
 static enum outcome judge_exit(const struct attempt *a, const struct exit_note *x, char text[512])
 {
     if (strcmp(x->kind, "not-started") == 0 && x->code == 127) {
-        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", launch_dir(a));
+        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", a->dir);
         return OUTCOME_ENVIRONMENT;
     }
     const char *how = x->code > 128 ? "was killed by signal" : "ended with exit code";
     const char *said = x->code > 128 ? "" : a->stream.place.said; /* who is killed has no last word */
     (void)snprintf(text, 512, "%s %d after %d of %d epochs%s%s, see %s/log", how,
                    x->code > 128 ? x->code - 128 : x->code, a->epochs_done, a->trial->row.epochs, *said ? ": " : "",
-                   said, launch_dir(a));
+                   said, a->dir);
     return OUTCOME_FAILED;
 }
 
@@ -738,7 +789,7 @@ static enum outcome judge_killed(const struct attempt *a, const struct exit_note
         return OUTCOME_FAILED;
     }
     (void)snprintf(text, 512, "killed from outside by signal %d (%s) after %d of %d epochs, see %s/log", x->code - 128,
-                   sigabbrev_np(x->code - 128), a->epochs_done, a->trial->row.epochs, launch_dir(a));
+                   sigabbrev_np(x->code - 128), a->epochs_done, a->trial->row.epochs, a->dir);
     return OUTCOME_KILLED;
 }
 
@@ -748,7 +799,7 @@ static enum outcome judge_served(const struct attempt *a, char text[512])
         (void)snprintf(text, 512, "the application says: %s", a->served_error);
     else
         (void)snprintf(text, 512, "the application returned after %d of %d epochs, see %s/log", a->epochs_done,
-                       a->trial->row.epochs, a->session_dir);
+                       a->trial->row.epochs, a->dir);
     return OUTCOME_FAILED;
 }
 
@@ -926,5 +977,8 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
         t->reason = NULL;
     }
     *out = o;
-    return store_end(a, o, state, text, e);
+    rc = store_end(a, o, state, text, e);
+    if (rc == 0)
+        (void)forget_heard(a, NULL); /* where it stays, the next attempt removes it */
+    return rc;
 }

@@ -35,7 +35,7 @@ struct attempt {
     struct store_attempt row;
     char *dir;                 /* the trial's folder */
     struct launcher *launcher; /* of its own; NULL when a session serves it */
-    /* served by a warm session: its lines are those between its two marks in the session's log */
+    /* served by a warm session: its lines are those between its two marks */
     char *session_dir; /* NULL: a submission of its own */
     char *run_id;
     bool begun, marked_end;
@@ -51,8 +51,10 @@ struct attempt {
     enum attempt_stop stop;
     bool told_to_end;   /* the session that served it was, by us */
     bool out_of_memory; /* the setting that the policy chose has too little */
-    /* the log */
-    int log_fd;
+    /* what is heard of it (node/log_files.h) */
+    int heard_fd;
+    uint64_t punched;          /* so much of it is accounted, and off the disk */
+    struct timespec log_mtime; /* of all that it prints: a sign of life, even of lines that nobody listens to */
     struct log_stream stream;
     struct fold fold;
     uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
@@ -72,7 +74,7 @@ int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *
 /* The same run once more, for a session that is met again. -ENOENT: what it went on from is gone; -ENOMEM. */
 int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out);
 
-/* Where the session's log ends now: its launcher as attempt_commit() wants to know it. */
+/* The session's launcher as attempt_commit() wants to know it: with where this attempt's lines begin. */
 struct launcher_ready attempt_session_ready(const struct attempt *a, const struct warm *w);
 
 /* Prepares to go on with the stored attempt `row` (copied) of the trial. */
@@ -83,7 +85,7 @@ void attempt_done(struct attempt *a);
 /* The launcher holds the folder: stores the attempt as running, then the go may be given. */
 int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err *e);
 
-/* Reads what the log has gained; each complete epoch is stored. */
+/* Reads what was heard since; each complete epoch is stored. */
 int attempt_read(struct attempt *a, int64_t now_ms, struct err *e);
 
 /* The session is done with it. */

@@ -81,7 +81,7 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
 {
     double batch = space_batch(&d->study->plan->space, &t->point);
     struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold, batch);
-    s->a = (struct attempt){ .study = d->study, .trial = t, .log_fd = -1 };
+    s->a = (struct attempt){ .study = d->study, .trial = t, .heard_fd = -1 };
     s->started_ms = clock_ms();
     if (!w && (w = pool_coming(d->pool, t->row.slots, t->setting.cold))) {
         wait_for_hello(d, s, w);

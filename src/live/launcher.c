@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "bigdl/log.h"
 
 enum { LINE_MAX_BYTES = 1024 };
 
@@ -94,12 +95,12 @@ static void on_pidfd(uv_poll_t *p, int status, int events)
     gone(p->data);
 }
 
-/* "ready BOOT PID START LOG_SIZE", "busy" or "error TEXT". */
+/* "ready BOOT PID START HEARD_SIZE", "busy" or "error TEXT". */
 static void on_line(struct launcher *l)
 {
     struct launcher_ready r;
     int pid;
-    if (sscanf(l->line, "ready %36s %d %" SCNu64 " %" SCNu64, r.boot_id, &pid, &r.start_ticks, &r.log_size) == 4) {
+    if (sscanf(l->line, "ready %36s %d %" SCNu64 " %" SCNu64, r.boot_id, &pid, &r.start_ticks, &r.heard_size) == 4) {
         r.pid = pid;
         if (l->ops)
             l->ops->ready(l->ctx, l->id, &r);
@@ -158,9 +159,6 @@ void launcher_put_step(struct strv *argv, const struct strv *step)
 
 void launcher_put_words(struct strv *argv, const struct launcher_words *w)
 {
-    /* Lines that a capped log goes on keeping: those that epochs are made of. */
-    static const char *const keep[] = { "Epoch finished", "Accuracy is ", "Loss is (", "Save ",         "Retrying",
-                                        "recover from",   "Error",        "Exception", "PIPETUNE trial" };
     strv_add(argv, w->node);
     strv_add(argv, "exec");
     strv_add(argv, "--dir");
@@ -177,9 +175,19 @@ void launcher_put_words(struct strv *argv, const struct launcher_words *w)
         strv_add(argv, "--cpus");
         strv_add(argv, w->cpus);
     }
-    for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
-        strv_add(argv, "--keep");
-        strv_add(argv, keep[i]);
+    strv_add(argv, "--log-cap");
+    strv_addf(argv, "%" PRId64, w->log_mb << 20);
+    if (w->runs) {
+        strv_add(argv, "--runs");
+        strv_add(argv, w->runs);
+        strv_add(argv, "--mark");
+        strv_add(argv, "PIPETUNE trial");
+    }
+    bool step = false;
+    const char *text = NULL;
+    for (size_t i = 0; (text = log_needle(i, &step)); i++) {
+        strv_add(argv, step ? "--step" : "--keep");
+        strv_add(argv, text);
     }
     strv_add(argv, "--");
 }

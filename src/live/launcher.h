@@ -17,7 +17,7 @@ struct launcher_ready {
     char boot_id[PROC_BOOT_ID_SIZE];
     pid_t pid;
     uint64_t start_ticks;
-    uint64_t log_size; /* of the trial's log: where this attempt's lines begin */
+    uint64_t heard_size; /* of what is heard of it (node/log_files.h): where this attempt's lines begin */
 };
 
 /* Called from the loop with the id given at the start; after `refused` or `gone` nothing more is called. */
@@ -34,7 +34,9 @@ enum { LAUNCHER_GRACE_S = 10 }; /* it gives what it runs between TERM and KILL *
 struct launcher_words {
     const char *node, *dir, *tag;
     const char *cpus; /* of this machine, that it is held to from its beginning: "0,2"; NULL: all */
+    const char *runs; /* of a session: the folder with those of its trials, by number; NULL */
     int attempt;
+    int64_t log_mb; /* that its log may take on disk */
 };
 void launcher_put_words(struct strv *argv, const struct launcher_words *w);
 void launcher_put_step(struct strv *argv, const struct strv *step);

@@ -194,9 +194,13 @@ static int session_argv(const struct pool *p, const struct warm *w, const struct
                              .properties = properties,
                              .one_cpu = setting_number(&p->study->plan->space, &set, KNOB_CORES, 0) == 1 };
     rc = plan_argv(p->study->plan, &t->point, &l, &step, e);
-    struct launcher_words words = {
-        .node = p->study->plan->env.node, .dir = w->dir, .tag = w->tag, .cpus = t->cpus, .attempt = 1
-    };
+    struct launcher_words words = { .node = p->study->plan->env.node,
+                                    .dir = w->dir,
+                                    .tag = w->tag,
+                                    .runs = p->study->dir,
+                                    .cpus = t->cpus,
+                                    .attempt = 1,
+                                    .log_mb = p->study->plan->cfg.log_mb };
     launcher_put_words(argv, &words);
     launcher_put_step(argv, &step);
     return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "session %d", w->number) : rc;

@@ -11,13 +11,13 @@
 
 enum { TAG_MAX = 64 };
 
-enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_KEEP };
+enum option_kind { OPTION_TEXT, OPTION_NUMBER, OPTION_NEEDLE };
 
 static const struct option_row {
     const char *name;
     enum option_kind kind;
     bool required;
-    size_t field; /* offset in struct args; unused by OPTION_KEEP */
+    size_t field; /* offset in struct args */
     uint64_t min, max;
 } option_rows[] = {
     { "--attempt", OPTION_NUMBER, true, offsetof(struct args, attempt), 1, INT32_MAX },
@@ -25,9 +25,12 @@ static const struct option_row {
     { "--cpus", OPTION_TEXT, false, offsetof(struct args, cpus), 0, 0 },
     { "--dir", OPTION_TEXT, true, offsetof(struct args, dir), 0, 0 },
     { "--grace", OPTION_NUMBER, false, offsetof(struct args, grace_s), 0, 86400 },
-    { "--keep", OPTION_KEEP, false, 0, 0, 0 },
+    { "--keep", OPTION_NEEDLE, false, offsetof(struct args, keep), 0, 0 },
     { "--launch", OPTION_TEXT, true, offsetof(struct args, launch), 0, 0 },
     { "--log-cap", OPTION_NUMBER, false, offsetof(struct args, log_cap), 0, INT64_MAX / 4 },
+    { "--mark", OPTION_TEXT, false, offsetof(struct args, mark), 0, 0 },
+    { "--runs", OPTION_TEXT, false, offsetof(struct args, runs), 0, 0 },
+    { "--step", OPTION_NEEDLE, false, offsetof(struct args, step), 0, 0 },
 };
 
 void args_done(struct args *o)
@@ -35,7 +38,6 @@ void args_done(struct args *o)
     for (size_t i = 0; i < o->n_steps; i++)
         free(o->steps[i].argv);
     free(o->steps);
-    free(o->keep);
 }
 
 /* Digits only: strtoull alone would take signs, blanks and "0x". */
@@ -53,10 +55,11 @@ static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t 
 
 static int set_option(struct args *o, const struct option_row *row, const char *value, struct err *e)
 {
-    char *field = (char *)o + row->field;
+    void *field = (char *)o + row->field;
     switch (row->kind) {
     case OPTION_TEXT: memcpy(field, &value, sizeof value); return 0;
-    case OPTION_KEEP: o->keep[o->n_keep++] = value; return 0;
+    case OPTION_NEEDLE:
+        return needles_add(field, value) ? 0 : err_set(e, -EINVAL, "'%s %s': empty, or one too many", row->name, value);
     case OPTION_NUMBER: break;
     }
     uint64_t number = 0;
@@ -136,6 +139,8 @@ static int check_options(const struct args *o, struct err *e)
     size_t len = strspn(o->launch, allowed);
     if (len == 0 || len > TAG_MAX || o->launch[len] != '\0')
         return err_set(e, -EINVAL, "'--launch %s': not 1 to %d of A-Z a-z 0-9 _ -", o->launch, TAG_MAX);
+    if (!o->mark != !o->runs)
+        return err_set(e, -EINVAL, "'--mark' and '--runs' need each other");
     if (fcntl((int)o->control, F_GETFD) < 0)
         return err_sys(e, -errno, "'--control %" PRIu64 "'", o->control);
     return 0;
@@ -144,9 +149,8 @@ static int check_options(const struct args *o, struct err *e)
 int args_parse(struct args *o, int argc, char **argv, struct err *e)
 {
     *o = (struct args){ .log_cap = 256 << 20, .grace_s = 10 };
-    o->keep = calloc((size_t)argc + 1, sizeof *o->keep);
     o->steps = calloc((size_t)argc + 1, sizeof *o->steps);
-    if (!o->keep || !o->steps)
+    if (!o->steps)
         return err_sys(e, -ENOMEM, "cannot read the command line");
     int rc = parse_options(o, argc, argv, e);
     if (rc >= 0)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/needles.h"
 
 enum { ARGS_FD_FIRST = 3 }; /* the lowest --control: below it are stdin, stdout and stderr */
 
@@ -15,11 +16,11 @@ struct args_step {
 
 struct args {
     const char *dir, *launch;
-    const char *cpus; /* "0,2-3"; NULL: not given */
+    const char *cpus;        /* "0,2-3"; NULL: not given */
+    const char *mark, *runs; /* NULL: this launch has no runs */
     uint64_t attempt, control, log_cap, grace_s;
-    const char **keep; /* owned, the texts are argv's */
-    size_t n_keep;
-    struct args_step *steps; /* owned */
+    struct needles keep, step; /* the texts are argv's */
+    struct args_step *steps;   /* owned */
     size_t n_steps;
 };
 

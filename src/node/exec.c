@@ -48,9 +48,9 @@ enum {
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
 };
 
-const char exec_usage[] = "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES] "
-                          "[--keep TEXT]… [--grace SECONDS]\n"
-                          "       -- ARGC ARG… [ARGC ARG…]";
+const char exec_usage[] =
+    "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES]\n"
+    "       [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
@@ -196,7 +196,7 @@ static size_t copy_chunk(struct launcher *l)
 /* Waits for one thing to happen, at most timeout_ms (-1: no limit), and deals with it. */
 static void pump(struct launcher *l, int timeout_ms)
 {
-    bool stalled = l->log.pending.len > 0;
+    bool stalled = log_busy(&l->log);
     struct pollfd fds[] = {
         { .fd = l->signal_fd, .events = POLLIN },
         { .fd = stalled ? -1 : l->pipe_fd, .events = POLLIN },
@@ -391,10 +391,10 @@ static void end_leftovers(struct launcher *l)
 static void settle_log(struct launcher *l)
 {
     log_flush(&l->log);
-    while (l->log.pending.len > 0 && !grace_is_over(l))
+    while (log_busy(&l->log) && !grace_is_over(l))
         pump(l, RETRY_MS);
-    if (l->log.pending.len > 0)
-        log_lose_pending(&l->log, -ENOSPC);
+    if (log_busy(&l->log))
+        log_lose(&l->log, -ENOSPC);
 }
 
 /* Takes what is still in the pipe. Someone we could not end may hold it open and go on writing, so it is what is there
@@ -442,6 +442,7 @@ static void run_step(struct launcher *l, char **argv)
     l->leftovers += before;
     drain(l);
     log_take_end(&l->log);
+    settle_log(l);
     how_it_ended(l, argv[0]);
     settle_log(l);
     own_close(&l->pipe_fd);
@@ -641,7 +642,8 @@ static int launch(struct launcher *l)
         (void)say(l, "error %s\n", e.text);
         return EXIT_FAILURE;
     }
-    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "\n", l->boot_id, (long)l->self, l->start_ticks, log_size(&l->log));
+    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "\n", l->boot_id, (long)l->self, l->start_ticks,
+             log_heard_size(&l->log));
     failpoint("node-ready");
     if (rc < 0 || !told_to_go(l)) { /* who has not heard of us will not answer */
         remove_pid(l);
@@ -689,7 +691,7 @@ int exec_run(int argc, char **argv)
                               .lock_fd = -1,
                               .signal_fd = -1,
                               .control_fd = (int)o.control,
-                              .log.fd = -1,
+                              .log = LOG_CLOSED,
                               .pipe_fd = -1,
                               .fail_fd = -1,
                               .kind = "not-started" };

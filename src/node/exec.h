@@ -1,8 +1,8 @@
 /* `pipetune-node exec`: starts one attempt of a trial, watches it to its end, and says how it ended. It needs its parent
  * only until the go byte; from there on the driver may die, come back, and read what is in the folder.
  *
- *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES] [--keep TEXT]… [--grace SECONDS]
- *        -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
+ *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES]
+ *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
  *
@@ -10,12 +10,15 @@
  *
  *   busy                                      someone holds DIR/lock            exit 75
  *   error TEXT                                nothing was started               exit 1
- *   ready BOOT_ID PID START_TICKS LOG_SIZE    'g' starts the steps; any other byte, end of file or TERM:
+ *   ready BOOT_ID PID START_TICKS HEARD_SIZE  'g' starts the steps; any other byte, end of file or TERM:
  *                                             DIR/pid is removed, nothing was started, exit 0
  *
  * DIR/lock  flock'ed for the launcher's whole life, and the step's (its fd 3): free = nothing of the attempt runs
  * DIR/pid   BOOT_ID PID START_TICKS ATTEMPT TAG\n          from before `ready` to after `exit` is written
- * DIR/log   what the steps wrote to stdout and stderr, appended; our own lines begin with "pipetune: "
+ * DIR/log   what the steps wrote to stdout and stderr, appended; our own lines begin with "pipetune: ". With DIR/log.1, what
+ *           came before, it takes --log-cap bytes (log_files.h)
+ * DIR/heard those of its lines that the driver reads, by --keep and --step (log.h), appended. RUNS/N/log, log.1 and heard are
+ *           the same for the run of trial N, by the lines that begin with the text of --mark
  * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N
  *           oom_kills=N\n, all on one line
  *           code is as a shell has it: 128 + signal when signalled, 127 when the program could not be started, and 143

@@ -1,34 +1,42 @@
 #include "node/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
 #include "node/args.h"
 
-enum { LONGEST_LINE = 64 << 10 };
+enum {
+    LONGEST_LINE = 64 << 10, /* of which more is not looked at: who reads along does not either */
+    MARK_MAX = 256,
+    LAST_MAX = 160 << 10,
+};
 
 void log_done(struct log *g)
 {
-    if (g->fd >= 0)
-        (void)close(g->fd);
+    log_files_close(&g->own);
+    log_files_close(&g->run);
+    buf_done(&g->in);
     buf_done(&g->line);
-    buf_done(&g->pending);
+    buf_done(&g->to_log);
+    buf_done(&g->to_heard);
+    buf_done(&g->last);
 }
+
+/* --- into the log ------------------------------------------------------------------------------------------------------ */
 
 static void log_put(struct log *g, const char *bytes, size_t len)
 {
     if (len == 0)
         return;
-    buf_put(&g->pending, bytes, len);
+    buf_put(&g->to_log, bytes, len);
     g->inside_line = bytes[len - 1] != '\n';
 }
 
@@ -42,191 +50,334 @@ void log_note(struct log *g, const char *fmt, ...)
     va_end(ap);
     if (g->inside_line)
         log_put(g, "\n", 1);
-    buf_printf(&g->pending, "pipetune: %s\n", text);
+    buf_printf(&g->to_log, "pipetune: %s\n", text);
 }
 
-static void log_start_keeping(struct log *g)
-{
-    AUTO_BUF struct buf texts = BUF_INIT;
-    for (size_t i = 0; i < g->o->n_keep; i++)
-        buf_printf(&texts, "%s'%s'", i ? ", " : "", g->o->keep[i]);
-    log_note(g, "log capped at %" PRIu64 " bytes: from here on only lines with %s are kept", g->o->log_cap,
-             g->o->n_keep ? buf_text(&texts) : "nothing");
-    g->mode = LOG_KEPT;
-}
+/* --- what is heard ------------------------------------------------------------------------------------------------------ */
 
-static bool log_wants(const struct log *g)
+/* The newest lines, of which the oldest make room. */
+static void remember(struct log *g)
 {
-    for (size_t i = 0; i < g->o->n_keep; i++)
-        if (memmem(g->line.data, g->line.len, g->o->keep[i], strlen(g->o->keep[i])))
-            return true;
-    return false;
-}
-
-/* The line is whole: into the log or away with it. */
-static void log_end_line(struct log *g)
-{
-    if (!g->skipping && g->line.len && log_wants(g)) {
-        if (g->taken + g->line.len > 2 * g->o->log_cap) {
-            log_note(g, "log full at %" PRIu64 " bytes: nothing more is kept", g->taken);
-            g->mode = LOG_FULL;
-        } else {
-            g->taken += g->line.len;
-            log_put(g, g->line.data, g->line.len);
-        }
+    size_t len = g->line.len < LAST_MAX ? g->line.len : LAST_MAX;
+    if (g->last.len + len >= 2 * LAST_MAX) {
+        const char *from = memchr(g->last.data + g->last.len - LAST_MAX, '\n', LAST_MAX);
+        buf_shift(&g->last, from ? (size_t)(from - g->last.data) + 1 : g->last.len);
     }
+    buf_put(&g->last, g->line.data, len);
+    if (g->line.data[len - 1] != '\n')
+        buf_putc(&g->last, '\n');
+}
+
+static void hear_rest(struct log *g)
+{
+    buf_put(&g->to_heard, g->last.data, g->last.len);
+    buf_clear(&g->last);
+    g->room = LOG_HEARD_ROOM;
+}
+
+/* The line under way is whole. */
+static void hear_line(struct log *g)
+{
+    const struct buf *line = &g->line;
+    if (line->len == 0)
+        return;
+    bool step = needles_in(&g->o->step, line->data, line->len);
+    if (step)
+        buf_clear(&g->last);
+    if (!step && !needles_in(&g->o->keep, line->data, line->len)) {
+        if (line->len > g->room) {
+            g->room = 0; /* a shorter one may not overtake it */
+            remember(g);
+            return;
+        }
+        g->room -= line->len;
+    }
+    buf_put(&g->to_heard, line->data, line->len);
+    if (line->data[line->len - 1] != '\n') /* it is longer, or the last */
+        buf_putc(&g->to_heard, '\n');
+}
+
+/* --- marks -------------------------------------------------------------------------------------------------------------- */
+
+static bool may_be_mark(const struct log *g)
+{
+    size_t n = g->o->mark ? strlen(g->o->mark) : 0;
+    return n > 0 && g->line.len <= MARK_MAX && memcmp(g->line.data, g->o->mark, g->line.len < n ? g->line.len : n) == 0;
+}
+
+struct mark {
+    char id[LOG_ID_MAX + 1], word[8];
+    unsigned trial;
+};
+
+/* `TEXT ID begin` or `TEXT ID end`, and nothing behind it; the ID ends in -tN-A. */
+static bool parse_mark(const struct log *g, struct mark *out)
+{
+    struct mark m;
+    size_t n = g->o->mark ? strlen(g->o->mark) : 0;
+    unsigned attempt = 0;
+    int end = 0;
+    if (n == 0 || g->line.len <= n || !may_be_mark(g) || memchr(g->line.data, '\0', g->line.len))
+        return false;
+    const char *p = g->line.data + n;
+    if (sscanf(p, " %64[A-Za-z0-9_-] %7[a-z]%n", m.id, m.word, &end) != 2 ||
+        p[(size_t)end + strspn(p + end, "\r\n")] != '\0')
+        return false;
+    const char *tail = strrchr(m.id, 't');
+    if (!tail || tail == m.id || tail[-1] != '-' || sscanf(tail, "t%9u-%9u%n", &m.trial, &attempt, &end) != 2 ||
+        tail[end] != '\0' || m.trial == 0 || (strcmp(m.word, "begin") != 0 && strcmp(m.word, "end") != 0))
+        return false;
+    *out = m;
+    return true;
+}
+
+static void put_held_line(struct log *g)
+{
+    log_put(g, g->line.data, g->held);
+    g->held = 0;
+    hear_line(g);
     buf_clear(&g->line);
-    g->skipping = false;
 }
 
-static size_t upto_newline(const char *p, size_t len)
+static void end_line(struct log *g)
 {
-    const char *end = memchr(p, '\n', len);
-    return end ? (size_t)(end - p) + 1 : len;
-}
-
-static size_t log_take_all(struct log *g, const char *p, size_t len)
-{
-    uint64_t room = g->o->log_cap - g->taken;
-    size_t n = len < room ? len : (size_t)room;
-    log_put(g, p, n);
-    g->taken += n;
-    if (n < len && g->inside_line)
-        g->mode = LOG_LINE_END;
-    else if (n < len)
-        log_start_keeping(g);
-    return n;
-}
-
-static size_t log_take_line_end(struct log *g, const char *p, size_t len)
-{
-    size_t n = upto_newline(p, len);
-    if (g->overrun + n > LONGEST_LINE) {
-        log_start_keeping(g);
-        g->skipping = true; /* its rest is no whole line */
-        return 0;
+    struct mark m;
+    bool mark = parse_mark(g, &m);
+    if (mark && m.word[0] == 'b') {
+        g->due = LOG_DUE_BEGIN; /* the line itself goes there, too */
+        return;
     }
-    log_put(g, p, n);
-    g->overrun += n;
-    if (p[n - 1] == '\n')
-        log_start_keeping(g);
-    return n;
+    bool ends = mark && g->to == &g->run && strcmp(m.id, g->run_id) == 0;
+    if (ends)
+        hear_rest(g);
+    put_held_line(g);
+    if (ends)
+        g->due = LOG_DUE_END;
 }
 
-static size_t log_take_kept(struct log *g, const char *p, size_t len)
+/* Its folder's files are open, and everything before this line is where it belongs. False: the disk is full. */
+static bool begin_run(struct log *g)
 {
-    size_t n = upto_newline(p, len);
-    if (g->line.len + n > LONGEST_LINE)
-        g->skipping = true;
-    if (!g->skipping)
-        buf_put(&g->line, p, n);
-    if (p[n - 1] == '\n')
-        log_end_line(g);
-    return n;
-}
-
-/* Decides what becomes of these bytes of the application. */
-void log_take(struct log *g, const char *p, size_t len)
-{
-    while (len > 0 && g->mode != LOG_FULL) {
-        size_t n = 0;
-        switch (g->mode) {
-        case LOG_ALL: n = log_take_all(g, p, len); break;
-        case LOG_LINE_END: n = log_take_line_end(g, p, len); break;
-        case LOG_KEPT: n = log_take_kept(g, p, len); break;
-        case LOG_FULL: break;
-        }
-        p += n;
-        len -= n;
+    struct mark m;
+    char dir[PATH_MAX];
+    struct err e = { 0 };
+    (void)parse_mark(g, &m); /* it is one */
+    log_files_close(&g->run);
+    g->to = &g->own;
+    int rc = snprintf(dir, sizeof dir, "%s/%u", g->o->runs, m.trial) < (int)sizeof dir ? 0 : -ENAMETOOLONG;
+    if (rc == 0)
+        rc = ours_dir_check(dir, &e);
+    if (rc == 0)
+        rc = log_files_open(&g->run, dir, &e);
+    if (rc < 0 && log_disk_may_recover(rc))
+        return false;
+    g->due = LOG_DUE_NOTHING;
+    if (rc < 0) {
+        log_note(g, "run %s stays in this log: %s", m.id, e.text);
+    } else {
+        g->to = &g->run;
+        memcpy(g->run_id, m.id, sizeof g->run_id);
+        buf_clear(&g->last);
+        g->room = LOG_HEARD_ROOM;
     }
+    put_held_line(g);
+    return true;
 }
 
-/* No more output comes from this step: its last line may lack the newline. */
-void log_take_end(struct log *g)
+static bool do_due(struct log *g)
 {
-    if (g->mode == LOG_KEPT && g->line.len) {
-        if (!g->skipping)
-            buf_putc(&g->line, '\n');
-        log_end_line(g);
+    enum log_due due = g->due;
+    if (due == LOG_DUE_BEGIN)
+        return begin_run(g);
+    g->due = LOG_DUE_NOTHING;
+    if (due == LOG_DUE_END) {
+        log_files_close(&g->run);
+        g->to = &g->own;
+    } else if (due == LOG_DUE_ROTATE) {
+        log_files_rotate(g->to);
+        log_note(g, "what was printed before this is in log.1, and what was before that is gone");
     }
+    return true;
+}
+
+/* --- line by line --------------------------------------------------------------------------------------------------------- */
+
+/* Between lines; inside one that does not end. */
+static bool is_time_to_rotate(const struct log *g)
+{
+    uint64_t size = g->to->size + g->to_log.len, half = g->o->log_cap / 2;
+    return size >= (g->inside_line ? half + LONGEST_LINE : half);
+}
+
+/* A line, or as much of it as has come. */
+static void take_piece(struct log *g)
+{
+    const char *p = g->in.data + g->in_at, *end = memchr(p, '\n', g->in.len - g->in_at);
+    size_t n = end ? (size_t)(end - p) + 1 : g->in.len - g->in_at, room = LONGEST_LINE - g->line.len;
+    g->in_at += n;
+    buf_put(&g->line, p, n < room ? n : room);
+    if (may_be_mark(g)) {
+        g->held = g->line.len;
+    } else {
+        log_put(g, g->line.data, g->held);
+        log_put(g, p, n);
+        g->held = 0;
+    }
+    if (end)
+        end_line(g);
+    if (g->due == LOG_DUE_NOTHING && is_time_to_rotate(g))
+        g->due = LOG_DUE_ROTATE;
+}
+
+/* The step's last line may lack the newline, and its run the end. */
+static void finish(struct log *g)
+{
+    g->over = false;
+    if (g->line.len > 0)
+        put_held_line(g);
     if (g->inside_line)
         log_put(g, "\n", 1);
-    if (g->mode == LOG_LINE_END)
-        log_start_keeping(g);
+    hear_rest(g);
+    if (g->to == &g->run)
+        g->due = LOG_DUE_END;
 }
+
+/* False: there is nothing more to decide on. */
+static bool take_more(struct log *g)
+{
+    if (g->in_at < g->in.len) {
+        while (g->in_at < g->in.len && g->due == LOG_DUE_NOTHING)
+            take_piece(g);
+        return true;
+    }
+    buf_clear(&g->in);
+    g->in_at = 0;
+    if (!g->over)
+        return false;
+    finish(g);
+    return true;
+}
+
+void log_take(struct log *g, const char *p, size_t len)
+{
+    buf_put(&g->in, p, len);
+}
+
+void log_take_end(struct log *g)
+{
+    g->over = true;
+}
+
+/* --- into the files ------------------------------------------------------------------------------------------------------- */
 
 bool log_disk_may_recover(int rc)
 {
     return rc == -ENOSPC || rc == -EDQUOT || rc == -EIO;
 }
 
-void log_lose_pending(struct log *g, int why)
+bool log_busy(const struct log *g)
 {
-    g->lost += g->pending.len;
+    return g->to_log.len > 0 || g->to_heard.len > 0 || g->in_at < g->in.len || g->over || g->due != LOG_DUE_NOTHING;
+}
+
+static void lose(struct log *g, struct buf *b, int why)
+{
+    g->lost += b->len;
     g->lost_why = why;
-    buf_clear(&g->pending);
+    buf_clear(b);
+}
+
+void log_lose(struct log *g, int why)
+{
+    buf_shift(&g->in, g->in_at);
+    g->in_at = 0;
+    g->lost += g->held;
+    lose(g, &g->to_log, why);
+    lose(g, &g->to_heard, why);
+    lose(g, &g->in, why);
+    buf_clear(&g->line);
+    g->held = 0;
+    g->over = false;
+    g->due = LOG_DUE_NOTHING;
     g->inside_line = true; /* for all we know; the next note begins a line */
 }
 
-/* Writes what is pending; some of it stays so while the disk is full. */
-void log_flush(struct log *g)
+/* How much of it was written; the rest stays where waiting may cure it. */
+static size_t write_out(struct log *g, struct buf *b, int fd)
 {
     size_t at = 0;
     int rc = 0;
-    while (at < g->pending.len && rc == 0) {
-        ssize_t n = write(g->fd, g->pending.data + at, g->pending.len - at);
+    while (at < b->len && rc == 0) {
+        ssize_t n = write(fd, b->data + at, b->len - at);
         if (n >= 0)
             at += (size_t)n; /* in part: the next call says why */
         else if (errno != EINTR)
             rc = -errno;
     }
-    buf_shift(&g->pending, at);
-    if (g->pending.len == 0)
-        buf_clear(&g->pending); /* forgets that an append found no memory, if one did */
-    if (rc < 0 && !log_disk_may_recover(rc))
-        log_lose_pending(g, rc);
+    buf_shift(b, at);
+    if (b->len == 0)
+        buf_clear(b); /* forgets that an append found no memory, if one did */
+    if (rc < 0 && !log_disk_may_recover(rc)) {
+        g->inside_line |= b == &g->to_log;
+        lose(g, b, rc);
+    }
+    return at;
 }
 
-/* A log that ends inside a line would glue our attempt's first line to it. */
-static int log_end_last_line(int fd, off_t size)
+void log_flush(struct log *g)
 {
-    char last = '\n';
-    if (size > 0 && pread(fd, &last, 1, size - 1) < 0)
-        return -errno;
-    return last == '\n' ? 0 : io_write_all(fd, "\n", 1);
+    do {
+        (void)write_out(g, &g->to_heard, g->to->heard);
+        g->to->size += write_out(g, &g->to_log, g->to->log);
+        if (g->to_heard.len > 0 || g->to_log.len > 0)
+            return;
+    } while (g->due == LOG_DUE_NOTHING ? take_more(g) : do_due(g));
+}
+
+/* --- opening -------------------------------------------------------------------------------------------------------------- */
+
+/* Room for the most that a buffer ever holds, now that failing is still cheap. */
+static void reserve(struct buf *b, size_t bytes)
+{
+    static const char zeros[4096];
+    while (b->len < bytes && !b->failed)
+        buf_put(b, zeros, sizeof zeros);
 }
 
 int log_open(struct log *g, const struct args *o, struct err *e)
 {
-    AUTO_FREE char *path = io_join(o->dir, "log");
-    if (!path)
-        return err_sys(e, -ENOMEM, "cannot open the log in '%s'", o->dir);
-    AUTO_CLOSE int fd = ours_open(path, O_RDWR | O_APPEND | O_CREAT, e);
-    struct stat st;
-    if (fd < 0)
-        return fd;
-    if (fstat(fd, &st) < 0)
-        return err_sys(e, -errno, "cannot open '%s'", path);
-    int rc = log_end_last_line(fd, st.st_size);
+    int rc = log_files_open(&g->own, o->dir, e);
     if (rc < 0)
-        return err_sys(e, rc, "cannot append to '%s'", path);
-    /* Room for the most that is ever held, now that failing is still cheap: a chunk, a kept line, our own notes. */
-    static const char zeros[4096];
-    for (size_t i = 0; i <= LOG_CHUNK + LONGEST_LINE; i += sizeof zeros)
-        buf_put(&g->pending, zeros, sizeof zeros);
-    for (size_t i = 0; i <= LONGEST_LINE; i += sizeof zeros)
-        buf_put(&g->line, zeros, sizeof zeros);
-    if (g->pending.failed || g->line.failed)
-        return err_sys(e, -ENOMEM, "cannot open '%s'", path);
-    buf_clear(&g->pending);
-    buf_clear(&g->line);
+        return rc;
+    const struct {
+        struct buf *b;
+        size_t most;
+    } rooms[] = {
+        { &g->in, LOG_CHUNK },
+        { &g->line, LONGEST_LINE },
+        { &g->to_log, LOG_CHUNK + 2 * LONGEST_LINE },
+        { &g->to_heard, LOG_CHUNK + 2 * LONGEST_LINE + 2 * LAST_MAX },
+        { &g->last, 3 * LAST_MAX },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rooms); i++) {
+        reserve(rooms[i].b, rooms[i].most);
+        if (rooms[i].b->failed)
+            return err_sys(e, -ENOMEM, "cannot open the log in '%s'", o->dir);
+        buf_clear(rooms[i].b);
+    }
     g->o = o;
-    g->fd = MOVE_FD(fd);
+    g->to = &g->own;
+    g->room = LOG_HEARD_ROOM;
     return 0;
 }
 
 uint64_t log_size(const struct log *g)
 {
+    return g->own.size;
+}
+
+uint64_t log_heard_size(const struct log *g)
+{
     struct stat st;
-    return fstat(g->fd, &st) == 0 ? (uint64_t)st.st_size : 0; /* it cannot fail on an open plain file */
+    return fstat(g->own.heard, &st) == 0 ? (uint64_t)st.st_size : 0; /* it cannot fail on an open plain file */
 }

@@ -39,6 +39,21 @@ static int sink(void *ctx, const struct log_event *ev, uint64_t end)
     return 0;
 }
 
+/* Who passes on only lines with one of the texts leaves out none that counts. */
+static void check_texts(const char *text, size_t size)
+{
+    struct log_event ev;
+    struct log_place place = { .level = LEVEL_NONE };
+    bool step, found = false;
+    const char *needle;
+    if (!log_parse_line(&place, text, size, &ev) || ev.kind == LOG_CAUSE)
+        return;
+    for (size_t i = 0; !found && (needle = log_needle(i, &step)); i++)
+        found = memmem(text, size, needle, strlen(needle)) != NULL;
+    if (!found)
+        abort();
+}
+
 static uint64_t digest_of(const char *text, size_t size, size_t piece)
 {
     struct digest d = { 1469598103934665603ULL, 0 };
@@ -61,6 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data;
     if (size == 0)
         return 0;
+    const char *end = memchr(text, '\n', size);
+    check_texts(text, end ? (size_t)(end - text) : size);
     uint64_t whole = digest_of(text, size, size);
     size_t odd = 1 + data[size - 1] % (size < 97 ? size : 97);
     if (digest_of(text, size, 1) != whole || digest_of(text, size, odd) != whole)

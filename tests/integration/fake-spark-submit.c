@@ -5,12 +5,12 @@
  *
  *   FAKE_EPOCH_MS (200), FAKE_ITERATIONS per epoch (10), FAKE_START_MS (50)
  *   FAKE_FAIL      comma list: oom data class executor-lost recover hang exit1-after-EPOCH fail-once stall garbage huge-log
- *                  ignore-term
+ *                  mumble ignore-term
  *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-mute (no done) session-garbage (for a done) session-protocol (another one)
- *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
+ *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_MUMBLE_MS (3000) how long mumble says nothing but chatter, once an epoch; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
  *   FAKE_COUNT_FILE  gets "TAG EPOCHS FIRST-EPOCH PID" at each start and "trained TAG EPOCH" at each epoch's end; a session
  *                  "session TAG PID" at its start, and then the trial's id for TAG
  *
@@ -882,6 +882,14 @@ static void put_much(void)
         put_all(STDERR_FILENO, line, sizeof line);
 }
 
+static void mumble(void)
+{
+    for (long left = env_number("FAKE_MUMBLE_MS", 3000); left > 0; left -= 100) {
+        say("WARN chatter: still at it");
+        wait_ms(100);
+    }
+}
+
 /* At each step, before it. */
 static int misbehave(struct run *r, int step, int epochs_here)
 {
@@ -890,6 +898,8 @@ static int misbehave(struct run *r, int step, int epochs_here)
         put_garbage((unsigned)r->done);
     if (half && fails("huge-log"))
         put_much();
+    if (half && fails("mumble"))
+        mumble();
     if (half && fails("oom"))
         run_out_of_memory();
     if (half && fails("executor-lost"))

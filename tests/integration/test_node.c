@@ -244,13 +244,14 @@ static void ready_names_the_launcher_and_the_log(void **state)
 {
     struct bench *b = *state;
     harness_write(b->dir, "log", "cut li");
+    harness_write(b->dir, "heard", "[Epoch 1] cut");
     struct node n = start(b, "7", NULL, WORDS("1", "/bin/true"));
     hear_ready(&n);
     char boot[PROC_BOOT_ID_SIZE], want[512];
     uint64_t ticks = 0;
     assert_int_equal(proc_boot_id(boot), 0);
     assert_int_equal(proc_start_ticks(n.pid, &ticks), 0);
-    (void)snprintf(want, sizeof want, "ready %s %ld %llu 7", boot, (long)n.pid, (unsigned long long)ticks);
+    (void)snprintf(want, sizeof want, "ready %s %ld %llu 14", boot, (long)n.pid, (unsigned long long)ticks);
     assert_string_equal(n.line, want);
     (void)snprintf(want, sizeof want, "%s %ld %llu 7 %s\n", boot, (long)n.pid, (unsigned long long)ticks, b->tag);
     AUTO_FREE char *pid = harness_read(b->dir, "pid");
@@ -600,39 +601,117 @@ static void hup_and_int_change_nothing(void **state)
 
 /* --- the log's limits --------------------------------------------------------------------------------------------- */
 
-static void a_capped_log_keeps_the_lines_that_matter(void **state)
+/* Of so many megabytes of chatter, a line to be heard before and after each. */
+#define CHATTER(mb)                                                                                                    \
+    "i=0; while [ $i -lt " mb " ]; do echo \"[Epoch $i] before\"; yes 'Error: some chatter' | head -c 1048560; "       \
+    "echo; echo \"[Epoch $i] after\"; i=$((i + 1)); done; echo the newest line"
+
+static size_t size_of(const struct bench *b, const char *name)
 {
-    struct bench *b = *state;
-    const char *script = "echo 0123456789abcdef; echo noise; echo '[Epoch 1] kept'; printf 'Top1 is '; echo 'kept too';"
-                         "seq 1 20000; printf 'Epoch, last'";
-    run(b, WORDS("--log-cap", "100", "--keep", "Epoch", "--keep", "Top1"), WORDS(SH(script)));
-    AUTO_FREE char *log = harness_read(b->dir, "log");
-    const char *note =
-        strstr(log, "pipetune: log capped at 100 bytes: from here on only lines with 'Epoch', 'Top1' are kept\n");
-    assert_non_null(note);
-    assert_in_range(note - log, 100, 106); /* at the cap, or where its line ends */
-    assert_true(note[-1] == '\n');
-    assert_string_equal(strchr(note, '\n'), "\nEpoch, last\n");
+    AUTO_FREE char *path = harness_path(b->dir, name);
+    struct stat st;
+    return stat(path, &st) == 0 ? (size_t)st.st_size : 0;
 }
 
-static void a_capped_log_ends_at_twice_its_cap(void **state)
+static void a_capped_log_keeps_the_newest_lines_and_all_that_is_heard(void **state)
 {
     struct bench *b = *state;
-    run(b, WORDS("--log-cap", "1000", "--keep", "1"), WORDS(SH("yes 1 | head -n 100000")));
-    AUTO_FREE char *log = harness_read(b->dir, "log");
-    assert_int_equal(harness_count(log, "\n1"), 999);
-    assert_int_equal(harness_count(log, "pipetune: log full at 2000 bytes: nothing more is kept\n"), 1);
-    assert_ended(b, "exited", 0);
+    run(b, WORDS("--log-cap", "2000000", "--keep", "[Epoch"), WORDS(SH(CHATTER("20"))));
+    run(b, WORDS("--log-cap", "2000000", "--keep", "[Epoch"), WORDS(SH(CHATTER("2")))); /* over all attempts */
+    assert_in_range(size_of(b, "log") + size_of(b, "log.1"), 1000000, 2000000 + (256 << 10));
+    AUTO_FREE char *log = harness_read(b->dir, "log"), *heard = harness_read(b->dir, "heard");
+    const char *end = strstr(log, "the newest line\n");
+    assert_non_null(end);
+    assert_string_equal(end, "the newest line\n");
+    AUTO_BUF struct buf want = BUF_INIT;
+    for (int attempt = 0; attempt < 2; attempt++)
+        for (int i = 0; i < (attempt ? 2 : 20); i++)
+            buf_printf(&want, "[Epoch %d] before\n[Epoch %d] after\n", i, i);
+    AUTO_BUF struct buf got = BUF_INIT;
+    for (const char *p = heard; *p; p = strchr(p, '\n') + 1)
+        if (*p == '[')
+            buf_put(&got, p, strcspn(p, "\n") + 1);
+    assert_string_equal(buf_text(&got), buf_text(&want));
+    assert_in_range(strlen(heard), 1, 2 * ((4 << 20) + (512 << 10))); /* of each step some of the others, too */
 }
 
-static void an_endless_line_is_not_kept(void **state)
+static void of_what_nobody_asked_for_the_beginning_and_the_end_are_heard(void **state)
 {
     struct bench *b = *state;
-    const char *script = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo x1";
-    run(b, WORDS("--log-cap", "10", "--keep", "x"), WORDS(SH(script)));
-    AUTO_FREE char *log = harness_read(b->dir, "log");
-    assert_true(strlen(log) < 70000);
-    assert_non_null(strstr(log, "kept\nx1\n"));
+    run(b, WORDS("--step", "[Epoch", "--keep", "Save"),
+        WORDS(SH("echo first words; yes 'some chatter' | head -c 20000000; echo; echo before a step; echo '[Epoch 7]'; "
+                 "echo Save; echo after it; echo Save more; printf 'last words'")));
+    AUTO_FREE char *heard = harness_read(b->dir, "heard");
+    assert_in_range(strlen(heard), (4 << 20) - 10, (4 << 20) + 200);
+    assert_int_equal(strncmp(heard, "first words\nsome chatter\n", 25), 0);
+    assert_string_equal(strstr(heard, "[Epoch 7]"), "[Epoch 7]\nSave\nSave more\nafter it\nlast words\n");
+}
+
+static void an_endless_line_is_heard_by_its_beginning(void **state)
+{
+    struct bench *b = *state;
+    const char *script = "printf '[Epoch 1] '; head -c 5000000 /dev/zero | tr '\\0' x; echo; printf '[Epoch 2]'";
+    run(b, WORDS("--log-cap", "1000000", "--keep", "[Epoch"), WORDS(SH(script)));
+    AUTO_FREE char *heard = harness_read(b->dir, "heard"), *log = harness_read(b->dir, "log");
+    assert_int_equal(strlen(heard), (64 << 10) + 1 + 10);
+    assert_string_equal(heard + strlen(heard) - 12, "x\n[Epoch 2]\n");
+    assert_in_range(size_of(b, "log") + size_of(b, "log.1"), 500000, 1000000 + (256 << 10));
+    assert_string_equal(log + strlen(log) - 12, "x\n[Epoch 2]\n");
+}
+
+static void many_lines_a_second_are_all_counted(void **state)
+{
+    struct bench *b = *state;
+    run(b, WORDS("--log-cap", "1000000", "--keep", "7"), WORDS(SH("seq 1 300000")));
+    AUTO_BUF struct buf want = BUF_INIT;
+    char line[16];
+    for (int i = 1; i <= 300000; i++)
+        if (snprintf(line, sizeof line, "%d\n", i) > 0 && strchr(line, '7'))
+            buf_puts(&want, line);
+    AUTO_FREE char *heard = harness_read(b->dir, "heard");
+    AUTO_BUF struct buf got = BUF_INIT;
+    for (const char *p = heard; *p; p = strchr(p, '\n') + 1)
+        if (memchr(p, '7', strcspn(p, "\n")))
+            buf_put(&got, p, strcspn(p, "\n") + 1);
+    assert_string_equal(buf_text(&got), buf_text(&want));
+}
+
+/* A past that cannot be moved aside is dropped. */
+static void a_log_that_cannot_be_rotated_is_bounded_all_the_same(void **state)
+{
+    struct bench *b = *state;
+    AUTO_FREE char *in_the_way = harness_path(b->dir, "log.1");
+    assert_int_equal(mkdir(in_the_way, 0777), 0);
+    run(b, WORDS("--log-cap", "2000000", "--keep", "[Epoch"), WORDS(SH(CHATTER("10"))));
+    assert_in_range(size_of(b, "log"), 16, 1000000 + (256 << 10));
+    AUTO_FREE char *log = harness_read(b->dir, "log"), *heard = harness_read(b->dir, "heard");
+    assert_string_equal(log + strlen(log) - 16, "the newest line\n");
+    assert_int_equal(harness_count(heard, "[Epoch "), 20);
+}
+
+static void runs_have_logs_of_their_own(void **state)
+{
+    struct bench *b = *state;
+    AUTO_FREE char *one = harness_path(b->dir, "1"), *two = harness_path(b->dir, "2");
+    assert_int_equal(mkdir(one, 0777), 0);
+    assert_int_equal(mkdir(two, 0777), 0);
+    const char *script =
+        "echo starting; echo; printf 'MARK run s-t1-1'; sleep 0.1; echo ' begin'; echo in 1; "
+        "echo 'said MARK run s-t2-1 begin'; echo 'MARK run s-t2-1 end'; echo 'MARK run s-t1-1 end'; "
+        "echo between; echo 'MARK run s-t2-7 begin'; printf 'cut '; sleep 0.1; echo in 2; echo 'MARK run s-t2-7 end'; "
+        "echo 'MARK run s-t9-1 begin'; echo 'MARK run odd begin'; printf 'MARK ru'; sleep 0.1; "
+        "echo 'n nothing'; echo 'MARK run s-t1-2 begin'; printf 'last of 1'";
+    run(b, WORDS("--mark", "MARK run", "--runs", b->dir, "--keep", "in", "--keep", "MARK"), WORDS(SH(script)));
+    AUTO_FREE char *log = harness_read(b->dir, "log"), *first = harness_read(one, "log"),
+                   *second = harness_read(two, "log");
+    assert_string_equal(first, "MARK run s-t1-1 begin\nin 1\nsaid MARK run s-t2-1 begin\nMARK run s-t2-1 end\n"
+                               "MARK run s-t1-1 end\nMARK run s-t1-2 begin\nlast of 1\n");
+    assert_string_equal(second, "MARK run s-t2-7 begin\ncut in 2\nMARK run s-t2-7 end\n");
+    assert_non_null(strstr(log, "pipetune: run s-t9-1 stays in this log: "));
+    assert_non_null(strstr(log, "\nMARK run s-t9-1 begin\nMARK run odd begin\nMARK run nothing\n"));
+    assert_int_equal(strncmp(log, "starting\n\nbetween\n", 18), 0);
+    AUTO_FREE char *heard = harness_read(two, "heard");
+    assert_string_equal(heard, second);
 }
 
 struct disk {
@@ -672,7 +751,7 @@ static void a_full_disk_pauses_the_step(void **state)
     small.dir = small_disk(b);
     if (!small.dir)
         skip();
-    struct node n = start(&small, "1", NULL, WORDS(SH("seq 1 100000; touch $D/through; exit 9")));
+    struct node n = start(&small, "1", NULL, WORDS(SH("seq 1 60000; touch $D/through; exit 9")));
     go(&n);
     struct disk full = { .dir = small.dir, .full = true };
     assert_true(harness_wait(disk_is_full, &full, HARNESS_MS));
@@ -682,7 +761,7 @@ static void a_full_disk_pauses_the_step(void **state)
     assert_int_equal(end(&n), 0);
     assert_ended(&small, "exited", 9);
     AUTO_BUF struct buf want = BUF_INIT;
-    for (int i = 1; i <= 100000; i++)
+    for (int i = 1; i <= 60000; i++)
         buf_printf(&want, "%d\n", i);
     assert_log(&small, buf_text(&want));
     assert_int_equal(umount2(small.dir, MNT_DETACH), 0);
@@ -754,6 +833,8 @@ static void garbage_command_lines_are_refused(void **state)
         { "a tag that is a path", { GOOD, "--launch", "../x", "--", "1", "x" }, "'--launch ../x'" },
         { "an empty tag", { GOOD, "--launch", "", "--", "1", "x" }, "'--launch '" },
         { "stdout as control", { GOOD, "--control", "1", "--", "1", "x" }, "'--control 1'" },
+        { "marks without folders", { GOOD, "--mark", "x", "--", "1", "x" }, "'--mark' and '--runs' need each other" },
+        { "an empty text", { GOOD, "--keep", "", "--", "1", "x" }, "'--keep ': empty" },
         { "a closed control", { GOOD, "--control", "987", "--", "1", "x" }, "'--control 987': Bad file descriptor" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -867,9 +948,12 @@ int main(void)
         NODE_TEST(tagged_processes_elsewhere_are_ended),
         NODE_TEST(a_killed_launcher_takes_its_step_along),
         NODE_TEST(hup_and_int_change_nothing),
-        NODE_TEST(a_capped_log_keeps_the_lines_that_matter),
-        NODE_TEST(a_capped_log_ends_at_twice_its_cap),
-        NODE_TEST(an_endless_line_is_not_kept),
+        NODE_TEST(a_capped_log_keeps_the_newest_lines_and_all_that_is_heard),
+        NODE_TEST(of_what_nobody_asked_for_the_beginning_and_the_end_are_heard),
+        NODE_TEST(an_endless_line_is_heard_by_its_beginning),
+        NODE_TEST(many_lines_a_second_are_all_counted),
+        NODE_TEST(a_log_that_cannot_be_rotated_is_bounded_all_the_same),
+        NODE_TEST(runs_have_logs_of_their_own),
         NODE_TEST(a_full_disk_pauses_the_step),
         NODE_TEST(a_full_disk_does_not_stop_term),
         NODE_TEST(an_idle_launcher_costs_nothing),

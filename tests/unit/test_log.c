@@ -640,6 +640,28 @@ static const struct {
     { "unknown-flag", 0, 0, 0, 0, 0, 0, CAUSE_UNKNOWN_OPTION },
 };
 
+static bool holds_a_needle(const char *line, size_t len)
+{
+    bool step;
+    const char *needle;
+    for (size_t i = 0; (needle = log_needle(i, &step)); i++)
+        if (memmem(line, len, needle, strlen(needle)))
+            return true;
+    return false;
+}
+
+/* Who passes on only the lines with one of the texts leaves out nothing that counts. */
+static void check_needles(const char *text)
+{
+    struct log_event ev;
+    struct log_place place = { .level = LEVEL_NONE };
+    for (size_t len; *text; text += len + (text[len] == '\n')) {
+        len = strcspn(text, "\n");
+        if (log_parse_line(&place, text, len, &ev) && ev.kind != LOG_CAUSE && !holds_a_needle(text, len))
+            fail_msg("no needle is in '%.*s'", (int)len, text);
+    }
+}
+
 static struct summary summary_of(const char *file)
 {
     struct summary s = { .accuracy = 0 };
@@ -654,6 +676,7 @@ static struct summary summary_of(const char *file)
     assert_int_equal(log_stream_feed(&stream, buf_text(&text), text.len, summarise, &s), 0);
     assert_int_equal(log_stream_end(&stream, summarise, &s), 0);
     log_stream_done(&stream);
+    check_needles(buf_text(&text));
     return s;
 }
 
