@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 
+enum { SESSION_STARTS = 3 };
+
 struct warm *driver_warm_of(const struct driver *d, const struct slot *s)
 {
     for (size_t i = 0; s->warm && i < pool_count(d->pool); i++)
@@ -53,6 +55,23 @@ static void do_without(struct driver *d, const char *why)
     d->no_sessions = true;
     (void)snprintf(text, sizeof text, "a warm session could not be had (%s): trials are submitted one by one", why);
     driver_note(d, NULL, text);
+}
+
+/* A session ended before it could serve. What stood in its way (a port, memory, a node) may be gone a moment later; but not for ever,
+ * and one that says nothing takes its whole time. */
+static void start_failed(struct driver *d, const struct warm *w, const char *why)
+{
+    char text[512], said[256];
+    pool_last_words(w, said);
+    (void)snprintf(text, sizeof text, "%s, see %s/log", *said ? said : why, w->dir);
+    d->failed_starts += w->ending ? 2 : 1;
+    if (d->failed_starts >= SESSION_STARTS) {
+        do_without(d, text);
+        return;
+    }
+    char note[640];
+    (void)snprintf(note, sizeof note, "a warm session ended while starting (%s): another is started", text);
+    driver_note(d, NULL, note);
 }
 
 /* A session's start-up takes as long as an epoch: beside the first trial's own it costs the study nothing. It waits for whatever
@@ -110,6 +129,7 @@ void driver_on_hello(void *ctx, struct warm *w)
 {
     struct driver *d = ctx;
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
+    d->failed_starts = 0;
     if (!s && (w->cold < 0 || d->no_sessions)) /* left by a driver that died, or not to be used */
         pool_end(d->pool, w, false);
     if (!s)
@@ -154,11 +174,8 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
         driver_settle(d, s);
         return;
     }
-    if (s && d->interrupts == 0) {
-        char text[256];
-        (void)snprintf(text, sizeof text, "%s, see %s/log", why, w->dir);
-        do_without(d, text);
-    }
+    if (s && d->interrupts == 0)
+        start_failed(d, w, why);
     if (s)
         driver_give_back(d, s);
 }

@@ -51,7 +51,8 @@ struct driver {
     struct pool *pool;       /* NULL: every trial is submitted by itself */
     bool no_metric;          /* all was told to end because of that */
     bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
-    bool no_sessions;        /* one could not be had in this run */
+    bool no_sessions;        /* none could be had in this run */
+    int failed_starts;       /* of sessions, one after the other; one that had to be ended counts twice */
     bool packs;              /* trials are packed beside each other */
     bool awaits_cpus;        /* what is next is not started for want of them */
     bool asked_cpus;         /* … and that was told */

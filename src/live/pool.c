@@ -14,11 +14,13 @@
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
+#include "bigdl/fold.h"
 #include "live/publish.h"
 
 enum {
     STOP_MS = 15000, /* from being told to end to KILL */
     PID_NOTE_MAX = 256,
+    HEARD_MAX = 16 << 20, /* what a session prints while it starts is far less */
 };
 
 struct pool {
@@ -265,6 +267,32 @@ void pool_tick(struct pool *p, int64_t now_ms)
             pool_end(p, w, false);
         }
     }
+}
+
+static int on_line(void *ctx, const struct log_event *ev, uint64_t end)
+{
+    struct fold_epoch none;
+    (void)fold_event(ctx, ev, end, &none);
+    return 0;
+}
+
+void pool_last_words(const struct warm *w, char text[256])
+{
+    AUTO_BUF struct buf heard = BUF_INIT;
+    AUTO_FREE char *path = w->dir ? io_join(w->dir, "heard") : NULL;
+    struct log_stream stream;
+    struct fold fold;
+    text[0] = '\0';
+    if (!path || ours_read(&heard, path, HEARD_MAX, NULL) < 0)
+        return;
+    log_stream_init(&stream, 0);
+    fold_init(&fold, "", 0);
+    if (log_stream_feed(&stream, buf_text(&heard), heard.len, on_line, &fold) == 0) {
+        const struct fold_seen *why = fold_cause(&fold, heard.len);
+        (void)snprintf(text, 256, "%s%s%s", why ? log_cause_name(why->cause) : stream.place.said, why ? ": " : "",
+                       why ? why->text : "");
+    }
+    log_stream_done(&stream);
 }
 
 /* --- finding --- */

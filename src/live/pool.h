@@ -52,6 +52,9 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
 /* Hands it a run. 0 or -errno: it ends then. */
 int pool_run(struct pool *p, struct warm *w, const struct session_run *r);
 
+/* Why it ended, by what it printed between trials; "" when that does not tell. */
+void pool_last_words(const struct warm *w, char text[256]);
+
 /* Tells it to end: politely, or (`hard`) by KILL. */
 void pool_end(struct pool *p, struct warm *w, bool hard);
 

@@ -9,7 +9,7 @@
  *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
- *              hello) session-mute (no done) session-garbage (for a done) session-protocol (another one)
+ *              hello) session-unborn-N (the first N while they start) session-mute (no done) session-garbage (for a done) session-protocol (another one)
  *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_MUMBLE_MS (3000) how long mumble says nothing but chatter, once an epoch; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
  *   FAKE_COUNT_FILE  gets "TAG EPOCHS FIRST-EPOCH PID" at each start and "trained TAG EPOCH" at each epoch's end; a session
  *                  "session TAG PID" at its start, and then the trial's id for TAG
@@ -1235,8 +1235,26 @@ static void session_trial(const struct job *base)
     put_result(ok);
 }
 
+/* session-unborn-N: is this one of the first N? */
+static bool is_unborn(void)
+{
+    const char *rest = fail_item("session-unborn-");
+    for (long i = 0; rest && i < strtol(rest, NULL, 10); i++) {
+        char path[4096];
+        (void)snprintf(path, sizeof path, "%s.unborn-%ld", getenv("FAKE_COUNT_FILE"), i);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0)
+            continue;
+        (void)close(fd);
+        return true;
+    }
+    return false;
+}
+
 static void serve(const struct job *j)
 {
+    if (is_unborn())
+        die_of(1, "java.net.BindException: Address already in use: Service 'sparkDriver' failed");
     wait_ms((double)env_number("FAKE_SESSION_MS", 0));
     count("session %s %d\n", j->tag, (int)getpid());
     session_bind(j->session);

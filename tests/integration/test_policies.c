@@ -432,6 +432,39 @@ static void test_a_session_that_cannot_be_had_is_told_and_done_without(void **st
     expect_rows("no retry is used up", "SELECT count(*), max(number) FROM attempts", "6|1");
 }
 
+/* One that dies while it starts is no reason to do without, three are. */
+static void test_a_session_that_dies_while_starting_is_started_again(void **state)
+{
+    static const struct {
+        const char *fail, *served_by;
+        size_t again, without;
+    } cases[] = {
+        { "session-unborn-1", "2", 1, 0 },
+        { "session-unborn-2", "3", 2, 0 },
+        { "session-unborn-9", "0", 2, 1 },
+    };
+    struct world *w = *state;
+    write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *fail = cases[i].fail;
+        char count[32], store[32];
+        (void)snprintf(count, sizeof count, "count-%s", fail);
+        (void)snprintf(store, sizeof store, "%s.db", fail);
+        world_point_at(w, "FAKE_COUNT_FILE", count);
+        (void)setenv("FAKE_FAIL", fail, 1);
+        struct harness_output o =
+            RUN(w, "run", "c.conf", "--store", store, "--name", fail, "--parallel", "1", "--retries", "0");
+        if (o.code != 0 || harness_count(o.out, "Address already in use") != cases[i].again + cases[i].without ||
+            harness_count(o.out, "another is started") != cases[i].again ||
+            harness_count(o.out, "a warm session could not be had") != cases[i].without)
+            fail_msg("%s: got exit %d\n%s%s", fail, o.code, o.out, o.err);
+        harness_output_done(&o);
+        harness_expect_rows(fail, store, "SELECT DISTINCT session FROM attempts", cases[i].served_by);
+        harness_expect_rows(fail, store, OUTCOMES, "finished finished");
+    }
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
+}
+
 static const struct {
     const char *name, *fail, *retries;
     int code;
@@ -586,11 +619,15 @@ static void test_a_killed_session_leaves_nothing_behind(void **state)
     (void)setenv("FAKE_SESSION_MS", "60000", 1);
     (void)setenv("FAKE_FAIL", "ignore-term", 1); /* it has a child */
     pid_t driver = START(w, -1, "run", "c.conf");
-    assert_true(harness_wait_file(w->dir, "pipetune.d/s/session-1/pid", HARNESS_MS));
-    (void)poll(NULL, 0, 300);
-    AUTO_FREE char *note = harness_read(w->dir, "pipetune.d/s/session-1/pid");
-    assert_int_equal(sscanf(note, "%63s %d", boot, &pid), 2);
-    assert_int_equal(kill(pid, SIGKILL), 0);
+    for (int i = 1; i <= 3; i++) { /* each time another is started */
+        char name[48];
+        (void)snprintf(name, sizeof name, "pipetune.d/s/session-%d/pid", i);
+        assert_true(harness_wait_file(w->dir, name, HARNESS_MS));
+        (void)poll(NULL, 0, 300);
+        AUTO_FREE char *note = harness_read(w->dir, name);
+        assert_int_equal(sscanf(note, "%63s %d", boot, &pid), 2);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+    }
     assert_int_equal(harness_exit_code(driver, HARNESS_MS), 0);
     (void)unsetenv("FAKE_SESSION_MS");
     (void)unsetenv("FAKE_FAIL");
@@ -1039,6 +1076,7 @@ static int run_sessions(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(test_a_session_that_cannot_be_had_is_told_and_done_without),
+        ROW(test_a_session_that_dies_while_starting_is_started_again),
         ROW(test_mishaps_of_sessions),
         ROW(test_a_session_killed_in_mid_trial_goes_on_from_the_checkpoint),
         ROW(test_an_interrupt_ends_sessions_and_can_be_gone_on_from),
