@@ -122,21 +122,6 @@ static int tell(const struct again *a, const char *study, bool json)
     return cmd_print(&b);
 }
 
-/* STUDY or STUDY/N; *out_study is for the caller to free. */
-static int find(struct store *s, const char *word, char **out_study, int *out_trial, struct store_study *out,
-                struct err *e)
-{
-    const char *slash = strrchr(word, '/');
-    struct store_summary totals;
-    *out_study = slash ? strndup(word, (size_t)(slash - word)) : strdup(word);
-    if (!*out_study)
-        return err_sys(e, -ENOMEM, "study '%s'", word);
-    int rc = look_find(s, *out_study, out, e);
-    if (rc == 0 && slash)
-        rc = look_totals(s, *out_study, &totals, e);
-    return rc == 0 && slash ? look_trial(slash + 1, *out_study, totals.trials, out_trial, e) : rc;
-}
-
 /* Under the study's lock, as whoever drives it keeps its trials in memory. */
 static int retry(struct store *s, const char *path, const struct store_study *study, struct again *a, struct err *e)
 {
@@ -153,7 +138,7 @@ static int retry(struct store *s, const char *path, const struct store_study *st
 
 static int open_and_retry(const struct retry_options *o, const char *word, struct err *e)
 {
-    AUTO_FREE char *name = NULL;
+    AUTO_LOOK struct look_name name = { 0 };
     AUTO_FREE char *path = study_store_path(o->store);
     struct store *s = NULL;
     struct store_study study = { 0 };
@@ -163,10 +148,11 @@ static int open_and_retry(const struct retry_options *o, const char *word, struc
     int rc =
         store_open(&s, path, io_exists(path) ? STORE_WRITE : STORE_READ, e); /* one that is not there is not made */
     if (rc == 0)
-        rc = find(s, word, &name, &again.wanted, &study, e);
+        rc = look_name_find(&name, s, word, &study, e);
+    again.wanted = name.trial;
     if (rc == 0)
         rc = retry(s, path, &study, &again, e);
-    int code = rc == 0 ? tell(&again, name, o->json) : rc;
+    int code = rc == 0 ? tell(&again, name.study, o->json) : rc;
     again_done(&again);
     store_study_done(&study);
     store_close(s);

@@ -212,7 +212,7 @@ static void test_a_lost_trial_is_told_and_tried_again(void **state)
     harness_expect_rows("the study says so", "pipetune.db", STATES, "incomplete");
     expect_output("and so does ls", RUN(w, "ls", "--json"), 0, "\"state\": \"incomplete\"", "");
     expect_output("a trial that finished", RUN(w, "retry", "s/2"), 2, "", "s/2 cannot be tried again: it is finished");
-    expect_output("one that is none", RUN(w, "retry", "s/9"), 2, "", " trial ");
+    expect_output("one that is none", RUN(w, "retry", "s/9"), 2, "", "there is no trial s/9");
     expect_output("no study", RUN(w, "retry", "t"), 2, "", "no study 't'");
     expect_output("nothing said", RUN(w, "retry"), 2, "", "which study");
     harness_expect_rows("all of which changes nothing", "pipetune.db", STATES, "incomplete");
