@@ -74,6 +74,7 @@ static void test_what_is_no_folder_is_refused(void **state)
     (void)state;
     struct err e = { 0 };
     AUTO_CLOSE int fd = open("file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
     assert_int_equal(mkdir("other", 0700), 0);
     assert_int_equal(symlink("other", "link"), 0);
     expect("a file", ours_dir("file", &e), &e, -EPERM, "'file'");
