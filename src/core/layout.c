@@ -1,0 +1,71 @@
+#include "core/layout.h"
+
+#include <math.h>
+#include <stdint.h>
+
+void layout_add(struct layout_room *r, struct layout_worker w)
+{
+    for (int i = 0; i < r->n_workers; i++)
+        if (r->workers[i].cores == w.cores && r->workers[i].memory_gb == w.memory_gb) {
+            r->workers[i].count += w.count;
+            return;
+        }
+    if (r->n_workers < LAYOUT_WORKERS_MAX)
+        r->workers[r->n_workers++] = w;
+}
+
+/* Is `b` at least what `a` is, in everything? Memory that is not known is taken to be the same. */
+static bool covers(const struct layout_ask *a, const struct layout_ask *b)
+{
+    bool memory = !(a->memory_gb > 0) || !(b->memory_gb > 0) || b->memory_gb >= a->memory_gb;
+    return memory && b->executors >= a->executors && b->cores >= a->cores;
+}
+
+bool layout_refuse(struct layout_room *r, struct layout_ask ask)
+{
+    for (int i = 0; i < r->n_refused; i++)
+        if (covers(&r->refused[i], &ask))
+            return true;
+    if (r->n_refused == LAYOUT_REFUSED_MAX)
+        return false;
+    r->refused[r->n_refused++] = ask;
+    return true;
+}
+
+/* Executors of that size that one worker has room for. */
+static int64_t on_one(const struct layout_worker *w, const struct layout_ask *ask)
+{
+    int64_t by_cores = w->cores / ask->cores;
+    double by_memory = ask->memory_gb > 0 ? floor(w->memory_gb / ask->memory_gb) : INFINITY;
+    return by_memory < (double)by_cores ? (int64_t)by_memory : by_cores;
+}
+
+bool layout_has(const struct layout_room *r, const struct layout_ask *ask)
+{
+    int64_t room = 0;
+    for (int i = 0; i < r->n_refused; i++)
+        if (covers(&r->refused[i], ask))
+            return false;
+    for (int i = 0; i < r->n_workers && room < ask->executors; i++)
+        room += on_one(&r->workers[i], ask) * r->workers[i].count;
+    return r->n_workers == 0 || room >= ask->executors;
+}
+
+int layout_divide(const struct layout_room *r, int cores, int executors, int most_each, double memory_gb)
+{
+    int from = executors > 0 ? executors : 1, to = executors > 0 ? executors : cores;
+    for (int n = from; n <= to && n <= cores; n++) {
+        struct layout_ask ask = { n, cores / n, memory_gb };
+        if (cores % n == 0 && (most_each <= 0 || ask.cores <= most_each) && layout_has(r, &ask))
+            return n;
+    }
+    return 0;
+}
+
+int layout_most(const struct layout_room *r, int most, int executors, int most_each, double memory_gb)
+{
+    int n = most;
+    while (n > 0 && layout_divide(r, n, executors, most_each, memory_gb) == 0)
+        n--;
+    return n;
+}

@@ -1,0 +1,46 @@
+/* How cores are laid out over the workers of a cluster: as executors of equal size, each on one worker. Pure arithmetic. */
+#ifndef CORE_LAYOUT_H
+#define CORE_LAYOUT_H
+
+#include <stdbool.h>
+
+enum { LAYOUT_WORKERS_MAX = 64, LAYOUT_REFUSED_MAX = 64 };
+
+/* `count` workers, each with so much free. */
+struct layout_worker {
+    int count, cores;
+    double memory_gb;
+};
+
+/* So many executors of so many cores and so much memory each (0: not known). */
+struct layout_ask {
+    int executors, cores;
+    double memory_gb;
+};
+
+/* Where executors can be had. Zeroed: nothing is known, and everything may be asked for. */
+struct layout_room {
+    struct layout_worker workers[LAYOUT_WORKERS_MAX]; /* of different sizes; none: not known */
+    int n_workers;
+    struct layout_ask
+        refused[LAYOUT_REFUSED_MAX]; /* what a cluster did not grant: as much, or more, is not asked for again */
+    int n_refused;
+};
+
+/* More workers of a size. Those of more sizes than fit are passed over: less is offered, never more. */
+void layout_add(struct layout_room *r, struct layout_worker w);
+
+/* This was not granted. False: there are too many refusals to note one more. */
+bool layout_refuse(struct layout_room *r, struct layout_ask ask);
+
+/* As far as is known. */
+bool layout_has(const struct layout_room *r, const struct layout_ask *ask);
+
+/* Into how few executors the cores can be divided evenly, none of more than `most_each` cores (0: no bound); `executors`: exactly so
+ * many (0: any). 0: it cannot be. */
+int layout_divide(const struct layout_room *r, int cores, int executors, int most_each, double memory_gb);
+
+/* The most cores up to `most` that can be divided so; 0: none. */
+int layout_most(const struct layout_room *r, int most, int executors, int most_each, double memory_gb);
+
+#endif

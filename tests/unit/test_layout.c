@@ -1,0 +1,112 @@
+/* How cores are divided over workers as executors, and what is not asked for again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/own.h"
+#include "core/layout.h"
+
+static const struct {
+    const char *name;
+    struct layout_room room;
+    int cores, executors, each;
+    double memory_gb;
+    int want; /* executors; 0: none */
+} divided[] = {
+    { "nothing known: one executor", { .n_workers = 0 }, 4, 0, 0, 0, 1 },
+    { "nothing known, no more than two each", { .n_workers = 0 }, 4, 0, 2, 0, 2 },
+    { "nothing known, no more than three each: evenly", { .n_workers = 0 }, 4, 0, 3, 0, 2 },
+    { "as many as were asked for", { .n_workers = 0 }, 4, 4, 0, 0, 4 },
+    { "as many as do not divide", { .n_workers = 0 }, 4, 3, 0, 0, 0 },
+    { "more than there are cores", { .n_workers = 0 }, 1, 2, 0, 0, 0 },
+    { "one worker of four", { .workers = { { 1, 4, 8 } }, .n_workers = 1 }, 4, 0, 0, 2, 1 },
+    { "two workers of one", { .workers = { { 2, 1, 2 } }, .n_workers = 1 }, 2, 0, 0, 2, 2 },
+    { "two workers of one, in one executor", { .workers = { { 2, 1, 2 } }, .n_workers = 1 }, 2, 1, 0, 2, 0 },
+    { "three of two: one each", { .workers = { { 3, 2, 4 } }, .n_workers = 1 }, 6, 0, 0, 2, 3 },
+    { "three of two, four cores", { .workers = { { 3, 2, 4 } }, .n_workers = 1 }, 4, 0, 0, 2, 2 },
+    { "uneven workers: as small as the small one needs",
+      { .workers = { { 1, 3, 8 }, { 1, 1, 8 } }, .n_workers = 2 },
+      4,
+      0,
+      0,
+      1,
+      4 },
+    { "uneven workers, where the large one is enough",
+      { .workers = { { 1, 3, 8 }, { 1, 1, 8 } }, .n_workers = 2 },
+      3,
+      0,
+      0,
+      1,
+      1 },
+    { "memory for one executor on each", { .workers = { { 2, 4, 3 } }, .n_workers = 1 }, 8, 0, 0, 2, 2 },
+    { "memory for one executor on each, smaller ones", { .workers = { { 2, 4, 3 } }, .n_workers = 1 }, 8, 0, 2, 2, 0 },
+    { "more memory than any has", { .workers = { { 2, 4, 3 } }, .n_workers = 1 }, 1, 0, 0, 4, 0 },
+    { "more cores than there are", { .workers = { { 2, 1, 2 } }, .n_workers = 1 }, 3, 0, 0, 1, 0 },
+    { "refused: smaller ones", { .refused = { { 1, 2, 1 } }, .n_refused = 1 }, 2, 0, 0, 1, 2 },
+    { "refused: with more memory, too", { .refused = { { 1, 1, 1 } }, .n_refused = 1 }, 2, 0, 0, 2, 0 },
+    { "refused: less memory may be had", { .refused = { { 1, 2, 4 } }, .n_refused = 1 }, 2, 0, 0, 2, 1 },
+    { "two of one were too many", { .refused = { { 1, 2, 1 }, { 2, 1, 1 } }, .n_refused = 2 }, 2, 0, 0, 1, 0 },
+    { "… and one of one not", { .refused = { { 1, 2, 1 }, { 2, 1, 1 } }, .n_refused = 2 }, 1, 0, 0, 1, 1 },
+};
+
+static void test_cores_are_divided_over_workers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(divided); i++) {
+        int got = layout_divide(&divided[i].room, divided[i].cores, divided[i].executors, divided[i].each,
+                                divided[i].memory_gb);
+        if (got != divided[i].want)
+            fail_msg("%s: got %d executors, want %d", divided[i].name, got, divided[i].want);
+    }
+}
+
+static void test_the_most_cores_are_those_that_can_be_divided(void **state)
+{
+    (void)state;
+    struct layout_room r = { .n_workers = 0 };
+    layout_add(&r, (struct layout_worker){ 1, 8, 4 });
+    layout_add(&r, (struct layout_worker){ 1, 4, 4 });
+    assert_int_equal(layout_most(&r, 12, 0, 0, 1), 12);
+    assert_int_equal(layout_most(&r, 12, 0, 0, 4), 8); /* one executor on each: 2 x 4, or 1 x 8 */
+    assert_int_equal(layout_most(&r, 12, 1, 0, 1), 8);
+    assert_int_equal(layout_most(&r, 7, 2, 0, 4), 6);
+    assert_int_equal(layout_most(&r, 12, 0, 0, 5), 0);
+}
+
+static void test_workers_of_a_size_are_counted_together(void **state)
+{
+    (void)state;
+    struct layout_room r = { .n_workers = 0 };
+    for (int i = 0; i < 1000; i++)
+        layout_add(&r, (struct layout_worker){ 1, 2, 4 });
+    assert_int_equal(r.n_workers, 1);
+    assert_int_equal(layout_divide(&r, 2000, 0, 0, 4), 1000);
+    for (int i = 0; i < 1000; i++)
+        layout_add(&r, (struct layout_worker){ 1, 3 + i, 4 });
+    assert_int_equal(r.n_workers, LAYOUT_WORKERS_MAX);
+}
+
+static void test_refusals_that_say_nothing_new_take_no_room(void **state)
+{
+    (void)state;
+    struct layout_room r = { .n_workers = 0 };
+    for (int i = 0; i < LAYOUT_REFUSED_MAX; i++)
+        assert_true(layout_refuse(&r, (struct layout_ask){ 1 + i, 100 - i, 1 }));
+    assert_true(layout_refuse(&r, (struct layout_ask){ 1, 200, 2 }));
+    assert_false(layout_refuse(&r, (struct layout_ask){ 1, 1, 1 }));
+    assert_int_equal(r.n_refused, LAYOUT_REFUSED_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cores_are_divided_over_workers),
+        cmocka_unit_test(test_the_most_cores_are_those_that_can_be_divided),
+        cmocka_unit_test(test_workers_of_a_size_are_counted_together),
+        cmocka_unit_test(test_refusals_that_say_nothing_new_take_no_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
