@@ -1,7 +1,9 @@
 #include "bigdl/app.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -524,6 +526,15 @@ int app_paths(struct app *a, resolve_path *resolve, void *ctx, struct err *e)
     if (rc == 0 && a->python && strchr(a->python, '/')) /* else a command, which is looked for on PATH */
         rc = resolve_one("python", &a->python, resolve, ctx, e);
     return rc;
+}
+
+double app_memory_gb(const char *text)
+{
+    static const char units[] = "kmgt";
+    char *end = NULL;
+    double n = text ? strtod(text, &end) : 1;
+    const char *unit = text && *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
+    return unit ? ldexp(n, 10 * ((int)(unit - units) - 2)) : n;
 }
 
 bool app_is_local(const struct app *a)

@@ -59,6 +59,9 @@ bool app_is_python(const struct app *a);
 int app_paths(struct app *a, int (*resolve)(void *ctx, const char *key, char **path, struct err *e), void *ctx,
               struct err *e);
 
+/* GiB of "1536m"; 1, as Spark has it, where the file says nothing. */
+double app_memory_gb(const char *text);
+
 bool app_is_local(const struct app *a);       /* local, local[N], local[*], local[N,F] */
 bool app_is_one_machine(const struct app *a); /* local, or a master on loopback */
 const struct app_argument *app_argument(const struct app *a, const char *name); /* NULL when there is none */

@@ -1,5 +1,6 @@
 #include "bigdl/fold.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static int on_iteration(struct fold *f, const struct log_event *ev, struct fold_
     f->now.records += ev->records;
     f->now.train_loss = ev->loss;
     f->now.learning_rate = ev->learning_rate;
+    f->granted = true;
     f->iteration = ev->iteration;
     f->records_done = ev->records_done;
     f->records_all = ev->records_all;
@@ -98,6 +100,16 @@ static void on_metric(struct fold *f, const struct log_event *ev)
         f->now.metric = ev->value;
     if (strcasecmp(f->metric, "accuracy") == 0)
         f->now.metric = f->now.accuracy;
+}
+
+/* One that is granted may be told to have registered, too. */
+static void on_granted(struct fold *f, const struct log_event *ev)
+{
+    int room = INT_MAX - f->cores;
+    if (ev->cores == 0 && f->cores > 0)
+        return;
+    f->executors += f->executors < INT_MAX;
+    f->cores += ev->cores < room ? ev->cores : room;
 }
 
 static void see(struct fold_seen *to, const struct log_event *ev, uint64_t end)
@@ -155,7 +167,8 @@ int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct 
         f->connected = true;
         (void)snprintf(f->app_id, sizeof f->app_id, "%s", ev->text);
         break;
-    case LOG_GRANTED: f->granted = true; break;
+    case LOG_GRANTED: on_granted(f, ev); break;
+    case LOG_DATA: f->data = true; break;
     case LOG_ITERATION: gave = on_iteration(f, ev, out); break;
     case LOG_EPOCH_END: f->pending = f->open; break;
     case LOG_METRIC: on_metric(f, ev); break;

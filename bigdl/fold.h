@@ -36,7 +36,10 @@ struct fold {
     int64_t iteration;
     int64_t records_done, records_all;
     double throughput; /* records per second of the newest iteration */
-    bool connected, granted;
+    bool connected;
+    bool granted;         /* it trains, or did when it was left */
+    bool data;            /* the training data is being read */
+    int executors, cores; /* granted; cores 0: not told */
     char app_id[64];
     int recoveries;
     char reported[FOLD_REPORTED_MAX][FOLD_NAME_MAX]; /* names of validation results so far, the first of them */

@@ -342,6 +342,7 @@ static const struct anchor {
     { LOG_APP_ID, "Submitted application " },
     { LOG_GRANTED, "Granted executor ID " },
     { LOG_GRANTED, "Registered executor " },
+    { LOG_DATA, "caching training rdd" },
     { LOG_RECOVERY, "Model recover from " },
     { LOG_LOST, "Lost executor " },
 };
@@ -475,6 +476,9 @@ static void put_anchor(struct log_event *ev, const struct hits *h, const char *e
         put_text(ev, c.p, c.end);
     else
         put_word(ev, &c);
+    int64_t cores;
+    if (ev->kind == LOG_GRANTED && CUR_SEEK(&c, " with ") && cur_int(&c, &cores) && CUR_EAT(&c, " core(s)"))
+        ev->cores = cores > 0 && cores < INT32_MAX ? (int)cores : 0;
     ev->cause = ev->kind == LOG_LOST ? h->cause : CAUSE_NONE;
 }
 

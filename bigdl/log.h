@@ -10,11 +10,11 @@
 #include "bigdl/log_cause.h"
 
 enum log_kind {
-    LOG_APP_ID,     /* text: app-… */
-    LOG_GRANTED,    /* an executor was granted (standalone), or registered (any cluster, at info); text: its id */
-    LOG_ITERATION,  /* one training step */
-    LOG_EPOCH_END,  /* "Epoch finished": wall_s is cumulative since optimize() */
-    LOG_METRIC,     /* a validation result: text is its name ("Top1Accuracy", "Loss", …), value */
+    LOG_APP_ID,    /* text: app-… */
+    LOG_GRANTED,   /* an executor was granted (standalone), or registered (any cluster, at info); text: its id; cores */
+    LOG_ITERATION, /* one training step */
+    LOG_EPOCH_END, /* "Epoch finished": wall_s is cumulative since optimize() */
+    LOG_METRIC,    /* a validation result: text is its name ("Top1Accuracy", "Loss", …), value */
     LOG_CHECKPOINT, /* a checkpoint was written whole (its last "Save" line); text: its folder */
     LOG_RECOVERY,   /* BigDL starts again from a snapshot ("last snapshot", or "origin model": from nothing; that is the
                        text): epoch and iteration numbers may go backwards */
@@ -23,6 +23,7 @@ enum log_kind {
     LOG_CAUSE,      /* a line that explains a failure: cause, text */
     LOG_PAUSE, /* the JVM stood still to collect garbage, for `seconds` (-Xlog:gc, of Java 8 -verbose:gc); a stamp where it
                        prints the time of day */
+    LOG_DATA, /* the training data is being read */
 };
 
 enum { LOG_TEXT_MAX = 256 };
@@ -51,6 +52,7 @@ struct log_event {
     double learning_rate; /* LOG_ITERATION; NAN: not printed */
     bool closes_epoch;    /* LOG_ITERATION of LocalOptimizer, which prints no "Epoch finished": the epoch's last step */
     bool begins;          /* LOG_MARK */
+    int cores;            /* LOG_GRANTED; 0: not told */
     double value;         /* LOG_METRIC: accuracy as a fraction, loss as the average loss */
     enum log_cause cause; /* LOG_CAUSE, LOG_LOST */
     enum log_level level; /* LOG_CAUSE */

@@ -4,8 +4,10 @@
 
 #include "core/setting.h"
 
-/* Cores of all live workers, and the memory of the largest. -EINVAL: not a master's JSON; -ENODEV: no worker is alive. */
-int master_parse(struct offer *out, const char *text, size_t len, struct err *e);
+/* Cores and memory that live workers have free, each and together; `all`: with what is taken now, as when nothing is free. Fills
+ * cores, memory_gb and the workers of *out, and leaves what else stands there. -EINVAL: not a master's JSON; -ENODEV: no worker is
+ * alive. */
+int master_parse(struct offer *out, const char *text, size_t len, bool all, struct err *e);
 
 /* "http://HOST:8080/json/" of "spark://HOST:7077[,…]", into url[]; -EINVAL when the master is no standalone one. */
 int master_url(const char *master, char *url, size_t size);

@@ -85,15 +85,9 @@ static void add_master(struct strv *out, const struct submit *s)
 /* Cores of one executor: BigDL wants the total to be a multiple of them. */
 static int cores_each(const struct submit *s, struct err *e)
 {
-    if (s->executors > 0) {
-        if (s->slots % s->executors != 0)
-            return err_set(e, -EINVAL, "%d executors do not divide %d cores evenly", s->executors, s->slots);
-        return s->slots / s->executors;
-    }
-    int each = s->app->executor_cores > 0 && s->app->executor_cores < s->slots ? s->app->executor_cores : s->slots;
-    while (s->slots % each != 0)
-        each--;
-    return each;
+    if (s->executors < 1 || s->slots % s->executors != 0)
+        return err_set(e, -EINVAL, "%d executors do not divide %d cores evenly", s->executors, s->slots);
+    return s->slots / s->executors;
 }
 
 static int add_cores(struct strv *out, const struct submit *s, struct err *e)

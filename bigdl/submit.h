@@ -30,7 +30,7 @@ struct submit {
     size_t n_hypers;
     int epochs;
     int slots;        /* local[slots], or --total-executor-cores */
-    int executors;    /* 0: the file's executor_cores decide, else slots / executors each */
+    int executors;    /* of slots / executors cores each; without a cluster there are none */
     double memory_gb; /* per executor, in local mode the driver's heap; NAN: the file's */
     const struct submit_property *properties;
     size_t n_properties;

@@ -77,16 +77,18 @@ static int print_command(const struct plan *p, const struct proposal *pr, uint64
     AUTO_BUF struct buf line = BUF_INIT;
     struct setting requested = plan_requested(p, &pr->point), asked = plan_effective(p, &requested), setting = asked;
     int slots = plan_slots(p, &pr->point, &asked, e);
-    if (slots >= 0 && foretell_setting(p, &pr->point, trials, &setting, e) < 0)
-        slots = -1;
+    if (slots >= 0)
+        slots = foretell_setting(p, &pr->point, trials, &setting, e) < 0 ? -1 : plan_slots(p, &pr->point, &setting, e);
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
     struct plan_launch l = { .setting = setting, .slots = slots, .epochs = pr->epochs, .seed_text = seed };
     int rc = slots < 0 ? slots : plan_argv(p, &pr->point, &l, &argv, e);
     if (rc == 0)
         rc = plan_shown(p, &argv, &shown, e);
-    if (rc < 0)
+    if (rc < 0 && rc != -ENODEV)
         return rc;
+    if (rc < 0) /* still a line for each trial, and one that no shell runs */
+        buf_printf(&line, "# cannot be launched: %s", e->text);
     for (size_t i = 0; i < shown.n; i++) {
         buf_puts(&line, i ? " " : "");
         buf_put_shell(&line, shown.v[i]);
@@ -97,8 +99,25 @@ static int print_command(const struct plan *p, const struct proposal *pr, uint64
     return cmd_write(&line, CMD_TEXT, e);
 }
 
-static int dry_run(const struct plan *p, struct err *e)
+/* What a cluster has, and what of the space it has not. */
+static void ask_master(struct plan *p, bool all)
 {
+    AUTO_BUF struct buf left_out = BUF_INIT;
+    struct err why;
+    char *save = NULL, memory[256];
+    if (plan_ask_master(p, all, &why) == 1)
+        cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
+    if (plan_left_out(p, memory))
+        cmd_say("%s", memory);
+    setting_put_left_out(&p->space, &p->offer, &left_out);
+    for (char *line = left_out.len ? strtok_r(left_out.data, "\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\n", &save))
+        cmd_say("%s", line);
+}
+
+static int dry_run(struct plan *p, struct err *e)
+{
+    ask_master(p, false);
     struct search s;
     struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,
                               .epochs = (int)p->cfg.epochs,
@@ -295,13 +314,6 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
 
-static void tell_left_out(const struct plan *p)
-{
-    char text[256];
-    if (plan_left_out(p, text))
-        fprintf(stderr, "pipetune: %s\n", text);
-}
-
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
@@ -309,11 +321,8 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         rc = env_apply(&p->env, app_is_one_machine(&p->app), e);
     if (rc == 0)
         rc = env_require(&p->env, e);
-    struct err why;
-    if (rc == 0 && plan_ask_master(p, &why) == 1)
-        cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
     if (rc == 0)
-        tell_left_out(p);
+        ask_master(p, study_left_running(p));
     if (rc == 0)
         rc = plan_require_files(p, e);
     const struct deliver_cfg influx = deliver_cfg_of(&p->cfg, NULL);
@@ -339,8 +348,6 @@ static int run_with(struct command_line *cl, const char *config, struct err *e)
     free(setting);
     if (rc < 0)
         return rc;
-    if (cl->o.dry_run)
-        tell_left_out(&p);
     rc = cl->o.dry_run ? dry_run(&p, e) : run_real(&p, &cl->o, e);
     plan_done(&p);
     return rc;

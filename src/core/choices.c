@@ -67,10 +67,12 @@ static int fill_axis(struct axis *a, const struct space *s, const struct offer *
     bool ok = true;
     for (size_t i = 0; ok && i < k->n; i++) {
         struct setting at = *start; /* with this knob changed: what the offer makes of it is the value */
-        char why[128];
+        const struct offer memory = { .memory_gb =
+                                          offer->memory_gb }; /* what lies with other knobs is left out later */
+        char why[SETTING_WHY_MAX];
         at.v[a->knob] = k->values[i];
         at = setting_effective(s, &at, offer);
-        if (k->kind->id != KNOB_MEMORY || !setting_infeasible(s, &at, offer, why))
+        if (k->kind->id != KNOB_MEMORY || !setting_infeasible(s, &at, &memory, why))
             ok = add_value(a, &at.v[a->knob], max);
     }
     if (!ok || !add_value(a, &start->v[a->knob], max)) /* the user's own value may be none of the candidates */
@@ -173,15 +175,19 @@ static int make(struct setting *out, int max, int *at, bool hot, const struct sp
     if (!x)
         return err_sys(e, -ENOMEM, "system parameters");
     int rc = fill_axes(x, hot, s, offer, start, max, e);
-    int n = rc < 0 ? rc : combine(x, digits, max, s, e);
+    int n = rc < 0 ? rc : combine(x, digits, max, s, e), kept = 0;
     for (int i = 0; i < n; i++) {
-        out[i] = *start;
+        char why[SETTING_WHY_MAX];
+        struct setting *to = &out[kept];
+        *to = *start;
         for (int a = 0; a < x->n; a++)
-            out[i].v[x->a[a].knob] = x->a[a].v[digits[i].d[a]];
-        if (differences(x, &digits[i]) == 0)
-            *at = i;
+            to->v[x->a[a].knob] = x->a[a].v[digits[i].d[a]];
+        bool is_start = differences(x, &digits[i]) == 0;
+        if (is_start)
+            *at = kept;
+        kept += is_start || hot || !setting_infeasible(s, to, offer, why);
     }
-    return n;
+    return n < 0 ? n : kept;
 }
 
 int choices_make(struct choices *out, const struct space *s, const struct offer *offer, const struct setting *start,

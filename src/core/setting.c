@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/suggest.h"
 
 static bool fits(double memory_gb, const struct offer *offer)
@@ -12,17 +13,100 @@ static bool fits(double memory_gb, const struct offer *offer)
     return !(offer->memory_gb > 0) || memory_gb <= offer->memory_gb;
 }
 
+static double cut(double cores, const struct offer *offer)
+{
+    return offer->cores > 0 && cores > offer->cores ? offer->cores : cores;
+}
+
+struct layout_ask setting_ask(const struct space *s, const struct setting *set, const struct offer *offer, int slots)
+{
+    int n = setting_executors(s, set, offer, slots);
+    return (struct layout_ask){ .executors = n,
+                                .cores = n > 0 ? slots / n : 0,
+                                .memory_gb = setting_number(s, set, KNOB_MEMORY, offer->executor_gb) };
+}
+
+int setting_executors(const struct space *s, const struct setting *set, const struct offer *offer, int slots)
+{
+    if (!offer->executors)
+        return 0;
+    return layout_divide(&offer->room, slots, (int)setting_number(s, set, KNOB_EXECUTORS, 0), offer->executor_cores,
+                         setting_number(s, set, KNOB_MEMORY, offer->executor_gb));
+}
+
+/* The slots that a candidate comes to under a setting: more than there are is cut to the most that can be had. 0: it cannot be had. */
+static int slots_of(double cores, const struct space *s, const struct setting *set, const struct offer *offer)
+{
+    if (!offer->executors)
+        return (int)cut(cores, offer);
+    if (cut(cores, offer) == cores)
+        return setting_executors(s, set, offer, (int)cores) > 0 ? (int)cores : 0;
+    return layout_most(&offer->room, offer->cores, (int)setting_number(s, set, KNOB_EXECUTORS, 0),
+                       offer->executor_cores, setting_number(s, set, KNOB_MEMORY, offer->executor_gb));
+}
+
+static size_t n_candidates(const struct space *s)
+{
+    const struct knob *cores = space_knob(s, KNOB_CORES);
+    return cores ? cores->n : 1;
+}
+
+static double candidate(const struct space *s, const struct setting *set, const struct offer *offer, size_t i)
+{
+    const struct knob *cores = space_knob(s, KNOB_CORES);
+    double least = offer->executors ? setting_number(s, set, KNOB_EXECUTORS, 1) : 1;
+    if (cores)
+        return cores->values[i].number;
+    if (offer->file_cores > 0)
+        return offer->file_cores;
+    return offer->cores > 0 ? offer->cores + 1 : least; /* one more than there are: all that can be had */
+}
+
+/* With the first number of cores that was written, or (`any`) with any. */
+static bool can_be_had(const struct space *s, const struct setting *set, const struct offer *offer, bool any)
+{
+    if (!fits(setting_number(s, set, KNOB_MEMORY, 0), offer))
+        return false;
+    for (size_t i = 0; i < (any ? n_candidates(s) : 1); i++)
+        if (slots_of(candidate(s, set, offer, i), s, set, offer) > 0)
+            return true;
+    return false;
+}
+
+static bool is_looked_for(const struct knob *k)
+{
+    return k->kind->id == KNOB_MEMORY || k->kind->id == KNOB_EXECUTORS;
+}
+
+/* Takes the next combination of memory and executors, the knob written last counting fastest; false: that was the last one. */
+static bool next_combination(const struct space *s, size_t at[SPACE_MAX_KNOBS])
+{
+    for (size_t i = s->n_knobs; i-- > 0;) {
+        if (!is_looked_for(&s->knobs[i]))
+            continue;
+        if (++at[i] < s->knobs[i].n)
+            return true;
+        at[i] = 0;
+    }
+    return false;
+}
+
 struct setting setting_default(const struct space *s, const struct offer *offer)
 {
-    struct setting set = { 0 };
-    for (size_t i = 0; i < s->n_knobs; i++) {
-        const struct knob *k = &s->knobs[i];
-        size_t pick = 0;
-        while (k->kind->id == KNOB_MEMORY && pick < k->n && !fits(k->values[pick].number, offer))
-            pick++;
-        set.v[i] = k->values[pick < k->n ? pick : 0];
+    struct setting first = { 0 };
+    for (size_t i = 0; i < s->n_knobs; i++)
+        first.v[i] = s->knobs[i].values[0];
+    for (int any = 0; any <= 1; any++) {
+        size_t at[SPACE_MAX_KNOBS] = { 0 };
+        do {
+            struct setting set = first;
+            for (size_t i = 0; i < s->n_knobs; i++)
+                set.v[i] = s->knobs[i].values[at[i]];
+            if (can_be_had(s, &set, offer, any))
+                return set;
+        } while (next_combination(s, at));
     }
-    return set;
+    return first;
 }
 
 /* --- a setting as the user enters it -------------------------------------------------------------------------------- */
@@ -128,11 +212,6 @@ bool setting_names(const char *text, const char *knob)
 
 /* --- what of it can be had ------------------------------------------------------------------------------------------ */
 
-static double cut(double cores, const struct offer *offer)
-{
-    return offer->cores > 0 && cores > offer->cores ? offer->cores : cores;
-}
-
 struct setting setting_effective(const struct space *s, const struct setting *requested, const struct offer *offer)
 {
     struct setting set = *requested;
@@ -142,16 +221,57 @@ struct setting setting_effective(const struct space *s, const struct setting *re
     return set;
 }
 
+/* "2, 1", without repeats; as many as fit. */
+static void list_candidates(char *out, size_t size, const struct space *s, const struct setting *set,
+                            const struct offer *offer)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < n_candidates(s) && len < size; i++) {
+        double c = cut(candidate(s, set, offer, i), offer);
+        bool told = false;
+        for (size_t k = 0; k < i && !told; k++)
+            told = cut(candidate(s, set, offer, k), offer) == c;
+        if (!told)
+            len += (size_t)snprintf(out + len, size - len, "%s%.0f", len ? ", " : "", c);
+    }
+}
+
+/* What of it a cluster would have to grant to each executor, and how many. */
+static void put_cannot(const struct space *s, const struct setting *set, const struct offer *offer,
+                       char text[SETTING_WHY_MAX])
+{
+    char cores[64], each[64] = "", some[32] = "";
+    char num[NUM_TEXT_MAX];
+    double memory_gb = setting_number(s, set, KNOB_MEMORY, offer->executor_gb);
+    double executors = setting_number(s, set, KNOB_EXECUTORS, 0);
+    const char *why = offer->room.n_refused   ? "the cluster did not grant them"
+                      : offer->room.n_workers ? "no workers have room for them"
+                                              : "they do not divide";
+    list_candidates(cores, sizeof cores, s, set, offer);
+    if (memory_gb > 0)
+        (void)snprintf(each, sizeof each, " of %s GiB", num_print(memory_gb, num));
+    if (executors > 0)
+        (void)snprintf(some, sizeof some, "%.0f ", executors);
+    (void)snprintf(text, SETTING_WHY_MAX, "cores %s cannot be had as %sexecutor%s%s: %s", cores, some,
+                   executors == 1 ? "" : "s", each, why);
+}
+
 const char *setting_infeasible(const struct space *s, const struct setting *set, const struct offer *offer,
-                               char text[128])
+                               char text[SETTING_WHY_MAX])
 {
     double memory_gb = setting_number(s, set, KNOB_MEMORY, 0);
-    if (fits(memory_gb, offer))
+    if (can_be_had(s, set, offer, true))
         return NULL;
+    if (fits(memory_gb, offer)) {
+        put_cannot(s, set, offer, text);
+        return text;
+    }
     char want[NUM_TEXT_MAX];
     /* rounded down, or 23.5 would be "more than the 23.5 there are" */
     double there = floor(offer->memory_gb * 10) / 10;
-    (void)snprintf(text, 128, "memory %s GiB is more than the %.10g GiB there are", num_print(memory_gb, want), there);
+    (void)snprintf(text, SETTING_WHY_MAX, "memory %s GiB is more than the %.10g GiB there are",
+                   num_print(memory_gb, want), there);
     return text;
 }
 
@@ -190,21 +310,6 @@ static bool divides(double cores, double batch)
     return isnan(batch) || (batch >= 1 && fmod(batch, cores) == 0);
 }
 
-/* "16, 8, 4", without repeats; as many as fit. */
-static void list_candidates(char *out, size_t size, const struct knob *cores, const struct offer *offer)
-{
-    size_t len = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < cores->n && len < size; i++) {
-        double c = cut(cores->values[i].number, offer);
-        bool told = false;
-        for (size_t k = 0; k < i && !told; k++)
-            told = cut(cores->values[k].number, offer) == c;
-        if (!told)
-            len += (size_t)snprintf(out + len, size - len, "%s%.0f", len ? ", " : "", c);
-    }
-}
-
 static int nothing_divides(const char *candidates, const struct offer *offer, double batch, struct err *e)
 {
     char num[NUM_TEXT_MAX];
@@ -217,26 +322,126 @@ static int nothing_divides(const char *candidates, const struct offer *offer, do
                    num_print(batch, num), candidates, have);
 }
 
-int setting_slots(const struct space *s, const struct offer *offer, int file_cores, double batch, struct err *e)
+int setting_slots(const struct space *s, const struct setting *set, const struct offer *offer, double batch,
+                  struct err *e)
 {
-    const struct knob *cores = space_knob(s, KNOB_CORES);
-    char candidates[256];
-    if (!cores) {
-        int wanted = file_cores > 0 ? file_cores : offer->cores > 0 ? offer->cores : 1;
-        int only = (int)cut(wanted, offer);
-        if (divides(only, batch))
-            return only;
-        (void)snprintf(candidates, sizeof candidates, "%d", only);
-        return nothing_divides(candidates, offer, batch, e);
-    }
-    double best = 0;
-    for (size_t i = 0; i < cores->n; i++) {
-        double c = cut(cores->values[i].number, offer);
+    char text[256];
+    int best = 0;
+    bool any = false;
+    for (size_t i = 0; i < n_candidates(s); i++) {
+        int c = slots_of(candidate(s, set, offer, i), s, set, offer);
+        any |= c > 0;
         if (c > best && divides(c, batch))
             best = c;
     }
     if (best > 0)
-        return (int)best;
-    list_candidates(candidates, sizeof candidates, cores, offer);
-    return nothing_divides(candidates, offer, batch, e);
+        return best;
+    if (!any)
+        return err_set(e, -ENODEV, "%s", setting_infeasible(s, set, offer, text) ? text : "no cores can be had");
+    list_candidates(text, sizeof text, s, set, offer);
+    return nothing_divides(text, offer, batch, e);
+}
+
+/* --- what is left out ------------------------------------------------------------------------------------------------ */
+
+enum { PARTS = 3, TABLE_MAX = 4096, LINES_MAX = 12 };
+
+/* Every combination of the values of cores, memory and executors, and whether it can be had. */
+struct table {
+    const struct knob *knob[PARTS];
+    int n[PARTS];
+    bool can[TABLE_MAX];
+};
+
+static int table_at(const struct table *t, const int v[PARTS])
+{
+    return (v[0] * t->n[1] + v[1]) * t->n[2] + v[2];
+}
+
+/* Is there one that can, with these values (-1: any)? */
+static bool possible(const struct table *t, const int v[PARTS])
+{
+    int at[PARTS];
+    for (at[0] = 0; at[0] < t->n[0]; at[0]++)
+        for (at[1] = 0; at[1] < t->n[1]; at[1]++)
+            for (at[2] = 0; at[2] < t->n[2]; at[2]++) {
+                bool is_one = true;
+                for (int i = 0; i < PARTS; i++)
+                    is_one &= v[i] < 0 || v[i] == at[i];
+                if (is_one && t->can[table_at(t, at)])
+                    return true;
+            }
+    return false;
+}
+
+/* One that cannot, though it could if any of its values were left open. */
+static bool is_told(const struct table *t, const int v[PARTS])
+{
+    if (possible(t, v))
+        return false;
+    for (int i = 0; i < PARTS; i++) {
+        int wider[PARTS] = { v[0], v[1], v[2] };
+        wider[i] = -1;
+        if (v[i] >= 0 && !possible(t, wider))
+            return false;
+    }
+    return true;
+}
+
+/* Memory that no machine has is none of a combination's faults. */
+static bool is_too_much(const struct table *t, const int v[PARTS], const struct offer *offer)
+{
+    return v[1] >= 0 && !fits(t->knob[1]->values[v[1]].number, offer);
+}
+
+static void put_left_out(const struct table *t, const int v[PARTS], struct buf *out)
+{
+    const char *sep = "";
+    for (int i = PARTS - 1; i >= 0; i--) /* what needs a launch first */
+        if (v[i] >= 0) {
+            buf_printf(out, "%s%s %s", sep, t->knob[i]->name, t->knob[i]->values[v[i]].text);
+            sep = " with ";
+        }
+    buf_puts(out, " cannot be had here: not tried\n");
+}
+
+/* False: there is nothing to be combined, or too much. */
+static bool fill_table(struct table *t, const struct space *s, const struct offer *offer)
+{
+    static const enum knob_id parts[PARTS] = { KNOB_CORES, KNOB_MEMORY, KNOB_EXECUTORS };
+    for (int i = 0; i < PARTS; i++) {
+        t->knob[i] = space_knob(s, parts[i]);
+        t->n[i] = t->knob[i] ? (t->knob[i]->n < TABLE_MAX ? (int)t->knob[i]->n : TABLE_MAX) : 1;
+    }
+    if ((int64_t)t->n[0] * t->n[1] * t->n[2] > TABLE_MAX || !offer->executors)
+        return false;
+    struct setting set = setting_default(s, offer);
+    int at[PARTS];
+    for (at[0] = 0; at[0] < t->n[0]; at[0]++)
+        for (at[1] = 0; at[1] < t->n[1]; at[1]++)
+            for (at[2] = 0; at[2] < t->n[2]; at[2]++) {
+                for (size_t k = 0; k < s->n_knobs; k++)
+                    for (int i = 0; i < PARTS; i++)
+                        if (t->knob[i] == &s->knobs[k])
+                            set.v[k] = s->knobs[k].values[at[i]];
+                t->can[table_at(t, at)] = fits(setting_number(s, &set, KNOB_MEMORY, 0), offer) &&
+                                          slots_of(candidate(s, &set, offer, (size_t)at[0]), s, &set, offer) > 0;
+            }
+    static const int anything[PARTS] = { -1, -1, -1 };
+    return possible(t, anything); /* else each trial says so itself */
+}
+
+void setting_put_left_out(const struct space *s, const struct offer *offer, struct buf *out)
+{
+    struct table t = { 0 };
+    int lines = 0, v[PARTS];
+    if (!fill_table(&t, s, offer))
+        return;
+    for (v[0] = -1; v[0] < (t.knob[0] ? t.n[0] : 0); v[0]++)
+        for (v[1] = -1; v[1] < (t.knob[1] ? t.n[1] : 0); v[1]++)
+            for (v[2] = -1; v[2] < (t.knob[2] ? t.n[2] : 0); v[2]++)
+                if (!is_too_much(&t, v, offer) && is_told(&t, v) && lines++ < LINES_MAX)
+                    put_left_out(&t, v, out);
+    if (lines > LINES_MAX)
+        buf_printf(out, "and %d more combinations cannot\n", lines - LINES_MAX);
 }

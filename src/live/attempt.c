@@ -20,6 +20,7 @@
 #include "base/own.h"
 #include "base/suggest.h"
 #include "bigdl/submit.h"
+#include "live/grant.h"
 #include "live/profiles.h"
 #include "live/publish.h"
 #include "live/reuse.h"
@@ -650,6 +651,16 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
     return 0;
 }
 
+struct wait attempt_wait(const struct attempt *a)
+{
+    struct wait w = grant_wait(a->study, a->trial, &a->fold, a->trial->row.slots);
+    if (a->gained)
+        w.kind = WAIT_NONE;
+    else if (a->run_id && w.kind != WAIT_NONE) /* of a session that is up */
+        w.kind = WAIT_DATA;
+    return w;
+}
+
 enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
 {
     const struct config *c = &a->study->plan->cfg;
@@ -657,7 +668,7 @@ enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
         return a->stop;
     if (!a->run_id && a->done_ms && now_ms - a->done_ms > LINGER_MS)
         return STOP_LINGERS;
-    if (a->fold.connected && !a->fold.granted && now_ms - a->born_ms > c->grant_seconds * 1000)
+    if (attempt_wait(a).kind == WAIT_EXECUTORS && now_ms - a->born_ms > c->grant_seconds * 1000)
         return STOP_NO_EXECUTOR;
     return now_ms - a->line_ms > c->stall_seconds * 1000 ? STOP_STALLED : STOP_NONE;
 }
@@ -739,10 +750,7 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
 {
     const struct config *c = &a->study->plan->cfg;
     switch (a->stop) {
-    case STOP_NO_EXECUTOR:
-        (void)snprintf(text, 512, "no executor was granted in %" PRId64 " s: more cores or memory than the cluster has",
-                       c->grant_seconds);
-        return OUTCOME_INFEASIBLE;
+    case STOP_NO_EXECUTOR: grant_put_refused(a->study, &a->fold, a->trial->row.slots, text); return OUTCOME_INFEASIBLE;
     case STOP_STALLED: (void)snprintf(text, 512, "no line for %" PRId64 " s", c->stall_seconds); return OUTCOME_FAILED;
     case STOP_ORIGIN:
         (void)snprintf(text, 512, "it lost its executor before the first checkpoint, and begins anew");
@@ -897,7 +905,7 @@ static int store_end(struct attempt *a, enum outcome o, enum trial_state state, 
     if (rc == 0)
         rc = tuning_end(s->tuning, a->trial, o == OUTCOME_FINISHED, e);
     if (rc == 0 && a->out_of_memory)
-        rc = tuning_bound(s->tuning, a->trial, e);
+        rc = tuning_bound(s->tuning, a->trial, true, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
@@ -943,6 +951,19 @@ static void hide_secrets(const struct plan *p, char text[512])
     (void)snprintf(text, 512, "%s", bare ? bare : "");
 }
 
+/* What the cluster did not grant is stored before how the attempt ended: a driver that dies in between asks for it no more. */
+static int refuse_ask(struct attempt *a, const char *why, struct err *e)
+{
+    struct study *s = a->study;
+    int rc = store_begin(s->store, e);
+    int otherwise = rc < 0 ? rc : grant_refuse(s, a->trial, &a->fold, a->trial->row.slots, why, e);
+    if (otherwise >= 0)
+        rc = store_commit(s->store, e);
+    if (otherwise < 0 || rc < 0)
+        store_rollback(s->store);
+    return rc < 0 ? rc : otherwise;
+}
+
 int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct err *e)
 {
     struct study *s = a->study;
@@ -955,7 +976,11 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     enum outcome o = judge(a, &x, text);
     if (o == OUTCOME_FAILED && blames_checkpoint(a, &x))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
-    if (o == OUTCOME_INFEASIBLE && refuse_setting(a))
+    bool not_granted = o == OUTCOME_INFEASIBLE && a->stop == STOP_NO_EXECUTOR;
+    rc = not_granted ? refuse_ask(a, text, e) : 0;
+    if (rc < 0)
+        return rc;
+    if (not_granted ? rc == 1 : o == OUTCOME_INFEASIBLE && refuse_setting(a))
         o = OUTCOME_REFUSED;
     if (o == OUTCOME_ENVIRONMENT && !confirms(&s->doubt, a, text))
         o = OUTCOME_DOUBTED;

@@ -4,6 +4,7 @@
 
 #include "bigdl/fold.h"
 #include "bigdl/log.h"
+#include "live/grant.h"
 #include "live/launcher.h"
 #include "live/pool.h"
 #include "live/resume.h"
@@ -93,6 +94,9 @@ void attempt_done_said(struct attempt *a, const struct session_message *m);
 
 /* … and its last line has been read, or does not come (or that has, and no word comes): it can be settled. */
 bool attempt_is_served(const struct attempt *a, int64_t now_ms);
+
+/* What it waits for before its first step. */
+struct wait attempt_wait(const struct attempt *a);
 
 /* Is it time to end it, and why? Pure judgement over the clock. */
 enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms);

@@ -236,10 +236,27 @@ int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *
     return rc;
 }
 
+/* What has been refused since it was asked for may leave nothing to launch it with. */
+static void give_up(struct driver *d, struct study_trial *t, const char *why)
+{
+    int rc = study_give_up(d->study, t, why, d->e);
+    if (rc < 0) {
+        driver_fail(d, rc);
+        return;
+    }
+    driver_tell(d, (struct driver_news){ .kind = NEWS_ENDED, .trial = &t->row, .text = t->row.reason });
+    study_drop(d->study, t->row.number);
+}
+
 static void start(struct driver *d, int number)
 {
     struct study_trial *t = study_trial(d->study, number);
+    struct err why;
     sched_started(&d->study->sched, number);
+    if (study_slots(d->study, t, &why) < 0) {
+        give_up(d, t, why.text);
+        return;
+    }
     driver_tell_load(d); /* whether others wait for room decides what it is launched with */
     int rc = d->study->tuning ? driver_choose(d, t) : 0;
     struct slot *s = rc == 0 ? driver_add_slot(d) : NULL;

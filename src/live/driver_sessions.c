@@ -1,5 +1,6 @@
 #include "live/actuate.h"
 #include "live/driver_state.h"
+#include "live/tuning.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -157,6 +158,26 @@ void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
         attempt_done_said(&s->a, m);
 }
 
+/* Its cores were not granted: the trial is launched with others, or known not to be launched at all. */
+static void refuse_warm(struct driver *d, struct slot *s, const struct warm *w)
+{
+    struct study *study = d->study;
+    char text[512];
+    grant_put_refused(study, &w->fold, w->slots, text);
+    int rc = store_begin(study->store, d->e);
+    if (rc == 0)
+        rc = grant_refuse(study, s->a.trial, &w->fold, w->slots, text, d->e);
+    if (rc >= 0)
+        rc = store_commit(study->store, d->e);
+    if (rc < 0) {
+        store_rollback(study->store);
+        driver_fail(d, rc);
+        return;
+    }
+    tuning_act(study->tuning);
+    driver_note(d, &s->a.trial->row, text);
+}
+
 void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
 {
     struct driver *d = ctx;
@@ -174,7 +195,9 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
         driver_settle(d, s);
         return;
     }
-    if (s && d->interrupts == 0)
+    if (s && w->not_granted && d->rc == 0)
+        refuse_warm(d, s, w);
+    else if (s && d->interrupts == 0)
         start_failed(d, w, why);
     if (s)
         driver_give_back(d, s);

@@ -1,6 +1,5 @@
 #include "live/driver_state.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -62,12 +61,7 @@ static void right_size(struct driver *d, struct study_trial *t)
 
 int driver_choose(struct driver *d, struct study_trial *t)
 {
-    const struct plan *p = d->study->plan;
-    struct setting asked = plan_requested(p, &t->point), set = plan_effective(p, &asked);
-    int slots = plan_slots(p, &t->point, &set, d->e); /* an earlier launch may have had fewer */
-    if (slots < 0)
-        return slots;
-    t->row.slots = slots;
+    t->row.slots = study_slots(d->study, t, d->e); /* an earlier launch may have had fewer */
     int rc = tuning_ask(d->study->tuning, t, driver_room_for(d, t->row.number), d->n == 0, d->e);
     if (rc == 0)
         right_size(d, t);
@@ -97,22 +91,12 @@ void driver_neighbours_changed(struct driver *d)
     driver_tell_room(d);
 }
 
-/* GiB of a BigDL file's "1536m"; 1, as Spark has it, where the file says nothing. */
-static double file_gb(const char *text)
-{
-    static const char units[] = "kmgt";
-    char *end = NULL;
-    double n = text ? strtod(text, &end) : 1;
-    const char *unit = text && *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
-    return unit ? ldexp(n, 10 * ((int)(unit - units) - 2)) : n;
-}
-
 /* GiB that a trial's JVM may come to hold. */
 static double heap_gb(const struct driver *d, const struct study_trial *t)
 {
     struct setting set = study_setting(d->study, t);
     const struct plan *p = d->study->plan;
-    return setting_number(&p->space, &set, KNOB_MEMORY, file_gb(p->app.driver_memory));
+    return setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(p->app.driver_memory));
 }
 
 static bool heaps_fit(const struct driver *d, const struct study_trial *one_more)

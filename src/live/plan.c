@@ -131,12 +131,26 @@ static int name_study(struct plan *p, const char *config_file, struct err *e)
     return 0;
 }
 
-/* What a trial may get: this machine in local mode; on a cluster what the BigDL file grants. */
-static struct offer offer_of(const struct app *a)
+/* May the memory of executors come from elsewhere than the knob and the BigDL file? */
+static bool memory_is_hidden(const struct plan *p)
 {
-    if (app_is_local(a))
-        return env_offer();
-    return (struct offer){ .cores = a->total_executor_cores };
+    bool hidden = p->app.properties_file != NULL;
+    for (size_t i = 0; i < p->space.n_knobs; i++)
+        hidden |= strcmp(p->space.knobs[i].name, "spark.executor.memory") == 0;
+    return hidden;
+}
+
+/* What a trial may get: this machine in local mode; on a cluster what the BigDL file grants. */
+static struct offer offer_of(const struct plan *p)
+{
+    const struct app *a = &p->app;
+    struct offer o = app_is_local(a) ? env_offer() : (struct offer){ .cores = a->total_executor_cores };
+    o.file_cores = a->total_executor_cores;
+    o.executors = !app_is_local(a);
+    o.executor_cores = a->executor_cores;
+    if (o.executors && (a->executor_memory || !memory_is_hidden(p)))
+        o.executor_gb = app_memory_gb(a->executor_memory);
+    return o;
 }
 
 static int make_choices(struct plan *p, struct err *e)
@@ -160,11 +174,15 @@ static int choose_setting(struct plan *p, struct err *e)
 static int begin_setting(struct plan *p, const char *setting, struct err *e)
 {
     p->policy = policy_find(p->cfg.policy);
-    p->offer = offer_of(&p->app);
+    p->offer = offer_of(p);
     p->entered = setting ? strdup(setting) : NULL;
     if (setting && !p->entered)
         return err_sys(e, -ENOMEM, "option '--setting'");
-    return choose_setting(p, e);
+    char why[SETTING_WHY_MAX];
+    int rc = choose_setting(p, e);
+    if (rc == 0 && p->offer.executors && setting_infeasible(&p->space, &p->requested, &p->offer, why))
+        return json_doc_err(&p->doc, "systemParameters", e, -EINVAL, "cannot be had anywhere: %s", why);
+    return rc;
 }
 
 struct tuner_space plan_tuner_space(const struct plan *p)
@@ -442,25 +460,25 @@ void plan_done(struct plan *p)
     json_doc_done(&p->bigdl_doc);
 }
 
-int plan_ask_master(struct plan *p, struct err *why)
+int plan_ask_master(struct plan *p, bool all, struct err *why)
 {
     enum { ANSWER_MAX = 4 << 20, TIMEOUT_MS = 3000 };
     char url[512];
     AUTO_BUF struct buf text = BUF_INIT;
-    struct offer offer;
-    if (p->app.total_executor_cores || master_url(p->app.master, url, sizeof url) < 0)
-        return 0; /* what the file grants is the offer */
+    struct offer offer = p->offer;
+    if (master_url(p->app.master, url, sizeof url) < 0)
+        return 0;
     const char *asked = p->cfg.master_ui ? p->cfg.master_ui : url;
     if (http_get(&text, asked, ANSWER_MAX, TIMEOUT_MS, why) < 0)
         return 1;
-    if (master_parse(&offer, buf_text(&text), text.len, why) < 0) {
+    if (master_parse(&offer, buf_text(&text), text.len, all, why) < 0) {
         err_prefix(why, "'%s'", asked);
         return 1;
     }
+    if (offer.file_cores > 0 && offer.file_cores < offer.cores) /* what the file grants is the most */
+        offer.cores = offer.file_cores;
     p->offer = offer;
-    if (choose_setting(p, why) == 0)
-        return 0;
-    return 1;
+    return choose_setting(p, why) == 0 ? 0 : 1;
 }
 
 static int require_path(void *ctx, const char *key, char **path, struct err *e)
@@ -530,7 +548,28 @@ int plan_slots(const struct plan *p, const struct point *pt, const struct settin
     double want = setting_number(&p->space, effective, KNOB_CORES, 0);
     if (!p->policy->wide && cores && want > 0)
         bound.cores = (int)want; /* nothing widens it later, so its own cores are all the slots it needs */
-    return setting_slots(&p->space, &bound, p->app.total_executor_cores, space_batch(&p->space, pt), e);
+    return setting_slots(&p->space, effective, &bound, space_batch(&p->space, pt), e);
+}
+
+static int slots_or_why(const struct plan *p, const struct point *pt, const struct setting *set, struct err *e)
+{
+    char why[SETTING_WHY_MAX];
+    return plan_infeasible(p, set, why) ? err_set(e, -ENODEV, "%s", why) : plan_slots(p, pt, set, e);
+}
+
+int plan_most_slots(const struct plan *p, const struct point *pt, unsigned not, struct err *e)
+{
+    struct setting asked = plan_requested(p, pt), set = plan_effective(p, &asked);
+    int own = slots_or_why(p, pt, &set, e), most = own < 0 ? own : -ENODEV;
+    if (!p->policy->create)
+        return own;
+    for (int i = 0; i < p->choices.n_cold; i++) {
+        struct tuner_setting at = { 0, i };
+        set = choices_setting(&p->choices, &p->space, at);
+        int slots = not >> i & 1 ? -ENODEV : slots_or_why(p, pt, &set, NULL);
+        most = slots > most ? slots : most;
+    }
+    return most < 0 && own >= 0 ? err_set(e, most, "nothing is left to launch it with") : most;
 }
 
 static size_t spark_properties(const struct plan *p, const struct setting *set,
@@ -566,7 +605,7 @@ static struct submit submit_of(const struct plan *p, const struct setting *set, 
         .python = p->env.python,
         .classes = p->env.classes,
         .slots = slots,
-        .executors = (int)setting_number(&p->space, set, KNOB_EXECUTORS, 0),
+        .executors = setting_executors(&p->space, set, &p->offer, slots),
         .memory_gb = setting_number(&p->space, set, KNOB_MEMORY, NAN),
         .properties = props,
         .n_properties = n_props,
@@ -686,7 +725,7 @@ json_t *plan_effective_json(const struct plan *p, const struct setting *effectiv
     return j;
 }
 
-const char *plan_infeasible(const struct plan *p, const struct setting *effective, char text[128])
+const char *plan_infeasible(const struct plan *p, const struct setting *effective, char text[SETTING_WHY_MAX])
 {
     return setting_infeasible(&p->space, effective, &p->offer, text);
 }

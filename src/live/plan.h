@@ -23,8 +23,8 @@ struct plan {
     const struct policy *policy;
     char *entered;            /* by the user, as text; NULL: nothing */
     struct setting requested; /* the default setting, or the one entered by the user */
-    struct choices choices;   /* what the policy chooses from; not of those that choose nothing */
-    struct node_cfg *nodes;   /* the config's, each one that ssh may be given */
+    struct choices choices; /* what the policy chooses from; not of those that choose nothing */
+    struct node_cfg *nodes; /* the config's, each one that ssh may be given */
     size_t n_nodes;
     struct meters_cfg meters;  /* what is read of energy; none: nothing */
     struct strv paths;         /* that the meters' texts point at */
@@ -45,9 +45,10 @@ void plan_done(struct plan *p);
 /* Are the files there that would be submitted (application, jars, properties)? -ENOENT names the first that is not. */
 int plan_require_files(const struct plan *p, struct err *e);
 
-/* Asks a standalone master what it offers, and cuts the setting to it. A master that does not answer changes nothing; 1 and
- * the reason in *why when it was asked in vain. Blocks for a few seconds at most: before the loop. */
-int plan_ask_master(struct plan *p, struct err *why);
+/* Asks a standalone master what it has free (`all`: and taken, by trials of this study that still run), and cuts the setting to it.
+ * A master that does not answer changes nothing; 1 and the reason in *why when it was asked in vain. Blocks for a few seconds at
+ * most: before the loop. */
+int plan_ask_master(struct plan *p, bool all, struct err *why);
 
 /* One launch. */
 struct plan_launch {
@@ -77,8 +78,13 @@ struct setting plan_requested(const struct plan *p, const struct point *pt);
 /* What of it can be had here. */
 struct setting plan_effective(const struct plan *p, const struct setting *requested);
 
-/* Slots of a launch of this point under an effective setting; -ERANGE when nothing divides the batch. */
+/* Slots of a launch of this point under an effective setting; -ERANGE when nothing divides the batch, -ENODEV when there is no room
+ * for them. */
 int plan_slots(const struct plan *p, const struct point *pt, const struct setting *effective, struct err *e);
+
+/* The most slots of any setting that a launch of this point could have: of those that the policy chooses from but for `not` (bit by bit,
+ * cold ones), or of its effective one. Errors as above. */
+int plan_most_slots(const struct plan *p, const struct point *pt, unsigned not, struct err *e);
 
 /* Appends the argv of spark-submit. `pt` is not looked at when it starts a session. */
 int plan_argv(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct strv *out,
@@ -100,6 +106,6 @@ int plan_shown(const struct plan *p, const struct strv *argv, struct strv *out, 
 json_t *plan_effective_json(const struct plan *p, const struct setting *effective, int cores);
 
 /* NULL when the setting can be launched here, else why not. */
-const char *plan_infeasible(const struct plan *p, const struct setting *effective, char text[128]);
+const char *plan_infeasible(const struct plan *p, const struct setting *effective, char text[SETTING_WHY_MAX]);
 
 #endif

@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -46,6 +48,9 @@ static void free_warm(struct warm *w)
 {
     launcher_free(w->launcher);
     session_link_free(w->link);
+    if (w->log_fd >= 0)
+        (void)close(w->log_fd); /* read only */
+    log_stream_done(&w->log);
     free(w->dir);
     free(w->tag);
     free(w);
@@ -73,7 +78,10 @@ static struct warm *add(struct pool *p, int number)
     if (!w)
         return NULL;
     *w = (struct warm){ .id = ++p->next_id, .number = number, .cold = -1, .dir = study_session_dir(p->study, number) };
-    w->born_ms = clock_ms();
+    w->born_ms = w->waits_ms = clock_ms();
+    w->log_fd = -1;
+    w->wait.kind = WAIT_SPARK;
+    fold_init(&w->fold, p->study->plan->cfg.metric, 0);
     p->list[p->n++] = w;
     if (p->next_number <= number)
         p->next_number = number + 1;
@@ -165,7 +173,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
     struct warm *w = by_id(p, id);
     w->at = *r;
     w->running = true;
-    w->born_ms = clock_ms();
+    w->born_ms = w->waits_ms = clock_ms();
     if (w->ending) { /* it could not be told before */
         signal_warm(w, true);
         return;
@@ -255,6 +263,39 @@ void pool_end(struct pool *p, struct warm *w, bool hard)
         w->kill_ms = clock_ms() + STOP_MS;
 }
 
+static int on_line(void *ctx, const struct log_event *ev, uint64_t end)
+{
+    struct fold_epoch none;
+    (void)fold_event(ctx, ev, end, &none);
+    return 0;
+}
+
+/* What it says while it comes up. Where its log cannot be read, it says nothing. */
+static void read_log(struct warm *w)
+{
+    AUTO_FREE char *path = w->log_fd < 0 ? io_join(w->dir, "log") : NULL;
+    char chunk[8192];
+    ssize_t n;
+    if (path)
+        w->log_fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (w->log_fd >= 0 && (n = pread(w->log_fd, chunk, sizeof chunk, (off_t)w->log.offset)) > 0)
+        if (log_stream_feed(&w->log, chunk, (size_t)n, on_line, &w->fold) < 0)
+            return; /* out of memory: the same bytes are read again at the next tick */
+}
+
+static void look(const struct pool *p, struct warm *w, int64_t now_ms)
+{
+    const struct study_trial *t = study_trial(p->study, w->trial);
+    read_log(w);
+    struct wait wait = { .kind = WAIT_SPARK };
+    if (t)
+        wait = grant_wait(p->study, t, &w->fold, w->slots);
+    if (wait.kind == WAIT_DATA || wait.kind == WAIT_NONE)
+        wait.kind = WAIT_SESSION;
+    w->waits_ms = wait.kind == w->wait.kind ? w->waits_ms : now_ms;
+    w->wait = wait;
+}
+
 void pool_tick(struct pool *p, int64_t now_ms)
 {
     const int64_t patience_ms = p->study->plan->cfg.grant_seconds * 1000;
@@ -263,7 +304,12 @@ void pool_tick(struct pool *p, int64_t now_ms)
         if (w->kill_ms && now_ms >= w->kill_ms) {
             signal_warm(w, true);
             w->kill_ms = now_ms + STOP_MS;
-        } else if (!w->kill_ms && !w->ready && now_ms - w->born_ms > patience_ms) {
+        }
+        if (w->kill_ms || w->ready)
+            continue;
+        look(p, w, now_ms);
+        if (now_ms - w->waits_ms > patience_ms) {
+            w->not_granted = w->wait.kind == WAIT_EXECUTORS;
             pool_end(p, w, false);
         }
     }

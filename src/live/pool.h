@@ -3,6 +3,7 @@
 #ifndef LIVE_POOL_H
 #define LIVE_POOL_H
 
+#include "live/grant.h"
 #include "live/launcher.h"
 #include "live/session.h"
 #include "live/study.h"
@@ -20,6 +21,12 @@ struct warm {
     char busy[SESSION_ID_MAX + 1]; /* the run it said it is busy with, when it was met again; "" */
     int trial;                     /* that it serves or is kept for; 0: none */
     bool ending;
+    bool not_granted; /* it was ended since it waited for executors in vain */
+    int log_fd;       /* its launcher's, read until it says hello; -1: not open */
+    struct log_stream log;
+    struct fold fold;
+    struct wait wait;
+    int64_t waits_ms;         /* monotonic: since when for this */
     int64_t born_ms, kill_ms; /* monotonic; kill_ms 0: it has not been told to end */
 };
 

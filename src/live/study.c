@@ -305,6 +305,20 @@ static json_t *stored_config(const struct study *s, const char *before)
     return config ? secrets_config(&p->secrets, config, secrets_salt(stored)) : NULL;
 }
 
+static const char refused_kind[] = "refused";
+
+static int recall_refused(void *ctx, const struct store_decision *d)
+{
+    struct study *s = ctx;
+    if (strcmp(d->kind, refused_kind) != 0 || !d->setting)
+        return 0;
+    AUTO_JSON json_t *j = json_loads(d->setting, 0, NULL);
+    struct layout_ask ask = { .memory_gb = json_number_value(json_object_get(j, "executor_memory")) };
+    if (json_unpack(j, "{s:i, s:i}", "executors", &ask.executors, "executor_cores", &ask.cores) == 0)
+        (void)layout_refuse(&s->plan->offer.room, ask); /* one too many is found out again */
+    return 0;
+}
+
 static int find_or_create(struct study *s, struct err *e)
 {
     struct store_study row = { 0 };
@@ -326,6 +340,8 @@ static int find_or_create(struct study *s, struct err *e)
     s->resumed = true;
     s->ended = strcmp(row.state, "running") != 0;
     store_study_done(&row);
+    if (rc == 0)
+        rc = store_decisions(s->store, s->id, 0, recall_refused, s, e);
     return rc < 0 ? rc : resume(s, e);
 }
 
@@ -399,7 +415,7 @@ static int check_path(const char *path, struct err *e)
                          path);
 }
 
-int study_open(struct study *out, const struct plan *plan, bool again, struct err *e)
+int study_open(struct study *out, struct plan *plan, bool again, struct err *e)
 {
     struct study s = { .plan = plan, .lock_fd = -1 };
     AUTO_FREE char *path = study_store_path(plan->cfg.store);
@@ -443,6 +459,29 @@ void study_close(struct study *s)
     free(s->dir);
     free(s->name);
     *s = (struct study){ .lock_fd = -1 };
+}
+
+static int note_running(void *ctx, const struct store_trial *row)
+{
+    bool *running = ctx;
+    *running |= strcmp(row->state, trial_state_name(TRIAL_RUNNING)) == 0;
+    return 0;
+}
+
+bool study_left_running(const struct plan *plan)
+{
+    AUTO_FREE char *path = study_store_path(plan->cfg.store);
+    struct store *store = NULL;
+    struct store_study row = { 0 };
+    bool running = false;
+    if (!path ||
+        store_open(&store, path, STORE_READ, NULL) < 0) /* there is none, or study_open() says what is wrong with it */
+        return false;
+    if (store_study_find(store, plan->name, &row, NULL) == 1)
+        (void)store_trials(store, row.id, 0, note_running, &running, NULL);
+    store_study_done(&row);
+    store_close(store);
+    return running;
 }
 
 /* --- going on --- */
@@ -493,10 +532,70 @@ char *study_session_dir(const struct study *s, int session)
 struct setting study_setting(const struct study *s, const struct study_trial *t)
 {
     const struct plan *p = s->plan;
-    if (p->policy->create)
-        return choices_setting(&p->choices, &p->space, t->setting);
     struct setting asked = plan_requested(p, &t->point);
-    return plan_effective(p, &asked);
+    struct setting set =
+        p->policy->create ? choices_setting(&p->choices, &p->space, t->setting) : plan_effective(p, &asked);
+    /* fewer than in other settings, where executors or memory leave no room for more */
+    for (size_t i = 0; i < p->space.n_knobs; i++)
+        if (p->space.knobs[i].kind->id == KNOB_CORES && t->row.slots > 0 && set.v[i].number > t->row.slots)
+            set.v[i] = value_of_number(t->row.slots);
+    return set;
+}
+
+int study_slots(const struct study *s, const struct study_trial *t, struct err *e)
+{
+    const struct plan *p = s->plan;
+    if (p->policy->create || !p->offer.executors)
+        return p->policy->create ? plan_most_slots(p, &t->point, t->refused_cold, e) : t->row.slots;
+    struct setting set = study_setting(s, t);
+    if (setting_executors(&p->space, &set, &p->offer, t->row.slots) > 0)
+        return t->row.slots; /* nothing changes it, but the executors may be others */
+    return err_set(e, -ENODEV, "%d cores cannot be had: the cluster did not grant them", t->row.slots);
+}
+
+int study_refuse(struct study *s, int trial, struct layout_ask ask, const char *why, struct err *e)
+{
+    AUTO_JSON json_t *j = json_pack("{s:i, s:i, s:f}", "executors", ask.executors, "executor_cores", ask.cores,
+                                    "executor_memory", ask.memory_gb > 0 ? ask.memory_gb : 0.0);
+    AUTO_FREE char *text = json_text(j);
+    if (!text)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
+    if (!layout_refuse(&s->plan->offer.room, ask))
+        return 0;
+    int rc = study_decide(s, trial, refused_kind, text, e, "%s", why);
+    return rc < 0 ? rc : 1;
+}
+
+/* A point that cannot be launched here is a trial all the same: it says why. */
+static int mark_infeasible(struct store_trial *row, const char *why, struct err *e)
+{
+    free(row->state);
+    row->state = strdup(trial_state_name(TRIAL_INFEASIBLE));
+    row->reason = strdup(why);
+    return row->state && row->reason ? 0 : err_sys(e, -ENOMEM, "trial %d", row->number);
+}
+
+int study_give_up(struct study *s, struct study_trial *t, const char *why, struct err *e)
+{
+    free(t->row.state);
+    free(t->row.reason);
+    t->row.state = t->row.reason = NULL;
+    (void)sched_ended(&s->sched, t->row.number, OUTCOME_INFEASIBLE);
+    int rc = mark_infeasible(&t->row, why, e);
+    if (rc == 0)
+        rc = store_begin(s->store, e);
+    if (rc < 0)
+        return rc;
+    rc = store_trial_update(s->store, &t->row, e);
+    if (rc == 0)
+        rc = study_decide(s, t->row.number, "infeasible", t->row.effective, e, "%s", why);
+    if (rc == 0)
+        rc = study_tell(s, &t->row, t->row.epochs, t->row.metric, true, e);
+    if (rc == 0)
+        rc = store_commit(s->store, e);
+    if (rc < 0)
+        store_rollback(s->store);
+    return rc;
 }
 
 uint64_t study_unasked(const struct study *s)
@@ -524,21 +623,12 @@ static int take_copy(struct study *s, struct store_trial *row, struct err *e)
     return row->state ? 0 : err_sys(e, -ENOMEM, "study '%s'", s->name);
 }
 
-/* A point that cannot be launched here is a trial all the same: it says why. */
-static int mark_infeasible(struct store_trial *row, const char *why, struct err *e)
-{
-    free(row->state);
-    row->state = strdup(trial_state_name(TRIAL_INFEASIBLE));
-    row->reason = strdup(why);
-    return row->state && row->reason ? 0 : err_sys(e, -ENOMEM, "trial %d", row->number);
-}
-
 static int fill_row(struct study *s, const struct proposal *p, struct store_trial *row, struct err *e)
 {
     struct err why;
     struct setting asked = plan_requested(s->plan, &p->point);
     struct setting set = plan_effective(s->plan, &asked);
-    int slots = plan_slots(s->plan, &p->point, &set, &why);
+    int slots = plan_most_slots(s->plan, &p->point, 0, &why);
     AUTO_JSON json_t *hyper = space_point_json(&s->plan->space, &p->point);
     AUTO_JSON json_t *requested = setting_json(&s->plan->space, &asked);
     AUTO_JSON json_t *effective = plan_effective_json(s->plan, &set, slots < 0 ? 0 : slots);
@@ -556,11 +646,8 @@ static int fill_row(struct study *s, const struct proposal *p, struct store_tria
                                  .metric = NAN };
     if (!row->state || !row->hyper || !row->requested || !row->effective)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    char text[128];
     if (slots < 0)
         return mark_infeasible(row, why.text, e);
-    if (plan_infeasible(s->plan, &set, text))
-        return mark_infeasible(row, text, e);
     return take_copy(s, row, e);
 }
 

@@ -32,7 +32,7 @@ struct energy;
 struct publish;
 
 struct study {
-    const struct plan *plan;
+    struct plan *plan; /* what its cluster refuses is noted in its offer */
     struct store *store;
     int64_t id;
     int64_t created_ms;
@@ -79,7 +79,10 @@ int study_reopen(struct study *s, struct err *e);
 
 /* Opens or creates the study that the plan describes; `again` makes NAME@2, @3, … instead. Errors: -EEXIST the stored config
  * differs (names the keys), -EBUSY another driver runs it (names its pid), and those of the store. `plan` must outlive it. */
-int study_open(struct study *out, const struct plan *plan, bool again, struct err *e);
+int study_open(struct study *out, struct plan *plan, bool again, struct err *e);
+
+/* May trials of the study of this plan run, left by an earlier driver? */
+bool study_left_running(const struct plan *plan);
 void study_close(struct study *s);
 
 /* Asks the search once and stores what it proposes as a trial: *out_copy is the number of the finished trial whose result it
@@ -92,6 +95,16 @@ char *study_session_dir(const struct study *s, int session);
 
 /* The effective setting of the trial's next launch. */
 struct setting study_setting(const struct study *s, const struct study_trial *t);
+
+/* Slots of the trial's next launch, as far as is known now; -ENODEV, -ERANGE: it cannot be launched. */
+int study_slots(const struct study *s, const struct study_trial *t, struct err *e);
+
+/* The cluster did not grant this: noted with the study, never asked for again, now or by a later driver. 1; 0: there is no room for
+ * another note. In a transaction of the caller's, if there is one. */
+int study_refuse(struct study *s, int trial, struct layout_ask ask, const char *why, struct err *e);
+
+/* A trial that was to be started cannot be launched here: it is infeasible, and final. */
+int study_give_up(struct study *s, struct study_trial *t, const char *why, struct err *e);
 
 struct study_trial *study_trial(struct study *s, int number); /* NULL when it is final or unknown */
 

@@ -452,6 +452,30 @@ static struct tuner_setting avoid_refused(const struct tuning *t, const struct s
     return s;
 }
 
+static int slots_at(const struct tuning *t, const struct study_trial *trial, int cold)
+{
+    const struct plan *p = t->study->plan;
+    struct tuner_setting at = { 0, cold };
+    struct setting set = choices_setting(t->choices, &p->space, at);
+    return plan_slots(p, &trial->point, &set, NULL);
+}
+
+/* Where the cluster has no room for the setting, the nearest one that it has room for, a larger one first; with as many cores as its
+ * slots allow. */
+static void find_room(const struct tuning *t, struct study_trial *trial, struct tuner_setting *s)
+{
+    int slots = slots_at(t, trial, s->cold), n = t->choices->n_cold, from = s->cold;
+    for (int i = 1; slots < 0 && i < n; i++) {
+        s->cold = (from + i) % n;
+        slots = trial->refused_cold >> s->cold & 1 ? -ENODEV : slots_at(t, trial, s->cold);
+    }
+    if (slots < 0)
+        return;
+    trial->row.slots = slots;
+    int n_hot = hot_within(t, slots);
+    s->hot = s->hot < n_hot ? s->hot : n_hot - 1;
+}
+
 int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone, struct err *e)
 {
     AUTO_KEYS struct keys k = { 0 };
@@ -478,9 +502,12 @@ int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone
         buf_cut(&t->log, before);
         return rc;
     }
-    if (decide(t, "setting", trial->row.number, got, reason) < 0)
-        return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
     trial->setting = avoid_refused(t, trial, got);
+    find_room(t, trial, &trial->setting);
+    if (trial->setting.cold != got.cold)
+        (void)snprintf(reason, sizeof reason, "the next one, where what was chosen cannot be had");
+    if (decide(t, "setting", trial->row.number, trial->setting, reason) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
     trial->alone = alone;
     trial->room = room;
     return settle_up(t, e);
@@ -753,7 +780,7 @@ int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struc
     return rc < 0 ? rc : put_all(t, e);
 }
 
-int tuning_bound(struct tuning *t, struct study_trial *trial, struct err *e)
+int tuning_bound(struct tuning *t, struct study_trial *trial, bool explained, struct err *e)
 {
     AUTO_KEYS struct keys k = { 0 };
     int rc = t ? make_keys(t, trial, &k, e) : 0;
@@ -765,7 +792,8 @@ int tuning_bound(struct tuning *t, struct study_trial *trial, struct err *e)
                                      .setting = trial->setting,
                                      .class_key = buf_text(&k.class),
                                      .family_key = buf_text(&k.family),
-                                     .infeasible = true },
+                                     .infeasible = true,
+                                     .unexplained = !explained },
               e);
     return rc < 0 ? rc : put_all(t, e);
 }

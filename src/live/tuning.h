@@ -23,7 +23,7 @@ struct tuning_ops {
 int tuning_open(struct tuning **out, struct study *s, const struct tuning_ops *ops, void *ctx, struct err *e);
 void tuning_close(struct tuning *t);
 
-/* The setting of the next launch: fills trial->setting. `room`: CPUs that it may have; `alone`: nothing will run beside it. Stored
+/* The setting of the next launch: fills trial->setting and its slots. `room`: CPUs that it may have; `alone`: nothing will run beside it. Stored
  * at once. */
 int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone, struct err *e);
 
@@ -45,8 +45,9 @@ int tuning_break(struct tuning *t, int trial, struct err *e);
 int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double seconds, double records, struct err *e);
 int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struct err *e);
 
-/* The launch setting proved to be more than there is (`out of memory`): a bound of its class. Inside the caller's transaction. */
-int tuning_bound(struct tuning *t, struct study_trial *trial, struct err *e);
+/* The launch setting cannot be had. Inside the caller's transaction. `explained`: it ran out of memory, a bound of its class; else it was
+ * not granted, which says nothing of other settings. */
+int tuning_bound(struct tuning *t, struct study_trial *trial, bool explained, struct err *e);
 
 /* What was decided inside a transaction that is committed now. */
 void tuning_act(struct tuning *t);

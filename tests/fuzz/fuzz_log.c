@@ -21,7 +21,7 @@ static void mix(struct digest *d, const void *bytes, size_t n)
 static int sink(void *ctx, const struct log_event *ev, uint64_t end)
 {
     struct digest *d = ctx;
-    if ((unsigned)ev->kind > LOG_PAUSE || (unsigned)ev->cause >= CAUSE_MAX || end <= d->last_end)
+    if ((unsigned)ev->kind > LOG_DATA || ev->cores < 0 || (unsigned)ev->cause >= CAUSE_MAX || end <= d->last_end)
         abort();
     if (ev->epoch < 0 || ev->iteration < 0 || ev->records_done < 0 || ev->records_all < 0 || ev->stamp_ms < -1)
         abort();

@@ -10,6 +10,7 @@
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-unborn-N (the first N while they start) session-mute (no done) session-garbage (for a done) session-protocol (another one)
+ *   FAKE_WORKERS   "CORES:GIB,CORES:GIB": the cluster's workers, which grant what they have and no more; without it one has room for all
  *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_MUMBLE_MS (3000) how long mumble says nothing but chatter, once an epoch; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
  *   FAKE_COUNT_FILE  gets "TAG EPOCHS FIRST-EPOCH PID" at each start and "trained TAG EPOCH" at each epoch's end; a session
  *                  "session TAG PID" at its start, and then the trial's id for TAG
@@ -18,6 +19,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -950,6 +952,36 @@ static void leave_child_behind(void)
     wait_forever();
 }
 
+/* One executor where it fits; false: nowhere. */
+static bool grant_one(int cores[], double gb[], int n, int each, double memory_gb)
+{
+    for (int i = 0; i < n; i++)
+        if (cores[i] >= each && gb[i] >= memory_gb) {
+            cores[i] -= each;
+            gb[i] -= memory_gb;
+            return true;
+        }
+    return false;
+}
+
+/* As a standalone master does. What it does not grant is waited for. */
+static void get_executors(const struct job *j)
+{
+    int cores[16] = { 1 << 20 }, n = 0, each = j->executor_cores > 0 ? j->executor_cores : 1;
+    double gb[16] = { 1 << 20 },
+           memory_gb = j->executor_memory ? ldexp((double)memory_bytes(j->executor_memory), -30) : 1;
+    const char *workers = getenv("FAKE_WORKERS");
+    for (const char *w = workers; w && n < 16 && sscanf(w, "%d:%lf", &cores[n], &gb[n]) == 2; n++)
+        w = strchr(w, ',') ? strchr(w, ',') + 1 : NULL;
+    for (int i = 0; i * each < slots_of(j); i++) {
+        if (!grant_one(cores, gb, workers ? n : 1, each, memory_gb))
+            wait_forever();
+        note("INFO StandaloneSchedulerBackend",
+             "Granted executor ID app-20261118121228-%04d/%d on hostPort 127.0.0.1:32789 with %d core(s), 2.0 GiB RAM",
+             (int)getpid() % 10000, i, each);
+    }
+}
+
 static void connect_to_cluster(const struct job *j)
 {
     if (strncmp(j->master, "local", 5) == 0) {
@@ -961,9 +993,7 @@ static void connect_to_cluster(const struct job *j)
          (int)getpid() % 10000);
     if (fails("hang"))
         wait_forever();
-    note("INFO StandaloneSchedulerBackend",
-         "Granted executor ID app-20261118121228-%04d/0 on hostPort 127.0.0.1:32789 with %d core(s), 2.0 GiB RAM",
-         (int)getpid() % 10000, j->executor_cores > 0 ? j->executor_cores : 1);
+    get_executors(j);
 }
 
 static void optimize(struct run *r)

@@ -33,7 +33,7 @@ static int parse_line(const char *line, size_t len, struct log_event *out)
 }
 
 static const char *const kind_names[] = { "app_id",   "granted", "iteration", "epoch_end", "metric", "checkpoint",
-                                          "recovery", "mark",    "lost",      "cause",     "pause" };
+                                          "recovery", "mark",    "lost",      "cause",     "pause",  "data" };
 
 static const char *kind_name(int kind)
 {
@@ -102,6 +102,8 @@ static const struct {
       "26/11/18 12:11:13 INFO YarnSchedulerBackend$YarnDriverEndpoint: Registered executor "
       "NettyRpcEndpointRef(spark-client://Executor) (10.0.0.1:42314) with ID 7,  ResourceProfileId 0",
       LOG_GRANTED, "7" },
+    { "the data is being read", "2026-11-18 12:11:14.100 INFO DistriOptimizer$: caching training rdd ...", LOG_DATA,
+      "" },
     { "an executor lost",
       "2026-11-18 12:12:25.595 ERROR TaskSchedulerImpl: Lost executor 0 on 127.0.0.1: Command exited with code 137",
       LOG_LOST, "0 on 127.0.0.1: Command exited with code 137" },
@@ -166,6 +168,18 @@ static void test_log_tells_beginnings_from_ends(void **state)
     assert_true(begin.begins);
     assert_false(end.begins);
     assert_int_equal(begin.stamp_ms, -1);
+}
+
+static void test_log_reads_what_an_executor_has(void **state)
+{
+    (void)state;
+    assert_int_equal(parsed("INFO X: Granted executor ID app-1/0 on hostPort h:1 with 2 core(s), 2.0 GiB RAM").cores,
+                     2);
+    assert_int_equal(parsed("INFO X: Granted executor ID app-1/0 on hostPort h:1 with 99999999999 core(s), 2").cores,
+                     0);
+    assert_int_equal(parsed("INFO X: Granted executor ID app-1/0 on hostPort h:1 with -2 core(s), 2").cores, 0);
+    assert_int_equal(parsed("INFO X: Granted executor ID app-1/0 on hostPort h:1").cores, 0);
+    assert_int_equal(parsed("INFO X: Registered executor NettyRpcEndpointRef(…) (10.0.0.1:42314) with ID 7,").cores, 0);
 }
 
 static void test_log_reads_a_step(void **state)
@@ -582,7 +596,7 @@ static void test_log_a_stream_survives_lack_of_memory(void **state)
 /* ---- real logs ------------------------------------------------------------------------------------------------------ */
 
 struct summary {
-    int counts[LOG_PAUSE + 1];
+    int counts[LOG_DATA + 1];
     int last_epoch;
     double accuracy;
     int backwards; /* iteration numbers that went back */
@@ -703,6 +717,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_tells_lines_apart),
         cmocka_unit_test(test_log_tells_beginnings_from_ends),
+        cmocka_unit_test(test_log_reads_what_an_executor_has),
         cmocka_unit_test(test_log_reads_a_step),
         cmocka_unit_test(test_log_reads_a_step_of_bigdl_0),
         cmocka_unit_test(test_log_reads_a_step_of_the_local_optimizer),

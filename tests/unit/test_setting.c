@@ -160,7 +160,7 @@ static void test_too_much_memory_is_infeasible(void **state)
         struct space s = parsed(buf_text(&b));
         struct offer offer = { .memory_gb = infeasible[i].there };
         struct setting set = setting_default(&s, &offer);
-        char text[128];
+        char text[SETTING_WHY_MAX];
         const char *got = setting_infeasible(&s, &set, &offer, text);
         if (!got != !infeasible[i].want || (got && strcmp(got, infeasible[i].want) != 0))
             fail_msg("%s: got %s, want %s", infeasible[i].name, got ? got : "feasible",
@@ -200,9 +200,10 @@ static void test_slots_divide_the_batch(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(slots); i++) {
         struct space s = parsed(slots[i].knobs);
-        struct offer offer = { .cores = slots[i].offered };
+        struct offer offer = { .cores = slots[i].offered, .file_cores = slots[i].file_cores };
+        struct setting set = setting_default(&s, &offer);
         struct err e = { 0 };
-        int got = setting_slots(&s, &offer, slots[i].file_cores, slots[i].batch, &e);
+        int got = setting_slots(&s, &set, &offer, slots[i].batch, &e);
         if (got != slots[i].want || (slots[i].fault && !strstr(e.text, slots[i].fault)))
             fail_msg("%s: got %d \"%s\", want %d", slots[i].name, got, e.text, slots[i].want);
         space_done(&s);

@@ -46,6 +46,7 @@ static struct submit job(const struct app *a)
                             .n_hypers = ARRAY_LEN(hypers),
                             .epochs = 2,
                             .slots = 4,
+                            .executors = 1,
                             .memory_gb = NAN };
 }
 
@@ -90,10 +91,10 @@ static const struct {
     { "yarn", JVM("yarn"),
       "spark-submit --master yarn --deploy-mode client --properties-file /b/spark.conf --driver-memory 2g "
       "--executor-memory 3g --num-executors 1 --executor-cores 4 " REMOTE_CONF JVM_REST },
-    { "k8s, three cores each", "{\"executor_cores\": 3, \"master\": \"k8s://https://h:6443\", " JVM_TAIL,
+    { "k8s", JVM("k8s://https://h:6443"),
       "spark-submit --master k8s://https://h:6443 --deploy-mode client --properties-file /b/spark.conf --driver-memory "
       "2g "
-      "--executor-memory 3g --num-executors 2 --executor-cores 2 " REMOTE_CONF JVM_REST },
+      "--executor-memory 3g --num-executors 1 --executor-cores 4 " REMOTE_CONF JVM_REST },
     { "Python, extras in place", PYTHON,
       "spark-submit --master local[4] --deploy-mode client " LOCAL_CONF
       "--conf spark.driver.extraClassPath=/b/dllib.jar:/b/core.jar --conf "
@@ -239,7 +240,7 @@ static void test_submit_refuses_what_cannot_be(void **state)
     s.executors = 3;
     assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
     assert_string_equal(e.text, "3 executors do not divide 4 cores evenly");
-    s.executors = 0;
+    s.executors = 1;
     s.hypers = odd;
     assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
     assert_non_null(strstr(e.text, "'dropout' reaches nothing"));

@@ -623,7 +623,7 @@ static void test_memory_that_was_run_out_of_is_not_asked_for_again(void **state)
     b.trial->refused_cold |= 1;
     check(store_begin(b.study.store, &e), &e);
     check(tuning_end(b.t, b.trial, false, &e), &e); /* it never began */
-    check(tuning_bound(b.t, b.trial, &e), &e);
+    check(tuning_bound(b.t, b.trial, true, &e), &e);
     check(store_commit(b.study.store, &e), &e);
     check(launch(&b, &e), &e);
     assert_int_equal(b.now.cold, 1);
@@ -695,7 +695,7 @@ static void test_a_policy_that_chooses_nothing_needs_none(void **state)
     check(tuning_iteration(b.t, b.trial, &ev, our_ms(&b), &e), &e);
     check(tuning_epoch(b.t, b.trial, 1, 1, 64, &e), &e);
     check(tuning_end(b.t, b.trial, true, &e), &e);
-    check(tuning_bound(b.t, b.trial, &e), &e);
+    check(tuning_bound(b.t, b.trial, true, &e), &e);
     check(tuning_break(b.t, 1, &e), &e);
     check(tuning_load(b.t, 1, &e), &e);
     check(tuning_room(b.t, 1, 2, true, &e), &e);

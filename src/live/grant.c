@@ -1,0 +1,75 @@
+#include "live/grant.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "live/tuning.h"
+
+const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX])
+{
+    static const char *const words[] = { [WAIT_NONE] = "",
+                                         [WAIT_SPARK] = "starting Spark",
+                                         [WAIT_EXECUTORS] = "waiting for executors",
+                                         [WAIT_SESSION] = "the session is coming up",
+                                         [WAIT_DATA] = "reading the data" };
+    (void)snprintf(text, WAIT_TEXT_MAX, "%s", words[w->kind]);
+    if (w->kind == WAIT_EXECUTORS)
+        (void)snprintf(text, WAIT_TEXT_MAX, "%s: %d of %d core%s granted", words[w->kind], w->cores, w->of,
+                       w->of == 1 ? "" : "s");
+    return text;
+}
+
+static struct layout_ask ask_of(const struct study *s, const struct study_trial *t, int slots)
+{
+    struct setting set = study_setting(s, t);
+    return setting_ask(&s->plan->space, &set, &s->plan->offer, slots);
+}
+
+/* Where the log tells of no cores, as with other managers than Spark's own, executors are counted. */
+static bool is_granted(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
+{
+    if (f->granted || f->cores >= slots)
+        return true;
+    int n = f->cores == 0 && f->executors > 0 ? ask_of(s, t, slots).executors : INT32_MAX;
+    return f->executors >= n;
+}
+
+struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
+{
+    struct wait w = { .kind = WAIT_DATA, .cores = f->cores, .of = slots };
+    if (f->iteration > 0)
+        w.kind = WAIT_NONE;
+    else if (s->plan->offer.executors && f->connected && !is_granted(s, t, f, slots))
+        w.kind = WAIT_EXECUTORS;
+    else if (!f->connected && !f->data)
+        w.kind = WAIT_SPARK;
+    return w;
+}
+
+void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512])
+{
+    int64_t seconds = s->plan->cfg.grant_seconds;
+    if (f->cores > 0)
+        (void)snprintf(text, 512, "%d of %d cores were granted in %" PRId64 " s: more than the cluster has free",
+                       f->cores, slots, seconds);
+    else
+        (void)snprintf(text, 512, "no executor was granted in %" PRId64 " s: more cores or memory than the cluster has",
+                       seconds);
+}
+
+int grant_refuse(struct study *s, struct study_trial *t, const struct fold *f, int slots, const char *why,
+                 struct err *e)
+{
+    struct layout_ask ask = ask_of(s, t, slots);
+    struct setting set = study_setting(s, t);
+    if (ask.executors < 1) /* as things stand now, it would not have been asked for */
+        return study_slots(s, t, NULL) > 0;
+    if (f->executors < ask.executors)
+        ask.executors = f->executors + 1; /* so many there were */
+    int rc = study_refuse(s, t->row.number, ask, why, e);
+    if (rc < 1)
+        return rc;
+    if (s->tuning && plan_slots(s->plan, &t->point, &set, NULL) < 0)
+        rc = tuning_bound(s->tuning, t, false, e);
+    return rc < 0 ? rc : study_slots(s, t, NULL) > 0;
+}

@@ -1,0 +1,278 @@
+/* `pipetune run` on clusters of several shapes, over a master's page that this test serves and a fake spark-submit that grants what
+ * such workers have: what is launched, what is told, what is not asked for again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "tests/integration/harness.h"
+#include "tests/integration/sink.h"
+
+#define STORE "pipetune.db"
+#define TRIALS "SELECT number, state FROM trials ORDER BY number"
+#define OUTCOMES "SELECT outcome FROM attempts ORDER BY id"
+#define NO_PAGE "http://127.0.0.1:1/json/"
+#define ONE_POINT "{ \"batch_size\": [64], \"learning_rate\": [0.1] }"
+#define TWO_POINTS "{ \"batch_size\": [64], \"learning_rate\": [0.1, 0.05] }"
+
+/* What workers have: "CORES:GIB", and D behind it where one is dead. */
+static void write_page(struct buf *out, const char *workers)
+{
+    AUTO_BUF struct buf body = BUF_INIT;
+    int cores, gb, n = 0;
+    buf_puts(&body, "{\"url\":\"spark://127.0.0.1:7077\",\"workers\":[");
+    for (const char *w = workers; w && sscanf(w, "%d:%d", &cores, &gb) == 2;
+         w = strchr(w, ',') ? strchr(w, ',') + 1 : NULL) {
+        bool dead = w[strcspn(w, "D,")] == 'D';
+        buf_printf(
+            &body,
+            "%s{\"id\":\"worker-%d\",\"cores\":%d,\"coresused\":0,\"coresfree\":%d,\"memory\":%d,\"memoryused\":0,"
+            "\"memoryfree\":%d,\"state\":\"%s\"}",
+            n ? "," : "", n, cores, cores, gb * 1024, gb * 1024, dead ? "DEAD" : "ALIVE");
+        n++;
+    }
+    buf_puts(&body, "],\"activeapps\":[],\"status\":\"ALIVE\"}");
+    buf_printf(out, "HTTP/1.1 200 OK\r\nContent-Type: text/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+               body.len, buf_text(&body));
+}
+
+struct cluster {
+    struct sink *sink;
+    struct buf page;
+    char url[64];
+};
+
+static void cluster_open(struct cluster *c, const char *workers)
+{
+    *c = (struct cluster){ .sink = sink_new(), .page = BUF_INIT };
+    write_page(&c->page, workers);
+    sink_answer(c->sink, buf_text(&c->page));
+    (void)snprintf(c->url, sizeof c->url, "http://127.0.0.1:%d/json/", sink_port(c->sink));
+    (void)setenv("FAKE_WORKERS", workers, 1);
+}
+
+static void cluster_close(struct cluster *c)
+{
+    sink_free(c->sink);
+    buf_done(&c->page);
+    (void)unsetenv("FAKE_WORKERS");
+}
+
+/* One epoch on a cluster whose executors have 1 GiB; `more` goes into the BigDL file. */
+static void write_study(const struct world *w, const char *more, const char *system, const char *hyper)
+{
+    AUTO_BUF struct buf app = BUF_INIT;
+    AUTO_BUF struct buf config = BUF_INIT;
+    buf_printf(&app,
+               "{ \"master\": \"spark://127.0.0.1:7077\", \"executor_memory\": \"1g\", \"conf\": \"app.py\"%s,\n"
+               "  \"arguments\": { \"batch_size\": [\"--batch-size\", \"{}\"], \"learning_rate\": "
+               "[\"--learning-rate\", \"{}\"],\n"
+               "    \"epochs\": [\"--epochs\", \"{}\"], \"checkpoint\": [\"--checkpoint\", \"{}\"], \"seed\": "
+               "[\"--seed\", \"{}\"],\n"
+               "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n",
+               more);
+    buf_printf(&config,
+               "{ \"bigdlConf\": \"app.json\", \"study\": { \"name\": \"s\", \"epochs\": 1 },\n"
+               "  \"spark\": { \"grant_seconds\": 2 }, \"systemParameters\": %s, \"hyperParameters\": %s }\n",
+               system, hyper);
+    harness_write(w->dir, "app.py", "");
+    harness_write(w->dir, "app.json", buf_text(&app));
+    harness_write(w->dir, "c.conf", buf_text(&config));
+    (void)setenv("FAKE_EPOCH_MS", "50", 1);
+}
+
+static void expect(const char *name, struct harness_output o, int code, const char *told)
+{
+    if (o.code != code || (told && !strstr(o.err, told) && !strstr(o.out, told)))
+        fail_msg("%s: exit %d, want %d; said '%s' and '%s', want '%s'", name, o.code, code, o.out, o.err,
+                 told ? told : "");
+    harness_output_done(&o);
+}
+
+/* "--executor-cores 1" and the like, of an attempt's argv. */
+static void expect_option(const char *name, const char *option, const char *want)
+{
+    char sql[256];
+    (void)snprintf(
+        sql, sizeof sql,
+        "SELECT b.value FROM attempts x, json_each(x.argv) a, json_each(x.argv) b"
+        " WHERE a.value = '%s' AND b.id = (SELECT min(id) FROM json_each(x.argv) c WHERE c.id > a.id) ORDER BY x.id",
+        option);
+    harness_expect_rows(name, STORE, sql, want);
+}
+
+static const struct {
+    const char *name, *workers, *app, *system;
+    const char *policy;
+    const char *cores, *each; /* of the launches */
+    const char *told;         /* NULL: nothing is checked */
+    const char *trials;
+} shapes[] = {
+    { "one worker of four", "4:8", "", "{ \"cores\": [\"4\", \"2\"] }", "pipetune", "4", "4", NULL, "1|finished" },
+    { "two workers of one", "1:2,1:2", "", "{ \"cores\": [\"2\", \"1\"] }", "pipetune", "2", "1", NULL, "1|finished" },
+    { "two workers of one, settings that never change", "1:2,1:2", "", "{ \"cores\": [\"2\", \"1\"] }", "v1", "2", "1",
+      NULL, "1|finished" },
+    { "three workers of two", "2:4,2:4,2:4", "", "{ \"cores\": [\"4\", \"2\"] }", "pipetune", "4", "2", NULL,
+      "1|finished" },
+    { "uneven workers", "3:4,1:4", "", "{ \"cores\": [\"4\"] }", "pipetune", "4", "1", NULL, "1|finished" },
+    { "more cores than there are", "1:2,1:2", "", "{ \"cores\": [\"16\", \"8\"] }", "pipetune", "2", "1", NULL,
+      "1|finished" },
+    { "a dead worker", "4:8D,1:2,1:2", "", "{ \"cores\": [\"4\", \"2\"] }", "pipetune", "2", "1", NULL, "1|finished" },
+    { "no knob at all", "1:2,1:2", "", "{}", "pipetune", "2", "1", NULL, "1|finished" },
+    { "the file grants two", "1:2,1:2,1:2,1:2", ", \"total_executor_cores\": 2", "{}", "pipetune", "2", "1", NULL,
+      "1|finished" },
+    { "the file bounds each executor", "4:8", ", \"executor_cores\": 2", "{ \"cores\": [\"4\"] }", "pipetune", "4", "2",
+      NULL, "1|finished" },
+    { "memory that lets one executor on each", "4:3,4:3", "", "{ \"cores\": [\"8\"], \"memory\": [\"2\"] }", "pipetune",
+      "8", "4", NULL, "1|finished" },
+    { "memory that no worker has", "2:2,2:2", "", "{ \"cores\": [\"2\"], \"memory\": [\"8\", \"2\"] }", "pipetune", "2",
+      "2", "memory: 8 GiB is more than the 2 GiB there are", "1|finished" },
+    { "memory that no worker has, and nothing else", "2:2,2:2", "", "{ \"cores\": [\"2\"], \"memory\": [\"8\"] }",
+      "pipetune", "", "", "memory 8 GiB is more than the 2 GiB there are", "1|infeasible" },
+    { "executors that do not divide the cores", "1:2,1:2", "", "{ \"cores\": [\"1\"], \"executors\": [\"1\", \"2\"] }",
+      "pipetune", "1", "1", "executors 2 cannot be had here: not tried", "1|finished" },
+    { "executors of the user's, the first for which there is no worker", "1:2,1:2", "",
+      "{ \"cores\": [\"2\", \"1\"], \"executors\": [\"1\", \"2\"] }", "v1", "2", "1",
+      "executors 1 with cores 2 cannot be had here", "1|finished" },
+    { "executors fixed by the user", "4:8", "", "{ \"cores\": [\"4\"], \"executors\": [\"2\"] }", "pipetune", "4", "2",
+      NULL, "1|finished" },
+};
+
+static void test_each_shape_runs_what_it_has(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct cluster c;
+        cluster_open(&c, shapes[i].workers);
+        write_study(w, shapes[i].app, shapes[i].system, ONE_POINT);
+        (void)unlink(STORE);
+        bool runs = strstr(shapes[i].trials, "finished") != NULL;
+        expect(shapes[i].name, RUN(w, "run", "c.conf", "--master-ui", c.url, "--policy", shapes[i].policy),
+               runs ? 0 : 1, shapes[i].told);
+        harness_expect_rows(shapes[i].name, STORE, TRIALS, shapes[i].trials);
+        expect_option(shapes[i].name, "--total-executor-cores", shapes[i].cores);
+        expect_option(shapes[i].name, "--executor-cores", shapes[i].each);
+        harness_remove(harness_path(w->dir, "pipetune.d"));
+        cluster_close(&c);
+    }
+}
+
+static void test_a_dry_run_tells_by_what_is_known(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    write_study(w, "", "{ \"cores\": [\"1\"], \"executors\": [\"1\", \"2\"] }", TWO_POINTS);
+    expect("without a cluster", RUN(w, "run", "c.conf", "--dry-run", "--master-ui", NO_PAGE), 0,
+           "executors 2 cannot be had here: not tried");
+    write_study(w, "", "{ \"cores\": [\"2\", \"1\"] }", ONE_POINT);
+    expect("without a cluster", RUN(w, "run", "c.conf", "--dry-run", "--master-ui", NO_PAGE), 0,
+           "--total-executor-cores 2 --executor-cores 2");
+    cluster_open(&c, "1:2,1:2");
+    expect("with one", RUN(w, "run", "c.conf", "--dry-run", "--master-ui", c.url), 0,
+           "--total-executor-cores 2 --executor-cores 1");
+    cluster_close(&c);
+    write_study(w, "", "{ \"cores\": [\"1\"], \"executors\": [\"2\"] }", ONE_POINT);
+    expect("nowhere", RUN(w, "run", "c.conf", "--dry-run", "--master-ui", NO_PAGE), 2, "systemParameters");
+    assert_int_equal(access(STORE, F_OK), -1);
+}
+
+/* Nobody says what the workers are: what they do not grant is found out once, for all trials of the study, now and later. */
+static const struct {
+    const char *name, *app, *policy;
+} refusals[] = {
+    { "submissions", "", "pipetune" },
+    { "a session", ", \"session\": true", "pipetune" },
+    { "settings that never change", "", "v1" },
+};
+
+static void test_what_was_not_granted_is_not_asked_for_again(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+        const char *name = refusals[i].name;
+        bool warm = *refusals[i].app;
+        (void)setenv("FAKE_WORKERS", "1:2,1:2", 1);
+        (void)unlink(STORE);
+        write_study(w, refusals[i].app, "{ \"cores\": [\"2\", \"1\"] }", TWO_POINTS);
+        expect(name, RUN(w, "run", "c.conf", "--master-ui", NO_PAGE, "--policy", refusals[i].policy), 0,
+               "no executor was granted in 2 s");
+        harness_expect_rows(name, STORE, TRIALS, "1|finished 2|finished");
+        harness_expect_rows(name, STORE, OUTCOMES, warm ? "finished finished" : "refused_setting finished finished");
+        harness_expect_rows(name, STORE, "SELECT count(*) FROM decisions WHERE kind = 'refused'", "1");
+        if (!warm)
+            expect_option(name, "--executor-cores", "2 1 1");
+        harness_remove(harness_path(w->dir, "pipetune.d"));
+    }
+    (void)unsetenv("FAKE_WORKERS");
+}
+
+static void test_a_later_driver_knows_what_was_not_granted(void **state)
+{
+    struct world *w = *state;
+    (void)setenv("FAKE_WORKERS", "1:2,1:2", 1);
+    write_study(w, "", "{ \"cores\": [\"2\", \"1\"] }", TWO_POINTS);
+    expect("first", RUN(w, "run", "c.conf", "--master-ui", NO_PAGE, "--max-trials", "1"), 0, "no executor was granted");
+    expect("second", RUN(w, "run", "c.conf", "--master-ui", NO_PAGE, "--max-trials", "2"), 0, NULL);
+    harness_expect_rows("outcomes", STORE, OUTCOMES, "refused_setting finished finished");
+    (void)unsetenv("FAKE_WORKERS");
+}
+
+/* Nothing of the study can be had: each trial says so, and only the first has waited. */
+static void test_what_cannot_be_had_at_all_is_infeasible_at_once(void **state)
+{
+    struct world *w = *state;
+    (void)setenv("FAKE_WORKERS", "1:2", 1);
+    write_study(w, "", "{ \"cores\": [\"2\"] }", TWO_POINTS);
+    expect("study", RUN(w, "run", "c.conf", "--master-ui", NO_PAGE), 1, "1 of 2 cores were granted in 2 s");
+    harness_expect_rows("trials", STORE, TRIALS, "1|infeasible 2|infeasible");
+    harness_expect_rows("attempts", STORE, OUTCOMES, "refused_setting infeasible");
+    expect_option("attempts", "--executor-cores", "2 1");
+    (void)unsetenv("FAKE_WORKERS");
+}
+
+/* What another one has taken, or what a trial of ours that was left running holds. */
+static void test_a_study_that_is_gone_on_with_has_what_it_had(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "2:4");
+    write_study(w, "", "{ \"cores\": [\"2\", \"1\"] }", TWO_POINTS);
+    (void)setenv("FAKE_EPOCH_MS", "2500", 1);
+    expect("left", RUN(w, "run", "c.conf", "--master-ui", c.url, "--detach"), 0, NULL);
+    buf_clear(&c.page);
+    write_page(&c.page, "2:4");
+    char *free_cores = strstr(c.page.data, "\"coresfree\":2");
+    assert_non_null(free_cores);
+    free_cores[strlen("\"coresfree\":")] = '1';
+    sink_answer(c.sink, buf_text(&c.page));
+    (void)setenv("FAKE_EPOCH_MS", "50", 1);
+    expect("gone on with", RUN(w, "run", "c.conf", "--master-ui", c.url), 0, NULL);
+    expect_option("both", "--total-executor-cores", "2 2");
+    cluster_close(&c);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, world_open, world_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_each_shape_runs_what_it_has),
+        TEST(test_a_dry_run_tells_by_what_is_known),
+        TEST(test_what_was_not_granted_is_not_asked_for_again),
+        TEST(test_a_later_driver_knows_what_was_not_granted),
+        TEST(test_what_cannot_be_had_at_all_is_infeasible_at_once),
+        TEST(test_a_study_that_is_gone_on_with_has_what_it_had),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
