@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "cmd/table.h"
 
-enum { REDRAW_MS = 250, BAR = 20 };
+enum { REDRAW_MS = 250, BAR = 20, WAIT_SAY_MS = 5000 };
 
 static uint64_t total_trials(const struct study *s)
 {
@@ -66,7 +66,11 @@ static void draw_row(struct progress *p, const struct progress_row *r)
     for (int i = 0; i < BAR; i++)
         bar[i] = i < full ? '#' : '.';
     bar[BAR] = '\0';
-    buf_printf(&line, "  %s/%d  [%s]  epoch %d/%d", p->study, r->trial, bar, r->epoch, r->epochs);
+    char waits[WAIT_TEXT_MAX];
+    if (r->wait.kind != WAIT_NONE)
+        buf_printf(&line, "  %s/%d  %s", p->study, r->trial, wait_text(&r->wait, waits));
+    else
+        buf_printf(&line, "  %s/%d  [%s]  epoch %d/%d", p->study, r->trial, bar, r->epoch, r->epochs);
     if (!isnan(r->accuracy))
         buf_printf(&line, "  accuracy %s", table_digits(r->accuracy, accuracy));
     if (!isnan(r->throughput))
@@ -160,28 +164,70 @@ static void hyper_words(const char *json, char *out, size_t size)
     out[n] = '\0';
 }
 
+/* The trial's row, a new one where there is none; NULL: there are too many. */
+static struct progress_row *add_row(struct progress *p, const struct driver_news *n)
+{
+    struct progress_row *r = row_of(p, n->trial->number);
+    if (!r && p->n_running == PROGRESS_RUNNING_MAX)
+        return NULL;
+    r = r ? r : &p->running[p->n_running++];
+    *r = (struct progress_row){ .trial = n->trial->number,
+                                .attempt = n->attempt,
+                                .epochs = n->trial->epochs,
+                                .accuracy = n->trial->accuracy,
+                                .throughput = NAN,
+                                .since_ms = clock_ms(),
+                                .fresh = true };
+    hyper_words(n->trial->hyper, r->hyper, sizeof r->hyper);
+    return r;
+}
+
 static void on_launch(struct progress *p, const struct driver_news *n)
 {
     char hyper[160];
     hyper_words(n->trial->hyper, hyper, sizeof hyper);
-    if (p->n_running < PROGRESS_RUNNING_MAX)
-        p->running[p->n_running++] = (struct progress_row){ .trial = n->trial->number,
-                                                            .attempt = n->attempt,
-                                                            .epochs = n->trial->epochs,
-                                                            .accuracy = n->trial->accuracy,
-                                                            .throughput = NAN,
-                                                            .since_ms = clock_ms() };
-    struct progress_row *r = row_of(p, n->trial->number);
-    if (r)
-        (void)snprintf(r->hyper, sizeof r->hyper, "%s", hyper);
+    (void)add_row(p, n); /* where there is no room, it is not shown */
     if (!p->live || n->adopted || n->attempt > 1)
         say(p, "%s/%d: attempt %d %s: %s\n", p->study, n->trial->number, n->attempt,
             n->adopted ? "found running" : "started", hyper);
 }
 
+/* Without a terminal each wait is told once, when it lasts. */
+static void on_wait(struct progress *p, struct progress_row *r, const struct wait *w)
+{
+    char text[WAIT_TEXT_MAX];
+    int64_t now = clock_ms();
+    bool same = w->kind == r->wait.kind && w->cores == r->wait.cores;
+    r->wait = *w;
+    if (!same)
+        r->waits_ms = now;
+    if (w->kind == WAIT_NONE || r->waits_ms == 0 || now - r->waits_ms < WAIT_SAY_MS)
+        return;
+    r->waits_ms = 0;
+    if (!p->live)
+        say(p, "%s/%d: %s\n", p->study, r->trial, wait_text(w, text));
+}
+
+/* Those that did not come to begin. */
+static void drop_stale(struct progress *p)
+{
+    for (size_t i = p->n_running; i-- > 0;) {
+        if (p->running[i].attempt == 0 && !p->running[i].fresh)
+            p->running[i] = p->running[--p->n_running];
+        else
+            p->running[i].fresh = false;
+    }
+}
+
 static void on_tick(struct progress *p, const struct driver_news *n)
 {
     struct progress_row *r = n->trial ? row_of(p, n->trial->number) : NULL;
+    if (n->trial && !r && n->attempt == 0)
+        r = add_row(p, n);
+    if (r) {
+        r->fresh = true;
+        on_wait(p, r, &n->wait);
+    }
     if (r && n->fold) {
         int epoch = fold_epoch_now(n->fold);
         if (epoch > 0) {
@@ -192,8 +238,10 @@ static void on_tick(struct progress *p, const struct driver_news *n)
         r->throughput = n->fold->throughput;
         r->cores = n->cores;
     }
-    if (!n->trial)
-        redraw(p, false);
+    if (n->trial)
+        return;
+    drop_stale(p);
+    redraw(p, false);
 }
 
 static void on_epoch(struct progress *p, const struct driver_news *n)

@@ -23,13 +23,16 @@ struct progress {
     double best_accuracy;
     bool maximise;
     struct progress_row {
-        int trial, attempt;
+        int trial, attempt; /* attempt 0: it is yet to begin */
         char hyper[160];
         int epochs, epoch; /* budget; the one under way */
         double part;       /* of the epoch under way, 0…1 */
         double accuracy, throughput;
         double cores; /* CPUs in force; 0 or NAN: not known */
         int64_t since_ms;
+        struct wait wait;
+        int64_t waits_ms; /* since when for this; 0: it has been told */
+        bool fresh;       /* heard of since the last look */
     } running[PROGRESS_RUNNING_MAX];
     size_t n_running;
 };

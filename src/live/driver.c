@@ -394,6 +394,16 @@ static void retry_start(struct driver *d, struct slot *s)
         driver_fail(d, rc);
 }
 
+/* What is yet to begin waits for its launcher, or for its session. */
+static void tell_coming(struct driver *d, const struct slot *s)
+{
+    const struct warm *w = driver_warm_of(d, s);
+    driver_tell(d, (struct driver_news){ .kind = NEWS_TICK,
+                                         .trial = &s->a.trial->row,
+                                         .cores = NAN,
+                                         .wait = w ? w->wait : (struct wait){ .kind = WAIT_SPARK } });
+}
+
 /* False when the loop is to end. */
 static bool tend(struct driver *d, struct slot *s, int64_t now)
 {
@@ -405,6 +415,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
         driver_measure(d, s);
     if (!s->a.running && s->a.launcher && now - s->started_ms > READY_MS)
         s->silent = true;
+    if (!s->a.running && d->rc == 0)
+        tell_coming(d, s);
     if (!s->a.running || d->rc < 0)
         return d->rc == 0;
     int rc = attempt_read(&s->a, now, d->e);
@@ -423,7 +435,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
                                          .trial = &s->a.trial->row,
                                          .attempt = s->a.row.number,
                                          .fold = &s->a.fold,
-                                         .cores = s->a.row.cores });
+                                         .cores = s->a.row.cores,
+                                         .wait = attempt_wait(&s->a) });
     return d->rc == 0;
 }
 

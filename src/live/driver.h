@@ -3,6 +3,7 @@
 #define LIVE_DRIVER_H
 
 #include "bigdl/fold.h"
+#include "live/grant.h"
 #include "live/study.h"
 #include "monitoring/sender.h"
 
@@ -18,11 +19,12 @@ enum news_kind {
 struct driver_news {
     enum news_kind kind;
     const struct store_trial *trial; /* NULL: of the study */
-    int attempt;
+    int attempt;                     /* 0: it is yet to begin */
     bool adopted;
     const struct store_epoch *epoch; /* NEWS_EPOCH */
     const struct fold *fold;         /* NEWS_TICK: how far the trial is; NULL while it starts */
     double cores;                    /* NEWS_TICK: CPUs in force, NAN: not known */
+    struct wait wait;                /* NEWS_TICK: for what the trial waits */
     const char *text;
 };
 

@@ -1,5 +1,5 @@
 /* `pipetune run` on clusters of several shapes, over a master's page that this test serves and a fake spark-submit that grants what
- * such workers have: what is launched, what is told, what is not asked for again. */
+ * such workers have: what is launched, what is told, what is not asked for again, and what a launch says it waits for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -262,6 +262,50 @@ static void test_a_study_that_is_gone_on_with_has_what_it_had(void **state)
     cluster_close(&c);
 }
 
+/* --- what is waited for ------------------------------------------------------------------------------------------------ */
+
+static bool says_so(void *text)
+{
+    AUTO_FREE char *out = harness_read(".", "out");
+    return out && strstr(out, text);
+}
+
+static const struct {
+    const char *name, *app, *variable, *value, *say;
+} waits[] = {
+    { "executors", "", "FAKE_WORKERS", "1:2", "s/1: waiting for executors: 1 of 2 cores granted\n" },
+    { "executors of a session", ", \"session\": true", "FAKE_WORKERS", "1:2",
+      "s/1: waiting for executors: 1 of 2 cores granted\n" },
+    { "Spark", "", "FAKE_START_MS", "60000", "s/1: starting Spark\n" },
+    { "Spark of a session", ", \"session\": true", "FAKE_START_MS", "60000", "s/1: starting Spark\n" },
+    { "a session", ", \"session\": true", "FAKE_SESSION_MS", "60000", "s/1: the session is coming up\n" },
+    { "data", "", "FAKE_EPOCH_MS", "600000", "s/1: reading the data\n" },
+    { "data in a session", ", \"session\": true", "FAKE_EPOCH_MS", "600000", "s/1: reading the data\n" },
+};
+
+static void test_a_wait_says_what_for(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        write_study(w, waits[i].app, "{ \"cores\": [\"2\"], \"executors\": [\"2\"] }", ONE_POINT);
+        (void)unsetenv("FAKE_EPOCH_MS");
+        (void)setenv(waits[i].variable, waits[i].value, 1);
+        (void)unlink(STORE), (void)unlink("out");
+        AUTO_CLOSE int out = open("out", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        pid_t pid = START(w, out, "run", "c.conf", "--master-ui", NO_PAGE, "--grant-seconds", "60");
+        if (!harness_wait(says_so, (void *)(uintptr_t)waits[i].say, HARNESS_MS)) {
+            AUTO_FREE char *said = harness_read(".", "out");
+            fail_msg("%s: said '%s', want '%s'", waits[i].name, said, waits[i].say);
+        }
+        assert_int_equal(kill(pid, SIGINT), 0);
+        assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+        AUTO_FREE char *said = harness_read(".", "out");
+        assert_int_equal(harness_count(said, waits[i].say), 1);
+        (void)unsetenv(waits[i].variable);
+        harness_remove(harness_path(w->dir, "pipetune.d"));
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_open, world_close)
 
 int main(void)
@@ -273,6 +317,7 @@ int main(void)
         TEST(test_a_later_driver_knows_what_was_not_granted),
         TEST(test_what_cannot_be_had_at_all_is_infeasible_at_once),
         TEST(test_a_study_that_is_gone_on_with_has_what_it_had),
+        TEST(test_a_wait_says_what_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
