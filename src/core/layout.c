@@ -62,10 +62,26 @@ int layout_divide(const struct layout_room *r, int cores, int executors, int mos
     return 0;
 }
 
+/* Executors of that size, `wanted` of them (0: as many as there is room for, up to `most`); fewer than wanted are none. */
+static int room_for(const struct layout_room *r, int most, int wanted, int each, double memory_gb)
+{
+    int has = 0, cannot = (wanted > 0 ? wanted : most) + 1;
+    while (cannot - has > 1) { /* where there is room for some, there is for fewer */
+        struct layout_ask ask = { has + (cannot - has) / 2, each, memory_gb };
+        if (layout_has(r, &ask))
+            has = ask.executors;
+        else
+            cannot = ask.executors;
+    }
+    return has == wanted || wanted <= 0 ? has : 0;
+}
+
 int layout_most(const struct layout_room *r, int most, int executors, int most_each, double memory_gb)
 {
-    int n = most;
-    while (n > 0 && layout_divide(r, n, executors, most_each, memory_gb) == 0)
-        n--;
-    return n;
+    int best = 0, n = executors > 0 ? executors : 1;
+    for (int each = 1; each <= most / n && (most_each <= 0 || each <= most_each); each++) {
+        int cores = each * room_for(r, most / each, executors, each, memory_gb);
+        best = cores > best ? cores : best;
+    }
+    return best;
 }

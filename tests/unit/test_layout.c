@@ -76,6 +76,34 @@ static void test_the_most_cores_are_those_that_can_be_divided(void **state)
     assert_int_equal(layout_most(&r, 12, 0, 0, 5), 0);
 }
 
+/* By trying every number. */
+static int most_tried(const struct layout_room *r, int most, int executors, int each, double memory_gb)
+{
+    while (most > 0 && layout_divide(r, most, executors, each, memory_gb) == 0)
+        most--;
+    return most;
+}
+
+static void test_the_most_is_found_without_trying_all(void **state)
+{
+    (void)state;
+    unsigned x = 1;
+    for (int i = 0; i < 2000; i++) {
+        struct layout_room r = { .n_workers = 0 };
+        int v[12];
+        for (size_t k = 0; k < ARRAY_LEN(v); k++)
+            v[k] = (int)((x = x * 1103515245u + 12345u) >> 16) & 15;
+        for (int k = 0; k < 3; k++)
+            layout_add(&r, (struct layout_worker){ 1 + v[k] % 3, 1 + v[k + 3], 1 + v[k + 6] });
+        if (v[9] < 4)
+            (void)layout_refuse(&r, (struct layout_ask){ 1 + v[9], 1 + v[10], 0 });
+        int got = layout_most(&r, 40, v[10] % 4, v[11] % 5, v[9] % 5),
+            want = most_tried(&r, 40, v[10] % 4, v[11] % 5, v[9] % 5);
+        if (got != want)
+            fail_msg("case %d: got %d, want %d", i, got, want);
+    }
+}
+
 static void test_workers_of_a_size_are_counted_together(void **state)
 {
     (void)state;
@@ -105,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores_are_divided_over_workers),
         cmocka_unit_test(test_the_most_cores_are_those_that_can_be_divided),
+        cmocka_unit_test(test_the_most_is_found_without_trying_all),
         cmocka_unit_test(test_workers_of_a_size_are_counted_together),
         cmocka_unit_test(test_refusals_that_say_nothing_new_take_no_room),
     };
