@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +308,40 @@ static void test_a_wait_says_what_for(void **state)
     }
 }
 
+/* What a terminal is written, until `text` is among it; false: it does not come. */
+static bool terminal_shows(int master, const char *text)
+{
+    AUTO_BUF struct buf all = BUF_INIT;
+    char chunk[4096];
+    ssize_t n;
+    struct pollfd p = { .fd = master, .events = POLLIN };
+    while (poll(&p, 1, HARNESS_MS) == 1 && (n = read(master, chunk, sizeof chunk)) > 0) {
+        buf_put(&all, chunk, (size_t)n);
+        if (strstr(buf_text(&all), text))
+            return true;
+    }
+    return false;
+}
+
+static void test_a_terminal_shows_it_at_once(void **state)
+{
+    struct world *w = *state;
+    int master, slave;
+    struct winsize size = { .ws_row = 24, .ws_col = 100 };
+    write_study(w, ", \"session\": true", "{ \"cores\": [\"2\"], \"executors\": [\"2\"] }", ONE_POINT);
+    (void)setenv("FAKE_WORKERS", "1:2", 1);
+    assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
+    pid_t pid = START(w, slave, "run", "c.conf", "--master-ui", NO_PAGE, "--grant-seconds", "60");
+    (void)close(slave);
+    assert_true(terminal_shows(master, "  trial 1  starting Spark"));
+    assert_true(terminal_shows(master, "  trial 1  waiting for executors: 1 of 2 cores granted"));
+    assert_int_equal(kill(pid, SIGINT), 0);
+    (void)terminal_shows(master, "\1"); /* what is written still, to its end */
+    (void)close(master);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+    (void)unsetenv("FAKE_WORKERS");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_open, world_close)
 
 int main(void)
@@ -318,6 +354,7 @@ int main(void)
         TEST(test_what_cannot_be_had_at_all_is_infeasible_at_once),
         TEST(test_a_study_that_is_gone_on_with_has_what_it_had),
         TEST(test_a_wait_says_what_for),
+        TEST(test_a_terminal_shows_it_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
