@@ -23,8 +23,8 @@ struct plan {
     const struct policy *policy;
     char *entered;            /* by the user, as text; NULL: nothing */
     struct setting requested; /* the default setting, or the one entered by the user */
-    struct choices choices; /* what the policy chooses from; not of those that choose nothing */
-    struct node_cfg *nodes; /* the config's, each one that ssh may be given */
+    struct choices choices;   /* what the policy chooses from; not of those that choose nothing */
+    struct node_cfg *nodes;   /* the config's, each one that ssh may be given */
     size_t n_nodes;
     struct meters_cfg meters;  /* what is read of energy; none: nothing */
     struct strv paths;         /* that the meters' texts point at */
