@@ -333,8 +333,8 @@ static void test_a_terminal_shows_it_at_once(void **state)
     assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
     pid_t pid = START(w, slave, "run", "c.conf", "--master-ui", NO_PAGE, "--grant-seconds", "60");
     (void)close(slave);
-    assert_true(terminal_shows(master, "  trial 1  starting Spark"));
-    assert_true(terminal_shows(master, "  trial 1  waiting for executors: 1 of 2 cores granted"));
+    assert_true(terminal_shows(master, "  s/1  starting Spark"));
+    assert_true(terminal_shows(master, "  s/1  waiting for executors: 1 of 2 cores granted"));
     assert_int_equal(kill(pid, SIGINT), 0);
     (void)terminal_shows(master, "\1"); /* what is written still, to its end */
     (void)close(master);
