@@ -270,12 +270,12 @@ static int on_line(void *ctx, const struct log_event *ev, uint64_t end)
     return 0;
 }
 
-/* What it says while it comes up. Where its log cannot be read, it says nothing. */
+/* What it says while it comes up. Where that cannot be read, it says nothing. */
 static void read_log(struct warm *w)
 {
-    AUTO_FREE char *path = w->log_fd < 0 ? io_join(w->dir, "log") : NULL;
+    AUTO_FREE char *path = w->log_fd < 0 ? io_join(w->dir, "heard") : NULL;
     char chunk[8192];
-    ssize_t n;
+    ssize_t n = 0;
     if (path)
         w->log_fd = open(path, O_RDONLY | O_CLOEXEC);
     while (w->log_fd >= 0 && (n = pread(w->log_fd, chunk, sizeof chunk, (off_t)w->log.offset)) > 0)
@@ -313,13 +313,6 @@ void pool_tick(struct pool *p, int64_t now_ms)
             pool_end(p, w, false);
         }
     }
-}
-
-static int on_line(void *ctx, const struct log_event *ev, uint64_t end)
-{
-    struct fold_epoch none;
-    (void)fold_event(ctx, ev, end, &none);
-    return 0;
 }
 
 void pool_last_words(const struct warm *w, char text[256])

@@ -22,7 +22,7 @@ struct warm {
     int trial;                     /* that it serves or is kept for; 0: none */
     bool ending;
     bool not_granted; /* it was ended since it waited for executors in vain */
-    int log_fd;       /* its launcher's, read until it says hello; -1: not open */
+    int log_fd;       /* what is heard of it, read until it says hello; -1: not open */
     struct log_stream log;
     struct fold fold;
     struct wait wait;
