@@ -124,8 +124,6 @@ static void put_reading(struct line *l, const char *name, const struct reading *
     char key[NAME_MAX_BYTES];
     if (r->state == READING_OK || r->state == READING_MULTIPLEXED)
         line_float(l, name, r->value);
-    else if (r->state != READING_ABSENT)
-        line_text(l, beside(key, name, "state"), reading_state_name(r->state));
     if (r->state == READING_MULTIPLEXED)
         line_float(l, beside(key, name, "ratio"), (double)r->ratio);
 }
@@ -178,6 +176,71 @@ int points_epoch(struct buf *out, const struct points_tags *t, const struct poin
     line_float(&l, "iterations", ep->iterations);
     line_float(&l, "learning_rate", ep->learning_rate);
     line_int(&l, "epoch", ep->epoch);
+    return end_line(&l, ns);
+}
+
+/* A hyperparameter or a knob: the type of each field is told by its key. */
+static void put_given(struct line *l, const char *const *own, const struct points_value *v)
+{
+    char key[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
+    bool taken = false;
+    for (; own && *own; own++)
+        taken |= strcmp(*own, v->name) == 0;
+    (void)snprintf(name, sizeof name, "%s%s", taken ? "hyper." : "", v->name);
+    if (!isnan(v->number))
+        line_float(l, name, v->number);
+    else if (v->text)
+        put_text(l, beside(key, name, "text"), v->text);
+}
+
+int points_trial(struct buf *out, const struct points_tags *t, const struct points_trial *trial)
+{
+    static const char *const own[] = { "state",   "reason", "attempt", "epochs",   "begin_ms", "end_ms",
+                                       "seconds", "loss",   "metric",  "accuracy", NULL };
+    int64_t ns;
+    if (!stamp_of(isnan(trial->end_ms) ? trial->begin_ms : trial->end_ms, &ns))
+        return 0;
+    struct line l = begin_training(out, "pipetune_trial", t);
+    line_text(&l, "state", trial->state);
+    if (trial->reason)
+        put_text(&l, "reason", trial->reason);
+    line_int(&l, "attempt", trial->attempt);
+    line_int(&l, "epochs", trial->epochs);
+    line_float(&l, "begin_ms", trial->begin_ms);
+    line_float(&l, "end_ms", trial->end_ms);
+    line_float(&l, "seconds", trial->seconds);
+    line_float(&l, "accuracy", trial->accuracy);
+    line_float(&l, "loss", trial->loss);
+    line_float(&l, "metric", trial->metric);
+    for (size_t i = 0; i < trial->n_hyper; i++)
+        put_given(&l, own, &trial->hyper[i]);
+    return end_line(&l, ns);
+}
+
+int points_setting(struct buf *out, const struct points_tags *t, double t_ms, const struct points_value *knobs,
+                   size_t n)
+{
+    int64_t ns;
+    if (!stamp_of(t_ms, &ns))
+        return 0;
+    struct line l = begin_training(out, "pipetune_setting", t);
+    for (size_t i = 0; i < n; i++)
+        put_given(&l, NULL, &knobs[i]);
+    return end_line(&l, ns);
+}
+
+int points_decision(struct buf *out, const struct points_tags *t, const struct points_decision *d)
+{
+    int64_t ns;
+    if (!stamp_of(d->t_ms, &ns))
+        return 0;
+    struct line l = begin_training(out, "pipetune_decision", t);
+    line_text(&l, "kind", d->kind);
+    if (d->reason)
+        put_text(&l, "reason", d->reason);
+    if (d->setting)
+        put_text(&l, "setting", d->setting);
+    line_float(&l, "t_s", d->t_s);
     return end_line(&l, ns);
 }
 

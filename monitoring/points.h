@@ -8,10 +8,16 @@
  *                       interval may have a value and a moment at its end none. `node` is the node's number within the study; kind of
  *                       the value: by the meter
  *   pipetune_profile    tags host, node, scope, study, trial, user   a field per feature that was measured, by its name (monitoring/features),
- *                       `NAME:ratio` beside one that was multiplexed, states of the others as text in `NAME:state` (but "absent"); dt_ms, t_ms
+ *                       `NAME:ratio` beside one that was multiplexed; dt_ms, t_ms. What was not measured is no field
  *   pipetune_epoch      tags host, study, trial, user           accuracy, loss, metric, seconds, records, iterations, learning_rate, epoch (integer)
  *   pipetune_iteration  tags host, study, trial, user           loss, learning_rate, seconds, records, epoch (integer), iteration (integer), and any
  *                       metric of the application by its name, the first of a name, unless it is one of these
+ *   pipetune_trial      tags host, study, trial, user           at each launch and at its end: state, attempt (integer), epochs (integer), begin_ms or end_ms,
+ *                       seconds, accuracy, loss, metric, reason, and every hyperparameter
+ *   pipetune_setting    tags host, study, trial, user           what is in force from then on: every knob
+ *   pipetune_decision   tags host, study, trial, user           kind, reason, setting (JSON), t_s (since the study's begin)
+ *                       A hyperparameter or a knob that is a number is the float NAME, any other the text `NAME:text`, whatever it is called in
+ *                       other studies: a field's type never changes. One that is called as a field of the line's own is `hyper.NAME`
  *   pipetune_self       tags host                               of the writer itself
  *                                                       fields as in struct points_self: cpu_s and rss_bytes floats, the rest integers
  *   pdu_power/node_utilization, pcm_power/node_utilization      tag nodename (host), field value: W of an outlet; J of an interval */
@@ -60,6 +66,31 @@ struct points_iteration {
     size_t n_more;
 };
 int points_iteration(struct buf *out, const struct points_tags *t, const struct points_iteration *it);
+
+struct points_value {
+    const char *name;
+    double number;    /* NAN: it is none */
+    const char *text; /* then */
+};
+
+struct points_trial {
+    const char *state, *reason; /* reason NULL: none */
+    int attempt, epochs;
+    double begin_ms, end_ms; /* one of them; the other NAN */
+    double seconds, accuracy, loss, metric;
+    const struct points_value *hyper;
+    size_t n_hyper;
+};
+int points_trial(struct buf *out, const struct points_tags *t, const struct points_trial *trial);
+
+int points_setting(struct buf *out, const struct points_tags *t, double t_ms, const struct points_value *knobs,
+                   size_t n);
+
+struct points_decision {
+    const char *kind, *reason, *setting; /* the last two may be NULL */
+    double t_s, t_ms;
+};
+int points_decision(struct buf *out, const struct points_tags *t, const struct points_decision *d);
 
 struct points_self {
     uint64_t samples, missed, produced, stored, spooled, quarantined, dropped, retries, spool_bytes;

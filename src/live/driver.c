@@ -29,6 +29,11 @@ enum {
 
 void driver_tell(struct driver *d, struct driver_news n)
 {
+    bool ends = n.kind == NEWS_ENDED || n.kind == NEWS_COPY;
+    if (n.kind == NEWS_LAUNCH || ends)
+        publish_trial(d->study->publish, n.trial, n.attempt, ends);
+    if (n.kind == NEWS_LAUNCH)
+        publish_setting(d->study->publish, n.trial->number, n.trial->effective, 0);
     if (d->o->watch)
         d->o->watch(d->o->ctx, &n);
 }

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "live/actuate.h"
 #include "live/energy.h"
 #include "live/profiles.h"
+#include "live/publish.h"
 #include "live/tuning.h"
 
 enum {
@@ -226,8 +228,11 @@ static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores,
     const char *fault = why ? why : cores == 0 ? "none of its processes was found" : NULL;
     if (fault)
         driver_note(d, &s->a.trial->row, fault);
-    if (cores > 0)
+    if (cores > 0) {
+        AUTO_FREE char *text = tuning_setting_text(d->study->tuning, to);
         profiles_setting(d->study->profiles, trial, tuning_in_force(d->study->tuning, to, cores));
+        publish_setting(d->study->publish, trial, text, cores);
+    }
     int rc = tuning_applied(d->study->tuning, trial, to, cores, cores == 0 ? fault : NULL, d->e);
     if (rc < 0)
         driver_fail(d, rc);

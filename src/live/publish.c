@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/ours.h"
 #include "base/own.h"
 #include "live/deliver.h"
@@ -16,7 +17,7 @@
 #include "monitoring/points.h"
 #include "store/times.h"
 
-enum { METRICS_MAX = 64, BATCH_LINES = 1000 };
+enum { METRICS_MAX = 64, GIVEN_MAX = 128, BATCH_LINES = 1000 };
 
 struct publish {
     struct deliver *deliver;
@@ -26,6 +27,7 @@ struct publish {
     struct buf lines;
     uint32_t n;
     double step_ms; /* of the newest step: no two points of a trial have the same time */
+    double told_ms; /* likewise, of the newest of trials, settings and decisions */
     struct deliver_ops ops;
     void (*note)(void *ctx, const char *text);
     void *ctx;
@@ -198,6 +200,81 @@ void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metr
                                    .n_more = n };
     if (n > 0)
         took(p, points_iteration(&p->lines, &t, &it));
+}
+
+/* --- trials, settings, decisions --- */
+
+static double told_time(struct publish *p)
+{
+    double at = (double)study_now_ms();
+    p->told_ms = at > p->told_ms ? at : p->told_ms + 0.001;
+    return p->told_ms;
+}
+
+/* Members of an object, which they point into. Text that is a number as a whole counts as one: configs may write both. */
+static size_t given(struct points_value out[GIVEN_MAX], const json_t *object)
+{
+    size_t n = 0;
+    const char *name;
+    json_t *j;
+    json_object_foreach((json_t *)object, name, j)
+    {
+        const char *text = json_string_value(j);
+        char *end = NULL;
+        double number = text ? strtod(text, &end) : json_is_number(j) ? json_number_value(j) : (double)NAN;
+        bool whole = isfinite(number) && (!text || (*text && !*end));
+        if (n < GIVEN_MAX && (text || !isnan(number)))
+            out[n++] = (struct points_value){ name, whole ? number : (double)NAN, text };
+    }
+    return n;
+}
+
+void publish_trial(struct publish *p, const struct store_trial *row, int attempt, bool ended)
+{
+    struct points_value hyper[GIVEN_MAX];
+    if (!is_open(p))
+        return;
+    AUTO_JSON json_t *j = row->hyper ? json_loads(row->hyper, 0, NULL) : NULL;
+    struct points_tags t = tags_of(p, row->number);
+    double now = told_time(p);
+    struct points_trial trial = { .state = row->state,
+                                  .reason = row->reason,
+                                  .attempt = attempt,
+                                  .epochs = row->epochs,
+                                  .begin_ms = ended ? (double)NAN : now,
+                                  .end_ms = ended ? now : (double)NAN,
+                                  .seconds = ended ? row->seconds : (double)NAN,
+                                  .accuracy = row->accuracy,
+                                  .loss = row->loss,
+                                  .metric = row->metric,
+                                  .hyper = hyper,
+                                  .n_hyper = given(hyper, j) };
+    took(p, points_trial(&p->lines, &t, &trial));
+}
+
+void publish_setting(struct publish *p, int trial, const char *setting, int cores)
+{
+    struct points_value knobs[GIVEN_MAX];
+    AUTO_JSON json_t *j = is_open(p) && setting ? json_loads(setting, 0, NULL) : NULL;
+    if (!j)
+        return;
+    struct points_tags t = tags_of(p, trial);
+    size_t n = given(knobs, j);
+    for (size_t i = 0; cores > 0 && i < n; i++)
+        if (strcmp(knobs[i].name, "cores") == 0)
+            knobs[i].number = cores;
+    took(p, points_setting(&p->lines, &t, told_time(p), knobs, n));
+}
+
+void publish_decision(struct publish *p, const struct store_decision *d)
+{
+    if (!is_open(p))
+        return;
+    struct points_tags t = tags_of(p, d->trial);
+    struct points_decision out = {
+        .kind = d->kind, .reason = d->reason, .setting = d->setting, .t_s = d->t_s, .t_ms = told_time(p)
+    };
+    took(p, points_decision(&p->lines, &t, &out));
 }
 
 /* --- on their way --- */

@@ -26,6 +26,13 @@ void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, 
 void publish_step(struct publish *p, int trial, const struct log_event *ev, int64_t now_ms);
 void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metrics, int64_t now_ms);
 
+/* An attempt of the trial has begun, or the trial (`ended`) is over or waits. */
+void publish_trial(struct publish *p, const struct store_trial *row, int attempt, bool ended);
+
+/* What is in force of the trial from now on: a JSON object of knobs; `cores` is what was read back, 0: that was not asked for. */
+void publish_setting(struct publish *p, int trial, const char *setting, int cores);
+void publish_decision(struct publish *p, const struct store_decision *d);
+
 /* Hands over what has gathered: a few times a second. */
 void publish_tick(struct publish *p);
 

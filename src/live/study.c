@@ -17,6 +17,7 @@
 #include "base/proc.h"
 #include "base/utf8.h"
 #include "live/provenance.h"
+#include "live/publish.h"
 
 enum { PARALLEL_MAX = 256 };
 enum { RANDOM_TRIALS = 20 }; /* of a search without an end of its own, when max_trials is not given */
@@ -499,7 +500,10 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
                                 .kind = kind,
                                 .setting = setting,
                                 .reason = text };
-    return store_decision_add(s->store, s->id, &d, e);
+    int rc = store_decision_add(s->store, s->id, &d, e);
+    if (rc == 0)
+        publish_decision(s->publish, &d);
+    return rc;
 }
 
 int study_tell(struct study *s, const struct store_trial *t, int epoch, double value, bool done, struct err *e)

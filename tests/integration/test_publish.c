@@ -42,6 +42,7 @@ static void write_metered(const struct world *w, unsigned port)
     AUTO_FREE char *more = NULL;
     assert_true(asprintf(&more,
                          "\"monitoring\": { \"meters\": \"estimate\", \"interval\": 0.2 },\n"
+                         "  \"systemParameters\": { \"cores\": [1] },\n"
                          "  \"influxdb\": { \"url\": \"http://127.0.0.1:%u\" },",
                          port) > 0);
     write_study(w, more);
@@ -102,6 +103,16 @@ static void all_that_is_measured_is_delivered_and_accounted(void **state)
     expect(lines, "pipetune_iteration,");
     assert_int_equal(harness_count(lines, "pipetune_iteration,"), 20);
     assert_int_equal(harness_count(lines, "pipetune_epoch,"), 2);
+    assert_int_equal(harness_count(lines, "pipetune_trial,"), 2); /* its begin and its end */
+    expect(lines, " state=\"running\",attempt=1i,epochs=2i,begin_ms=");
+    expect(lines, " state=\"finished\",attempt=1i,epochs=2i,end_ms=");
+    assert_int_equal(harness_count(lines, ",batch_size=64.0,learning_rate=0.1 "), 2);
+    expect(lines, "pipetune_setting,");
+    expect(lines, " cores=");
+    AUTO_FREE char *decisions = harness_ask(STORE, "SELECT count(*) FROM decisions");
+    assert_int_equal(harness_count(lines, "pipetune_decision,"), strtoul(decisions, NULL, 10));
+    if (strstr(lines, "unsupported"))
+        fail_msg("what was not measured is a field: %s", lines);
     expect(o.out, "estimated (estimate)");
     harness_expect_rows("readings", STORE, "SELECT count(*) > 3 FROM energy WHERE meter = 'estimate' AND state = 'ok'",
                         "1");

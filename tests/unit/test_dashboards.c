@@ -61,12 +61,22 @@ static json_t *learn(void)
     const struct points_tags t = { .host = "h", .user = "u", .study = "s", .trial = 1 };
     const struct points_epoch epoch = { .epoch = 1 };
     const struct points_iteration iteration = { .epoch = 1 };
+    static const struct points_value values[] = { { "cores", 2, NULL },
+                                                  { "batch_size", 64, NULL },
+                                                  { "learning_rate", 1, NULL } };
+    const struct points_trial trial = {
+        .state = "running", .hyper = values, .n_hyper = ARRAY_LEN(values), .end_ms = 1
+    };
+    const struct points_decision decision = { .kind = "apply", .reason = "r", .setting = "{}", .t_ms = 1 };
     const struct points_self self = { .samples = 1 };
     AUTO_BUF struct buf b = BUF_INIT;
     put_energies(&b, &t);
     put_profiles(&b, &t);
     assert_int_equal(points_epoch(&b, &t, &epoch), 1);
     assert_int_equal(points_iteration(&b, &t, &iteration), 1);
+    assert_int_equal(points_trial(&b, &t, &trial), 1);
+    assert_int_equal(points_setting(&b, &t, 1, values, ARRAY_LEN(values)), 1);
+    assert_int_equal(points_decision(&b, &t, &decision), 1);
     assert_int_equal(points_self(&b, "h", &self, 1), 1);
     json_t *known = json_object();
     for (char *at = b.data, *end; *at && (end = strchr(at, '\n')); at = end + 1) {

@@ -187,7 +187,7 @@ static void a_time_that_no_stamp_can_say_makes_no_line(void **state)
 
 /* --- profiles --- */
 
-static void a_profile_has_a_field_per_feature_and_states_of_the_others(void **state)
+static void a_profile_has_a_field_per_feature_that_was_measured(void **state)
 {
     (void)state;
     static const struct reading v[] = { { 5, 1, READING_OK },
@@ -212,11 +212,9 @@ static void a_profile_has_a_field_per_feature_and_states_of_the_others(void **st
     assert_true(real_of(pt, feature_names[1]) == 2.5);
     (void)snprintf(key, sizeof key, "%s:ratio", feature_names[1]);
     assert_true(real_of(pt, key) == 0.25);
-    (void)snprintf(key, sizeof key, "%s:state", feature_names[2]);
-    assert_string_equal(field_of(pt, key)->text, "denied");
     assert_true(real_of(pt, feature_names[4]) == 0);
     assert_true(real_of(pt, "dt_ms") == 1000.125 && real_of(pt, "t_ms") == NS_MS + 0.5);
-    assert_int_equal(pt->n_fields, 7);
+    assert_int_equal(pt->n_fields, 6);
     assert_true(pt->stamp == ((int64_t)NS_MS) * 1000000 + 500000);
 }
 
@@ -238,6 +236,60 @@ static void a_whole_profile_reads_back_exactly(void **state)
         assert_true(real_of(pt, feature_names[i]) == v[i].value && (float)real_of(pt, key) == v[i].ratio);
     }
     assert_true(real_of(pt, "t_ms") == t_ms && real_of(pt, "dt_ms") == dt_ms);
+}
+
+/* --- trials, settings, decisions --- */
+
+static void a_field_has_one_type_whatever_is_written_into_it(void **state)
+{
+    (void)state;
+    static const struct points_value hyper[] = {
+        { "batch_size", 64, NULL },
+        { "optimizer", NAN, "sgd \"x\"" },
+        { "seconds", 7, NULL },
+        { "reason", NAN, "why\xff" },
+    };
+    const struct points_trial begun = { .state = "running",
+                                        .attempt = 1,
+                                        .epochs = 5,
+                                        .begin_ms = NS_MS,
+                                        .end_ms = NAN,
+                                        .seconds = NAN,
+                                        .accuracy = NAN,
+                                        .loss = NAN,
+                                        .metric = NAN,
+                                        .hyper = hyper,
+                                        .n_hyper = ARRAY_LEN(hyper) };
+    AUTO_BUF struct buf b = BUF_INIT;
+    assert_int_equal(points_trial(&b, &tags, &begun), 1);
+    assert_string_equal(
+        b.data, "pipetune_trial,host=driver,study=s\\ 1,trial=7,user=ann state=\"running\",attempt=1i,epochs=5i,"
+                "begin_ms=1790000000000.0,batch_size=64.0,optimizer:text=\"sgd \\\"x\\\"\",hyper.seconds=7.0,"
+                "hyper.reason:text=\"why?\" 1790000000000000000\n");
+}
+
+static void a_setting_is_its_knobs(void **state)
+{
+    (void)state;
+    static const struct points_value knobs[] = { { "cores", 2, NULL }, { "spark.locality.wait", NAN, "1s" } };
+    AUTO_BUF struct buf b = BUF_INIT;
+    assert_int_equal(points_setting(&b, &tags, NS_MS, knobs, ARRAY_LEN(knobs)), 1);
+    assert_string_equal(b.data, "pipetune_setting,host=driver,study=s\\ 1,trial=7,user=ann cores=2.0,"
+                                "spark.locality.wait:text=\"1s\" 1790000000000000000\n");
+    assert_int_equal(points_setting(&b, &tags, NS_MS, NULL, 0), 0);
+}
+
+static void a_decision_says_why(void **state)
+{
+    (void)state;
+    const struct points_decision d = {
+        .kind = "settle", .reason = "1.2 times faster", .setting = "{\"cores\": 2}", .t_s = 12.5, .t_ms = NS_MS
+    };
+    AUTO_BUF struct buf b = BUF_INIT;
+    assert_int_equal(points_decision(&b, &tags, &d), 1);
+    assert_string_equal(b.data,
+                        "pipetune_decision,host=driver,study=s\\ 1,trial=7,user=ann kind=\"settle\","
+                        "reason=\"1.2 times faster\",setting=\"{\\\"cores\\\": 2}\",t_s=12.5 1790000000000000000\n");
 }
 
 /* --- training --- */
@@ -371,7 +423,10 @@ int main(void)
         cmocka_unit_test(readings_read_back_exactly),
         cmocka_unit_test(the_old_measurements_keep_their_names),
         cmocka_unit_test(a_time_that_no_stamp_can_say_makes_no_line),
-        cmocka_unit_test(a_profile_has_a_field_per_feature_and_states_of_the_others),
+        cmocka_unit_test(a_profile_has_a_field_per_feature_that_was_measured),
+        cmocka_unit_test(a_field_has_one_type_whatever_is_written_into_it),
+        cmocka_unit_test(a_setting_is_its_knobs),
+        cmocka_unit_test(a_decision_says_why),
         cmocka_unit_test(a_whole_profile_reads_back_exactly),
         cmocka_unit_test(an_epoch_is_one_line_of_what_is_known),
         cmocka_unit_test(an_iteration_has_the_applications_metrics_once_each),
