@@ -12,11 +12,13 @@
 
 /* clang-format off */
 const struct command cmd_table[] = {
+    { "best", cmd_best, cmd_best_options, "STUDY [--checkpoint] [OPTION…]", "the best trial of a study, and where its trained model is" },
     { "compare", cmd_compare, cmd_compare_options, "STUDY STUDY… [OPTION…]", "studies side by side" },
     { "diff", cmd_diff, cmd_diff_options, "STUDY/N STUDY/M [OPTION…]", "what differs between two trials" },
     { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
     { "energy", cmd_energy, cmd_energy_options, "STUDY[/N] [OPTION…]", "joules per node, trial and epoch, with where they come from" },
     { "events", cmd_events, cmd_events_options, "[OPTION…]", "the 58 hardware events, and what each is here" },
+    { "gc", cmd_gc, cmd_gc_options, "[--dry-run] [OPTION…]", "frees folders of no study, old checkpoints, samples of finished studies" },
     { "help", cmd_help, NULL, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
     { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
     { "model", cmd_model, cmd_model_options, "ls | show | explain | train | import | export | predict | forget [OPTION…]", "what was learnt of jobs: clusters of profiles, best settings" },
@@ -24,6 +26,7 @@ const struct command cmd_table[] = {
     { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
     { "retry", cmd_retry, cmd_retry_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
+    { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
     { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },

@@ -25,11 +25,13 @@ struct command {
 extern const struct command cmd_table[]; /* sorted by name, ends with a NULL name */
 
 /* One file each: src/cmd/NAME.c */
+int cmd_best(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_energy(int argc, char **argv);
 int cmd_events(int argc, char **argv);
+int cmd_gc(int argc, char **argv);
 int cmd_help(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_model(int argc, char **argv);
@@ -37,21 +39,25 @@ int cmd_monitor(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_retry(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);
+void cmd_best_options(struct buf *b);
 void cmd_compare_options(struct buf *b);
 void cmd_diff_options(struct buf *b);
 void cmd_doctor_options(struct buf *b);
 void cmd_energy_options(struct buf *b);
 void cmd_events_options(struct buf *b);
+void cmd_gc_options(struct buf *b);
 void cmd_ls_options(struct buf *b);
 void cmd_model_options(struct buf *b);
 void cmd_monitor_options(struct buf *b);
 void cmd_replay_options(struct buf *b);
 void cmd_report_options(struct buf *b);
 void cmd_retry_options(struct buf *b);
+void cmd_rm_options(struct buf *b);
 void cmd_run_options(struct buf *b);
 void cmd_show_options(struct buf *b);
 void cmd_trace_options(struct buf *b);

@@ -11,6 +11,7 @@
 
 #define FIELD(member) offsetof(struct config, member)
 
+static const char *const keeps[] = { "best", "all", "none", NULL };
 static const char *const directions[] = { "auto", "max", "min", NULL };
 static const char *const objectives[] = { "time", "energy", "edp", NULL };
 static const char *const auto_word[] = { "auto", NULL };
@@ -27,6 +28,7 @@ const struct opt_row config_rows[] = {
     { "study", "max_trials", OPT_INT, FIELD(max_trials), "0", 0, 1e9, NULL, "N", "trials at most; 0: the whole grid, or 20 of another search" },
     { "study", "parallel", OPT_INT, FIELD(parallel), "auto", CONFIG_PARALLEL_AUTO, 256, auto_word, "N", "trials at once, or as many as the policy packs beside each other" },
     { "study", "retries", OPT_INT, FIELD(retries), "2", 0, 100, NULL, "N", "failed attempts of a trial that are tried again" },
+    { "study", "keep", OPT_CHOICE, FIELD(keep), "best", 0, 0, keeps, "NAME", "checkpoints of a trial that is over: the best and the last, all, or none" },
     { "study", "metric", OPT_TEXT, FIELD(metric), "accuracy", 0, 0, NULL, "NAME", "accuracy, loss, or any validation result that the application prints" },
     { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
     { "study", "log_mb", OPT_INT, FIELD(log_mb), "256", 1, 1e6, NULL, "MB", "a trial's log may take on disk; the newest lines stay, and no epoch is lost" },
@@ -224,8 +226,8 @@ fail:
 
 static bool may_change(const char *path)
 {
-    static const char *const free_keys[] = { "study.name", "study.max_trials", "study.parallel", "monitoring",
-                                             "powerMeter", "influxdb",         "store" };
+    static const char *const free_keys[] = { "study.name", "study.max_trials", "study.keep", "study.parallel",
+                                             "monitoring", "powerMeter",       "influxdb",   "store" };
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
         size_t len = strlen(free_keys[i]);
         if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))

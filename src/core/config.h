@@ -13,6 +13,7 @@ struct config {
     char *name; /* NULL: made from the file's name and the space */
     int64_t epochs, seed, max_trials, retries;
     int64_t parallel;         /* CONFIG_PARALLEL_AUTO, or 1…256 */
+    char *keep;               /* checkpoints of trials that are over: "best", "all", "none" */
     char *metric, *direction; /* direction "auto": by the metric */
 
     char *algorithm; /* NULL: by the space */

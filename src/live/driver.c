@@ -16,6 +16,7 @@
 #include "live/actuate.h"
 #include "live/driver_state.h"
 #include "live/publish.h"
+#include "live/tidy.h"
 #include "live/tuning.h"
 
 enum {
@@ -120,6 +121,16 @@ static void note_no_metric(struct driver *d)
     (void)snprintf(d->result->why, sizeof d->result->why, "%s", d->study->no_metric);
 }
 
+/* Older checkpoints go when newer ones are whole. What cannot be removed now `gc` removes. */
+static void tidy_up(struct driver *d, const struct attempt *a)
+{
+    struct tidy t = { 0 };
+    const struct plan *p = d->study->plan;
+    if (a->checkpoint_dir)
+        (void)tidy_checkpoints(&t, d->study->store, &a->trial->row, config_maximise(&p->cfg),
+                               tidy_keep_find(p->cfg.keep), a->checkpoint_dir, NULL);
+}
+
 void driver_settle(struct driver *d, struct slot *s)
 {
     char text[512];
@@ -133,6 +144,7 @@ void driver_settle(struct driver *d, struct slot *s)
         return;
     }
     const struct store_trial *t = &s->a.trial->row;
+    tidy_up(d, &s->a);
     driver_tell(
         d, (struct driver_news){ .kind = NEWS_ENDED, .trial = t, .attempt = s->a.row.number, .text = or_null(text) });
     note_no_metric(d);
@@ -517,6 +529,7 @@ static void on_hangup(uv_signal_t *handle, int signum)
 static void on_epoch(struct attempt *a, const struct store_epoch *row)
 {
     struct driver *d = a->ctx;
+    tidy_up(d, a);
     driver_tell(
         d, (struct driver_news){ .kind = NEWS_EPOCH, .trial = &a->trial->row, .attempt = a->row.number, .epoch = row });
 }

@@ -172,19 +172,41 @@ static int choose(struct search_state *ss, struct resume_point *out)
     return 1;
 }
 
+static int look(struct search_state *ss, struct store *s, int64_t trial, const char *dir, struct err *e)
+{
+    int rc = store_epochs(s, trial, note_epoch, ss, e);
+    if (rc == 0)
+        rc = store_attempts(s, trial, note_attempt, ss, e);
+    if (rc < 0)
+        return rc;
+    note_folders(ss, dir);
+    ss->failed |= ss->spoilt.failed;
+    return ss->failed ? err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir) : 0;
+}
+
+int resume_each(struct store *s, int64_t trial, const char *dir, int (*each)(void *ctx, const struct resume_whole *w),
+                void *ctx, struct err *e)
+{
+    struct search_state *ss = calloc(1, sizeof *ss);
+    int rc = ss ? look(ss, s, trial, dir, e) : err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir);
+    for (size_t i = 0; rc == 0 && i < ss->n; i++) {
+        const struct candidate *c = &ss->list[i];
+        struct resume_whole w = { c->model, c->state, c->n, epoch_of(ss, c->n) };
+        rc = c->model && c->state ? each(ctx, &w) : 0;
+    }
+    if (ss)
+        search_done_(ss);
+    return rc;
+}
+
 int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_point *out, struct err *e)
 {
     struct search_state *ss = calloc(1, sizeof *ss);
     if (!ss)
         return err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir);
-    int rc = store_epochs(s, trial, note_epoch, ss, e);
+    int rc = look(ss, s, trial, dir, e);
     if (rc == 0)
-        rc = store_attempts(s, trial, note_attempt, ss, e);
-    if (rc == 0) {
-        note_folders(ss, dir);
-        ss->failed |= ss->spoilt.failed;
-        rc = ss->failed ? err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir) : choose(ss, out);
-    }
+        rc = choose(ss, out);
     search_done_(ss);
     return rc;
 }

@@ -67,6 +67,9 @@ char *study_store_path(const char *configured);
 /* The folder of a study beside its store. NULL: memory. */
 char *study_dir(const char *store_path, const char *name);
 
+/* Takes the lock of a study's folder, which is made; closing the descriptor lets it go. -EBUSY: a driver runs the study (its pid). */
+int study_lock(int *out_fd, const char *dir, const char *name, struct err *e);
+
 /* The pid of the driver that holds the study's lock; 0: none; -1: it is another user's study, and who runs it cannot be told. */
 pid_t study_driver(const char *dir);
 

@@ -415,6 +415,23 @@ static const struct recipe {
     [STMT_LOG_ADD] = { INSERT, &logs, NULL },
     [STMT_LOG] = { SELECT, &logs, "WHERE study = ?1 ORDER BY seq" },
     [STMT_NEXT_LOG] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM tuner_log WHERE study = ?1" },
+    [STMT_STUDY_DELETE] = { RAW, NULL, "DELETE FROM studies WHERE id = ?1" },
+    [STMT_TRIAL_ATTEMPTS_DELETE] = { RAW, NULL, "DELETE FROM attempts WHERE trial = ?1" },
+    [STMT_TRIAL_EPOCHS_DELETE] = { RAW, NULL, "DELETE FROM epochs WHERE trial = ?1" },
+    [STMT_TRIAL_SAMPLES_DELETE] = { RAW, NULL, "DELETE FROM samples WHERE trial = ?1" },
+    [STMT_TRIAL_PROFILES_DELETE] = { RAW, NULL, "DELETE FROM profiles WHERE trial = ?1" },
+    [STMT_TRIAL_REMOVED] = { RAW, NULL,
+                             "UPDATE trials SET state = 'failed', reason = 'removed', accuracy = NULL, loss = NULL,"
+                             " metric = NULL, seconds = NULL, copy_of = 0 WHERE id = ?1" },
+    /* Those of versions without names have their CPU time in the text alone, and stay. */
+    [STMT_SAMPLES_THICK] = { RAW, NULL,
+                             "SELECT coalesce(sum(length(value)), 0) FROM samples"
+                             " WHERE trial IN (SELECT id FROM trials WHERE study = ?1)" },
+    [STMT_SAMPLES_THIN] = { RAW, NULL,
+                            "UPDATE samples SET value = NULL WHERE value IS NOT NULL"
+                            " AND trial IN (SELECT id FROM trials WHERE study = ?1)" },
+    [STMT_VACUUM] = { RAW, NULL, "VACUUM" },
+    [STMT_CHECKPOINT] = { RAW, NULL, "PRAGMA wal_checkpoint(TRUNCATE)" },
     [STMT_FEATURES_FIND] = { RAW, NULL,
                              "SELECT id FROM features WHERE study = (SELECT study FROM trials WHERE id = ?1)"
                              " AND names = ?2" },

@@ -1,0 +1,170 @@
+/* The best trial of a study, and where its trained model is. As JSON:
+ *
+ *     {"study","trial","metric","value","hyper":{},"checkpoint"}      checkpoint: null where none is there any more */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "cmd/cmd.h"
+#include "cmd/look.h"
+#include "live/resume.h"
+#include "live/study.h"
+
+struct best_options {
+    char *store;
+    bool json, checkpoint;
+};
+
+static const struct opt_row best_rows[] = {
+    LOOK_STORE_ROW(struct best_options),
+    LOOK_JSON_ROW(struct best_options),
+    { NULL, "checkpoint", OPT_FLAG, offsetof(struct best_options, checkpoint), NULL, 0, 0, NULL, NULL,
+      "print the path of its last checkpoint alone" },
+};
+
+static struct opt_set best_opts(struct best_options *o)
+{
+    return (struct opt_set){ .rows = best_rows, .n = ARRAY_LEN(best_rows), .target = o };
+}
+
+void cmd_best_options(struct buf *b)
+{
+    struct opt_set set = best_opts(NULL);
+    opt_help(b, &set);
+}
+
+static int keep_trial(void *ctx, const struct store_trial *row)
+{
+    return store_trial_copy(ctx, row) < 0 ? -ENOMEM : 0;
+}
+
+struct newest {
+    char *model;
+    int64_t n;
+};
+
+static int keep_newest(void *ctx, const struct resume_whole *w)
+{
+    struct newest *newest = ctx;
+    if (newest->model && w->n < newest->n)
+        return 0;
+    free(newest->model);
+    *newest = (struct newest){ strdup(w->model), w->n };
+    return newest->model ? 0 : -ENOMEM;
+}
+
+/* Of the trial that was trained: one with the same settings took its result. */
+static int find_checkpoint(struct store *s, const struct store_trial *t, const char *study_dir, char **out,
+                           struct err *e)
+{
+    struct newest newest = { 0 };
+    struct store_trial trained = { 0 };
+    char name[32];
+    (void)snprintf(name, sizeof name, "%d/checkpoint", t->copy_of ? t->copy_of : t->number);
+    AUTO_FREE char *dir = io_join(study_dir, name);
+    int rc = dir ? store_trials(s, t->study, t->copy_of ? t->copy_of : t->number, keep_trial, &trained, e) : -ENOMEM;
+    if (rc == 0 && trained.id)
+        rc = resume_each(s, trained.id, dir, keep_newest, &newest, e);
+    store_trial_done(&trained);
+    if (rc < 0)
+        free(newest.model);
+    else
+        *out = newest.model;
+    return rc;
+}
+
+static const char *metric_of(const json_t *config)
+{
+    const char *name = json_string_value(json_object_get(json_object_get(config, "study"), "metric"));
+    return name ? name : "accuracy";
+}
+
+static int print_best(const struct best_options *o, const struct store_study *study, const struct store_trial *t,
+                      const char *checkpoint)
+{
+    AUTO_JSON json_t *config = look_object(study->config);
+    AUTO_JSON json_t *hyper = look_object(t->hyper);
+    const char *metric = metric_of(config);
+    if (o->json)
+        return cmd_print_json(json_pack("{s:s, s:i, s:s, s:o, s:O, s:o}", "study", study->name, "trial", t->number,
+                                        "metric", metric, "value", look_number(t->metric), "hyper", hyper, "checkpoint",
+                                        checkpoint ? json_bytes(checkpoint) : json_null()));
+    AUTO_BUF struct buf b = BUF_INIT;
+    char num[NUM_TEXT_MAX];
+    if (o->checkpoint) {
+        buf_printf(&b, "%s\n", checkpoint);
+        return cmd_print(&b);
+    }
+    buf_printf(&b, "%s/%d: %s %s;", study->name, t->number, metric, num_print(t->metric, num));
+    const char *name, *sep = " ";
+    json_t *value;
+    json_object_foreach(hyper, name, value)
+    {
+        AUTO_FREE char *text = json_is_string(value) ? strdup(json_string_value(value)) : json_text(value);
+        buf_printf(&b, "%s%s %s", sep, name, text ? text : "?");
+        sep = ", ";
+    }
+    buf_putc(&b, '\n');
+    return cmd_print(&b);
+}
+
+static int with_store(const struct best_options *o, struct store *s, const char *path, const char *name, int *code,
+                      struct err *e)
+{
+    struct store_study study = { 0 };
+    struct store_summary totals;
+    struct store_trial t = { 0 };
+    AUTO_FREE char *checkpoint = NULL;
+    AUTO_FREE char *dir = study_dir(path, name);
+    int rc = dir ? look_find(s, name, &study, e) : err_sys(e, -ENOMEM, "study '%s'", name);
+    if (rc == 0)
+        rc = look_totals(s, name, &totals, e);
+    if (rc == 0 && totals.best_trial == 0)
+        rc = err_set(e, -ENOENT, "no trial of study '%s' is finished yet", name);
+    if (rc == 0)
+        rc = store_trials(s, study.id, totals.best_trial, keep_trial, &t, e);
+    if (rc == 0)
+        rc = find_checkpoint(s, &t, dir, &checkpoint, e);
+    if (rc == 0 && o->checkpoint && !checkpoint)
+        rc = err_set(e, -ENOENT,
+                     "trial %d of study '%s' has no checkpoint: its application writes none, or 'study.keep' "
+                     "or 'gc' took it",
+                     t.number, name);
+    if (rc == 0)
+        *code = print_best(o, &study, &t, checkpoint);
+    store_trial_done(&t);
+    store_study_done(&study);
+    return look_explain(rc, e, name);
+}
+
+static int best(const struct best_options *o, const struct strv *words, int *code, struct err *e)
+{
+    if (words->n == 0)
+        return err_set(e, -EINVAL, "which study? 'pipetune ls' lists them, 'pipetune best STUDY' tells its best trial");
+    AUTO_FREE char *path = study_store_path(o->store);
+    struct store *store = NULL;
+    int rc = path ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "store");
+    if (rc == 0)
+        rc = with_store(o, store, path, words->v[0], code, e);
+    store_close(store);
+    return rc;
+}
+
+int cmd_best(int argc, char **argv)
+{
+    struct best_options o = { 0 };
+    struct opt_set set = best_opts(&o);
+    AUTO_STRV struct strv words = STRV_INIT;
+    int code;
+    if (!cmd_options("best", argc, argv, &set, 1, &words, 1, &code)) {
+        struct err e = { 0 };
+        code = CMD_OK;
+        if (best(&o, &words, &code, &e) < 0)
+            code = cmd_fail(&e) == CMD_USAGE ? CMD_USAGE : e.code == -ENOENT ? CMD_NONE : CMD_ENVIRONMENT;
+    }
+    opt_done(&set);
+    return code;
+}

@@ -1,0 +1,198 @@
+#include "live/tidy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/io.h"
+#include "base/ours.h"
+#include "base/own.h"
+#include "core/sched.h"
+#include "live/resume.h"
+
+enum { DEPTH_MAX = 64, BLOCK = 512 };
+
+/* --- removing --- */
+
+static int empty_dir(struct tidy *t, int fd, int depth);
+
+/* What is at `name` in the folder. */
+static int remove_at(struct tidy *t, int dir, const char *name, int depth)
+{
+    struct stat st;
+    int rc = 0;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    bool is_dir = S_ISDIR(st.st_mode);
+    if (is_dir) {
+        int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        rc = fd < 0 ? -errno : empty_dir(t, fd, depth + 1); /* which closes it */
+    }
+    if (rc == 0 && !t->dry && unlinkat(dir, name, is_dir ? AT_REMOVEDIR : 0) < 0 && errno != ENOENT)
+        rc = -errno;
+    if (rc == 0 && (is_dir || st.st_nlink == 1))
+        t->bytes += (uint64_t)st.st_blocks * BLOCK;
+    return rc;
+}
+
+static int empty_dir(struct tidy *t, int fd, int depth)
+{
+    DIR *d = depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+    int rc = 0;
+    if (!d) {
+        rc = depth < DEPTH_MAX ? -errno : -ELOOP;
+        (void)close(fd);
+        return rc;
+    }
+    for (struct dirent *f; (f = readdir(d));) {
+        if (strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0)
+            continue;
+        int one = remove_at(t, dirfd(d), f->d_name, depth);
+        rc = rc < 0 ? rc : one;
+    }
+    (void)closedir(d);
+    return rc;
+}
+
+int tidy_remove(struct tidy *t, const char *path, struct err *e)
+{
+    AUTO_FREE char *dir = io_dirname(path);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    AUTO_FREE char *gone = NULL;
+    if (!dir || asprintf(&gone, ".gone-%s-%ld", name, (long)getpid()) < 0)
+        return err_sys(e, -ENOMEM, "cannot remove '%s'", path);
+    AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(e, -errno, "cannot remove '%s'", path);
+    bool renamed = !t->dry && strncmp(name, ".gone-", 6) != 0;
+    if (renamed && renameat(fd, name, fd, gone) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, -errno, "cannot remove '%s'", path);
+    int rc = remove_at(t, fd, renamed ? gone : name, 0);
+    return rc < 0 ? err_sys(e, rc, "cannot remove '%s'", path) : 0;
+}
+
+const char *tidy_bytes(uint64_t bytes, char out[32])
+{
+    static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
+    double x = (double)bytes;
+    size_t unit = 0;
+    for (; x >= 1000 && unit + 1 < ARRAY_LEN(units); unit++)
+        x /= 1000;
+    (void)snprintf(out, 32, unit ? "%.3g %s" : "%.0f %s", x, units[unit]);
+    return out;
+}
+
+/* --- in use --- */
+
+bool tidy_in_use(const char *dir)
+{
+    AUTO_FREE char *path = io_join(dir, "lock");
+    AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+char *tidy_in_use_below(const char *study_dir)
+{
+    char *found = NULL;
+    DIR *d = ours_is_dir(study_dir) ? opendir(study_dir) : NULL;
+    for (struct dirent *f; d && !found && (f = readdir(d));) {
+        AUTO_FREE char *dir = f->d_name[0] != '.' ? io_join(study_dir, f->d_name) : NULL;
+        if (dir && tidy_in_use(dir))
+            found = strdup(f->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+    return found;
+}
+
+/* --- checkpoints --- */
+
+enum tidy_keep tidy_keep_find(const char *name)
+{
+    return strcmp(name, "all") == 0 ? TIDY_ALL : strcmp(name, "none") == 0 ? TIDY_NONE : TIDY_BEST;
+}
+
+struct kept {
+    char *model, *state;
+    int64_t n;
+    int epoch;
+};
+
+struct listing {
+    struct kept *list;
+    size_t n, cap;
+    bool maximise;
+    int best_epoch;
+    double best;
+};
+
+static int note_best(void *ctx, const struct store_epoch *row)
+{
+    struct listing *l = ctx;
+    if (isnan(row->metric) || (l->best_epoch && (l->maximise ? row->metric <= l->best : row->metric >= l->best)))
+        return 0;
+    l->best = row->metric;
+    l->best_epoch = row->epoch;
+    return 0;
+}
+
+static int note_whole(void *ctx, const struct resume_whole *w)
+{
+    struct listing *l = ctx;
+    struct kept *grown = array_more(l->list, l->n, &l->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    l->list = grown;
+    struct kept *k = &grown[l->n++];
+    *k = (struct kept){ .model = strdup(w->model), .state = strdup(w->state), .n = w->n, .epoch = w->epoch };
+    return k->model && k->state ? 0 : -ENOMEM;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    return x->n < y->n ? 1 : x->n > y->n ? -1 : strcmp(y->model, x->model);
+}
+
+static int remove_one(struct tidy *t, const struct kept *k, struct err *e)
+{
+    AUTO_FREE char *dir = io_dirname(k->model);
+    int rc = tidy_remove(t, k->model, e);
+    if (rc == 0)
+        rc = tidy_remove(t, k->state, e);
+    if (rc == 0 && dir && !t->dry)
+        (void)rmdir(dir); /* where it was the last one */
+    return rc;
+}
+
+int tidy_checkpoints(struct tidy *t, struct store *s, const struct store_trial *trial, bool maximise,
+                     enum tidy_keep keep, const char *dir, struct err *e)
+{
+    struct listing l = { .maximise = maximise };
+    bool over = trial_state_is_final((enum trial_state)trial_state_parse(trial->state));
+    size_t newest = !over ? 2 : keep == TIDY_NONE ? 0 : 1;
+    int rc = keep == TIDY_ALL ? 0 : store_epochs(s, trial->id, note_best, &l, e);
+    if (rc == 0 && keep != TIDY_ALL)
+        rc = resume_each(s, trial->id, dir, note_whole, &l, e);
+    if (rc == -ENOMEM)
+        (void)err_sys(e, rc, "trial %d", trial->number);
+    if (l.n > 1)
+        qsort(l.list, l.n, sizeof *l.list, newest_first);
+    for (size_t i = newest; rc == 0 && i < l.n; i++)
+        if (keep != TIDY_BEST || !l.best_epoch || l.list[i].epoch != l.best_epoch)
+            rc = remove_one(t, &l.list[i], e);
+    for (size_t i = 0; i < l.n; i++) {
+        free(l.list[i].model);
+        free(l.list[i].state);
+    }
+    free(l.list);
+    return rc;
+}

@@ -1,0 +1,246 @@
+/* What is kept of studies, and what is taken away: checkpoints, `rm`, `gc`, `best`. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <glob.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tests/integration/harness.h"
+
+#define STORE "pipetune.db"
+#define CONFIG(more)                                                                                                   \
+    "{ \"bigdlConf\": \"app.json\",\n  \"study\": { \"name\": \"s\", \"epochs\": 5 " more " },\n" WORLD_HYPER " }\n"
+
+static int set_up(void **state)
+{
+    if (world_open(state) < 0)
+        return -1;
+    struct world *w = *state;
+    harness_write(w->dir, "app.json", WORLD_BIGDL WORLD_ARGUMENTS);
+    harness_write(w->dir, "c.conf", CONFIG(""));
+    (void)setenv("FAKE_EPOCH_MS", "100", 1);
+    return 0;
+}
+
+static size_t count_of(const char *pattern)
+{
+    glob_t found;
+    size_t n = glob(pattern, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    globfree(&found);
+    return n;
+}
+
+static void expect_code(const struct harness_output *o, int code)
+{
+    if (o->code != code)
+        fail_msg("exit %d, not %d: %s%s", o->code, code, o->out, o->err);
+}
+
+static void expect(const char *text, const char *what)
+{
+    if (!strstr(text, what))
+        fail_msg("no '%s' in: %s", what, text);
+}
+
+static void run_study(const struct world *w)
+{
+    struct harness_output o = RUN(w, "run", "c.conf");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+}
+
+static void in_the_store(const char *sql)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(STORE, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+#define MODELS(trial) "pipetune.d/s/" trial "/checkpoint/*/model.*"
+#define STATES(trial) "pipetune.d/s/" trial "/checkpoint/*/optimMethod-*"
+
+static void a_finished_trial_keeps_its_best_and_its_last_checkpoint(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *config;
+        size_t least, most;
+    } cases[] = { { CONFIG(""), 1, 2 },
+                  { CONFIG(", \"keep\": \"all\""), 5, 5 },
+                  { CONFIG(", \"keep\": \"none\""), 0, 0 } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        harness_write(w->dir, "c.conf", cases[i].config);
+        run_study(w);
+        size_t models = count_of(MODELS("1")), states = count_of(STATES("1"));
+        if (models < cases[i].least || models > cases[i].most || states != models)
+            fail_msg("case %zu: %zu models, %zu states", i, models, states);
+        struct harness_output o = RUN(w, "rm", "s", "--yes");
+        expect_code(&o, 0);
+        harness_output_done(&o);
+    }
+}
+
+static void best_tells_the_trial_and_its_checkpoint(void **state)
+{
+    struct world *w = *state;
+    run_study(w);
+    struct harness_output o = RUN(w, "best", "s");
+    expect_code(&o, 0);
+    expect(o.out, "s/");
+    expect(o.out, "learning_rate 0.1");
+    harness_output_done(&o);
+    o = RUN(w, "best", "s", "--json");
+    expect(o.out, "\"checkpoint\": \"/");
+    harness_output_done(&o);
+    o = RUN(w, "best", "s", "--checkpoint");
+    expect_code(&o, 0);
+    o.out[strcspn(o.out, "\n")] = '\0';
+    assert_int_equal(access(o.out, R_OK), 0);
+    harness_output_done(&o);
+    o = RUN(w, "rm", "s/1", "s/2", "--yes");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    o = RUN(w, "best", "s");
+    expect_code(&o, 1);
+    expect(o.err, "no trial of study 's' is finished");
+    harness_output_done(&o);
+}
+
+/* Its number is not given to another, and it is not trained again. */
+static void a_removed_trial_stays_removed(void **state)
+{
+    struct world *w = *state;
+    run_study(w);
+    assert_int_equal(symlink("../../../c.conf", "pipetune.d/s/1/link"), 0);
+    assert_int_equal(symlink("../../../spark", "pipetune.d/s/1/folder"), 0);
+    struct harness_output o = RUN(w, "rm", "s/1", "--yes");
+    expect_code(&o, 0);
+    expect(o.out, "s/1 removed");
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/s/1", F_OK), -1);
+    assert_int_equal(access("c.conf", F_OK), 0); /* no link was followed */
+    assert_int_equal(access("spark/bin/spark-submit", F_OK), 0);
+    assert_int_equal(count_of("pipetune.d/s/.gone*"), 0);
+    run_study(w);
+    harness_expect_rows("trials", STORE, "SELECT number, state, reason FROM trials ORDER BY number",
+                        "1|failed|removed 2|finished|(null)");
+    harness_expect_rows("attempts", STORE, "SELECT count(*) FROM attempts", "1");
+    harness_expect_rows("epochs", STORE, "SELECT count(*) FROM epochs", "5");
+    o = RUN(w, "show", "s");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+}
+
+static void a_removed_study_is_gone(void **state)
+{
+    struct world *w = *state;
+    run_study(w);
+    struct harness_output o = RUN(w, "rm", "s"); /* nobody can be asked */
+    expect_code(&o, 2);
+    expect(o.err, "--yes");
+    harness_output_done(&o);
+    harness_expect_rows("studies", STORE, "SELECT count(*) FROM studies", "1");
+    o = RUN(w, "rm", "t", "--yes");
+    expect_code(&o, 2);
+    expect(o.err, "no study 't'");
+    harness_output_done(&o);
+    o = RUN(w, "rm", "t", "s", "--force");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    harness_expect_rows(
+        "all", STORE,
+        "SELECT (SELECT count(*) FROM studies) + (SELECT count(*) FROM trials) + (SELECT count(*) FROM attempts)"
+        " + (SELECT count(*) FROM epochs) + (SELECT count(*) FROM tells) + (SELECT count(*) FROM samples)",
+        "0");
+    assert_int_equal(access("pipetune.d/s", F_OK), -1);
+    run_study(w); /* and may be begun anew */
+}
+
+static void a_study_that_runs_is_not_removed(void **state)
+{
+    struct world *w = *state;
+    char pid_text[32];
+    (void)setenv("FAKE_EPOCH_MS", "3000", 1);
+    pid_t pid = START(w, -1, "run", "c.conf");
+    assert_true(harness_wait_file(w->dir, "pipetune.d/s/1/log", 10000));
+    struct harness_output o = RUN(w, "rm", "s", "--yes");
+    expect_code(&o, 3);
+    (void)snprintf(pid_text, sizeof pid_text, "pid %ld", (long)pid);
+    expect(o.err, pid_text);
+    harness_output_done(&o);
+    assert_int_equal(kill(pid, SIGKILL), 0); /* its trial runs on */
+    (void)harness_exit_code(pid, HARNESS_MS);
+    o = RUN(w, "rm", "s", "--yes");
+    expect_code(&o, 3);
+    expect(o.err, "'s/1' still runs");
+    harness_output_done(&o);
+    o = RUN(w, "rm", "s/1", "--yes");
+    expect_code(&o, 3);
+    expect(o.err, "not over");
+    harness_output_done(&o);
+    o = RUN(w, "gc");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/s/1/log", F_OK), 0);
+    harness_expect_rows("studies", STORE, "SELECT count(*) FROM studies", "1");
+}
+
+static void gc_frees_what_nobody_needs(void **state)
+{
+    struct world *w = *state;
+    harness_write(w->dir, "c.conf", CONFIG(", \"keep\": \"all\""));
+    run_study(w);
+    world_dir(w, "pipetune.d/orphan");
+    world_dir(w, "pipetune.d/orphan/1");
+    harness_write(w->dir, "pipetune.d/orphan/1/log", "much");
+    assert_int_equal(symlink("../../c.conf", "pipetune.d/orphan/link"), 0);
+    in_the_store("UPDATE studies SET config = json_set(config, '$.study.keep', 'best')");
+    struct harness_output o = RUN(w, "gc", "--dry-run");
+    expect_code(&o, 0);
+    expect(o.out, "would free");
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/orphan/1/log", F_OK), 0);
+    assert_int_equal(count_of(MODELS("1")), 5);
+    o = RUN(w, "gc");
+    expect_code(&o, 0);
+    expect(o.out, "freed");
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/orphan", F_OK), -1);
+    assert_int_equal(access("c.conf", F_OK), 0);
+    assert_true(count_of(MODELS("1")) <= 2 && count_of(MODELS("1")) > 0);
+    harness_expect_rows("values", STORE, "SELECT count(*) FROM samples WHERE value IS NOT NULL", "0");
+    harness_expect_rows("what stays", STORE, "SELECT count(*) FROM trials WHERE state = 'finished'", "2");
+    o = RUN(w, "report", "s", "--json");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    o = RUN(w, "energy", "s");
+    assert_true(o.code == 0 || o.code == 1);
+    harness_output_done(&o);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, world_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_finished_trial_keeps_its_best_and_its_last_checkpoint),
+        CASE(best_tells_the_trial_and_its_checkpoint),
+        CASE(a_removed_trial_stays_removed),
+        CASE(a_removed_study_is_gone),
+        CASE(a_study_that_runs_is_not_removed),
+        CASE(gc_frees_what_nobody_needs),
+    };
+    return cmocka_run_group_tests_name("tidy", tests, NULL, NULL);
+}
