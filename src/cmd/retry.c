@@ -48,11 +48,14 @@ static void again_done(struct again *a)
     free(a->state);
 }
 
-/* One that proved infeasible where it ran may be named; one that was never launched has nothing to be launched with. */
+/* One that proved infeasible where it ran may be named, as may one whose attempts were removed; one that was never launched has nothing
+ * to be launched with. */
 static bool may_go_again(const struct store_trial *t, bool named)
 {
     bool failed = strcmp(t->state, trial_state_name(TRIAL_FAILED)) == 0;
-    return failed || (named && t->attempts > 0 && strcmp(t->state, trial_state_name(TRIAL_INFEASIBLE)) == 0);
+    bool removed = failed && t->attempts == 0;
+    return (failed && (named || !removed)) ||
+           (named && t->attempts > 0 && strcmp(t->state, trial_state_name(TRIAL_INFEASIBLE)) == 0);
 }
 
 static int collect(void *ctx, const struct store_trial *t)
