@@ -94,7 +94,7 @@ static int open_and_report(const struct report_options *o, const struct strv *wo
     if (rc == 0)
         rc = report_load(&r, store, words->v[0], study_driver(dir), e);
     if (rc == 0 && *r.unread)
-        (void)fprintf(stderr, "pipetune: the report lacks samples that cannot be read: %s\n", r.unread);
+        cmd_say("the report lacks samples that cannot be read: %s", r.unread);
     if (rc == 0)
         put(&out, &r, o);
     report_done(&r);

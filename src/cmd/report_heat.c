@@ -67,7 +67,8 @@ static int add_sample(void *ctx, const struct store_sample *row)
 {
     struct heating *h = ctx;
     if (row->why)
-        (void)snprintf(h->report->unread, sizeof h->report->unread, "trial %d: %s", h->trial->row.number, row->why);
+        (void)snprintf(h->report->unread, sizeof h->report->unread, "%s/%d: %s", h->report->study.name,
+                       h->trial->row.number, row->why);
     if (!row->v)
         return 0;
     double end_s = row->t_ms / 1000.0, dt_s = row->dt_ms / 1000.0;

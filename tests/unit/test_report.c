@@ -141,7 +141,7 @@ static void test_a_sample_that_cannot_be_read_is_told_and_stops_nothing(void **s
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     load(f, &r);
     expect_rates(&r.best, (const double[]){ NAN, 20 }, 2);
-    assert_string_equal(r.unread, "trial 1: cell 1 of a sample is none");
+    assert_string_equal(r.unread, "s/1: cell 1 of a sample is none");
     report_done(&r);
 }
 
