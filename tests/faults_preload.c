@@ -8,6 +8,7 @@
  *   PIPETUNE_FAULT_PATH=SUFFIX    only calls on a file whose name ends so
  *   PIPETUNE_FAULT_COUNT=FILE     gets the line "struck CALL" when it happens; with N = 0 the count, at the exit. With
  *                  N > 0, a process that finds the file there is spared: only the first of several launchers fails
+ *   PIPETUNE_CLOCK_SET=AT:BY      the wall clock of every program is set by BY ms when the machine has run AT ms (CLOCK_BOOTTIME)
  *   PIPETUNE_FAULT_STATFS=nfs     statfs() says that every file is on NFS, in every program
  *
  * Memory that libc's stdio, or the loader, takes for itself before main() is not counted; a write to a pipe neither, since
@@ -32,6 +33,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum kind {
@@ -419,6 +421,23 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
                  char *const argv[], char *const envp[])
 {
     return spawn_by("posix_spawnp", pid, file, fa, attr, argv, envp);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, out);
+    const char *text = rc == 0 && clock == CLOCK_REALTIME ? getenv("PIPETUNE_CLOCK_SET") : NULL;
+    struct timespec up;
+    if (!text || syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &up) < 0)
+        return rc;
+    char *by = NULL;
+    long long at_ms = strtoll(text, &by, 10), by_ms = *by == ':' ? strtoll(by + 1, NULL, 10) : 0;
+    if ((long long)up.tv_sec * 1000 + up.tv_nsec / 1000000 >= at_ms) {
+        long long ns = (long long)out->tv_sec * 1000000000 + out->tv_nsec + by_ms * 1000000;
+        out->tv_sec = (time_t)(ns / 1000000000);
+        out->tv_nsec = (long)(ns % 1000000000);
+    }
+    return rc;
 }
 
 int statfs64(const char *path, struct statfs64 *out)

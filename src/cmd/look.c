@@ -49,7 +49,7 @@ static int running_seconds(void *ctx, const struct store_attempt *a)
 {
     double *seconds = ctx;
     if (strcmp(a->state, "running") == 0)
-        *seconds += (double)(study_now_ms() - a->started_ms) / 1000.0;
+        *seconds += (double)(study_now_in(a) - a->started_ms) / 1000.0;
     return 0;
 }
 

@@ -27,7 +27,7 @@ void progress_init(struct progress *p, FILE *out, const struct study *s)
     *p = (struct progress){ .out = out,
                             .study = s->name,
                             .live = out && isatty(fileno(out)),
-                            .begun_ms = clock_ms(),
+                            .begun_ms = clock_boot_ms(),
                             .total = total_trials(s),
                             .ended = s->sched.made - (int)s->n_open,
                             .best = NAN,
@@ -77,7 +77,7 @@ static void draw_row(struct progress *p, const struct progress_row *r)
         buf_printf(&line, "  %.0f records/s", r->throughput);
     if (r->cores > 0)
         buf_printf(&line, "  %g CPU%s", r->cores, r->cores == 1 ? "" : "s");
-    buf_printf(&line, "  %s  %s", table_duration((double)(clock_ms() - r->since_ms) / 1000.0, time), r->hyper);
+    buf_printf(&line, "  %s  %s", table_duration((double)(clock_boot_ms() - r->since_ms) / 1000.0, time), r->hyper);
     put_cut(p, &line);
     buf_done(&line);
 }
@@ -91,7 +91,7 @@ static double remaining_s(const struct progress *p)
     double todo = (double)p->total - p->ended;
     double left = todo * mean;
     for (size_t i = 0; i < p->n_running; i++) {
-        double used = (double)(clock_ms() - p->running[i].since_ms) / 1000.0;
+        double used = (double)(clock_boot_ms() - p->running[i].since_ms) / 1000.0;
         left -= used < mean ? used : mean;
     }
     return left / (p->n_running ? (double)p->n_running : 1);
@@ -104,7 +104,7 @@ static void draw_foot(struct progress *p)
     buf_printf(&line, "  %d", p->ended);
     if (p->total)
         buf_printf(&line, " of %llu", (unsigned long long)p->total);
-    buf_printf(&line, " trials, %s", table_duration((double)(clock_ms() - p->begun_ms) / 1000.0, time));
+    buf_printf(&line, " trials, %s", table_duration((double)(clock_boot_ms() - p->begun_ms) / 1000.0, time));
     if (p->best_trial)
         buf_printf(&line, ", best %s (%s/%d)", table_digits(p->best_accuracy, best), p->study, p->best_trial);
     double left = remaining_s(p);
@@ -176,7 +176,7 @@ static struct progress_row *add_row(struct progress *p, const struct driver_news
                                 .epochs = n->trial->epochs,
                                 .accuracy = n->trial->accuracy,
                                 .throughput = NAN,
-                                .since_ms = clock_ms(),
+                                .since_ms = clock_boot_ms(),
                                 .fresh = true };
     hyper_words(n->trial->hyper, r->hyper, sizeof r->hyper);
     return r;

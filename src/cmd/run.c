@@ -201,7 +201,7 @@ static int conclude(struct study *s, const struct driver_result *r, int made, st
     int rc = store_trials(s->store, s->id, 0, count_trial, out, e);
     const char *state = out->done == 0 ? "failed" : out->lost ? "incomplete" : "finished";
     if (rc == 0 && r->end == DRIVER_DONE && !as_it_was)
-        rc = store_study_set_state(s->store, s->id, state, study_now_ms(), e);
+        rc = store_study_set_state(s->store, s->id, state, study_clock_ms(s), e);
     return rc;
 }
 

@@ -104,7 +104,7 @@ int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
             out->part = fmin((double)f.records_done / (double)f.records_all, 1);
         out->throughput = out->epoch ? f.throughput : (double)NAN;
         out->cores = a.cores > 0 ? a.cores : (double)NAN;
-        out->seconds = (double)(study_now_ms() - a.started_ms) / 1000.0;
+        out->seconds = (double)(study_now_in(&a) - a.started_ms) / 1000.0;
     }
     store_attempt_done(&a);
     return rc == -ENOMEM ? err_sys(l->e, rc, "trial %s/%d", l->study.name, t->number) : rc;

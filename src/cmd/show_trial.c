@@ -76,7 +76,7 @@ static int add_attempt_row(void *ctx, const struct store_attempt *r)
     struct table *t = &a->table;
     AUTO_BUF struct buf when = BUF_INIT;
     show_put_when(&when, r->started_ms);
-    int64_t end = r->ended_ms ? r->ended_ms : runs_on(r) ? study_now_ms() : 0;
+    int64_t end = r->ended_ms ? r->ended_ms : runs_on(r) ? study_now_in(r) : 0;
     table_cellf(t, "%d", r->number);
     table_cell(t, r->outcome ? r->outcome : r->state);
     table_cellf(t, "%d", r->first_epoch);

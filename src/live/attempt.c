@@ -369,7 +369,8 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
     a->row.pid = r->pid;
     a->row.start_ticks = (int64_t)r->start_ticks;
     a->row.log_offset = r->heard_size;
-    a->row.started_ms = study_now_ms();
+    a->row.started_ms = study_clock_ms(a->study);
+    a->row.started_boot_ms = clock_boot_ms();
     log_stream_init(&a->stream, r->heard_size);
     fold_init(&a->fold, a->study->plan->cfg.metric, r->heard_size);
     if (set_text(&a->row.state, "running") < 0 || set_text(&a->row.boot_id, r->boot_id) < 0 ||
@@ -422,11 +423,18 @@ static int64_t log_mtime_ms(const struct attempt *a)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* When the log was written last, on that clock: files have the wall clock's time, which tells how long ago. */
+static int64_t written_ms(const struct attempt *a)
+{
+    int64_t now = study_now_in(&a->row), age = study_now_ms() - log_mtime_ms(a);
+    int64_t at = age > 0 ? now - age : now;
+    return at > a->row.started_ms ? at : a->row.started_ms;
+}
+
 /* Seconds from the first submission until now; of a log that is read later than it was written, until its last line. */
 static double seconds_so_far(const struct attempt *a)
 {
-    int64_t now = study_now_ms(), written = log_mtime_ms(a);
-    int64_t until = a->adopted && written < now ? written : now;
+    int64_t until = a->adopted ? written_ms(a) : study_now_in(&a->row);
     return a->trial->row.seconds + (double)(until - a->row.started_ms) / 1000.0;
 }
 
@@ -517,7 +525,7 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     a->trial->row.kills = 0;
     sched_gained(&a->study->sched, a->trial->row.number);
     check_metric(a);
-    publish_epoch(a->study->publish, a->trial->row.number, &row, study_now_ms());
+    publish_epoch(a->study->publish, a->trial->row.number, &row, study_clock_ms(a->study));
     if (a->on_epoch)
         a->on_epoch(a, &row);
     return 0;
@@ -564,7 +572,7 @@ static int tell_watchers(const struct hearing *r, const struct log_event *ev, ui
     if (ev->kind != LOG_ITERATION)
         return 0;
     if (isnan(a->row.startup_s) && !a->adopted) {
-        a->row.startup_s = (double)(clock_ms() - a->born_ms) / 1000.0;
+        a->row.startup_s = (double)(clock_boot_ms() - a->row.started_boot_ms) / 1000.0;
         bool resumable =
             app_argument(&a->study->plan->app, "resume") && app_argument(&a->study->plan->app, "checkpoint");
         t->startup_s = resumable ? a->row.startup_s : 0;
@@ -572,12 +580,15 @@ static int tell_watchers(const struct hearing *r, const struct log_event *ev, ui
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
 }
 
-static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
+static int on_event(void *ctx, const struct log_event *heard, uint64_t end)
 {
     struct hearing *r = ctx;
     struct fold_epoch f;
-    if (!is_ours(r->a, ev, end))
+    if (!is_ours(r->a, heard, end))
         return 0;
+    struct log_event mended = *heard;
+    const struct log_event *ev = &mended;
+    log_clock_mend(&r->a->log_clock, &mended, r->now_ms, end > r->a->live_from);
     /* An attempt that went back to the untrained model keeps its old counters: its figures would be another trial's. */
     if (ev->kind == LOG_RECOVERY && strstr(ev->text, "origin") && r->a->stop == STOP_NONE)
         r->a->stop = STOP_ORIGIN;
@@ -630,7 +641,7 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
     int rc = a->heard_fd < 0 ? open_heard(a, e) : 0;
     if (rc < 0 || a->heard_fd < 0)
         return rc;
-    struct hearing r = { .a = a, .now_ms = study_now_ms(), .e = e };
+    struct hearing r = { .a = a, .now_ms = study_clock_ms(a->study), .e = e };
     char chunk[32768];
     for (;;) {
         ssize_t n = pread(a->heard_fd, chunk, sizeof chunk, (off_t)a->stream.offset);
@@ -689,8 +700,9 @@ struct exit_note {
     bool there;
     char kind[16];
     int code;
-    bool starved;  /* the kernel killed something for want of memory meanwhile */
-    int64_t at_ms; /* when it was written */
+    bool starved;    /* the kernel killed something for want of memory meanwhile */
+    int64_t at_ms;   /* when it was written */
+    int64_t boot_ms; /* the same, by the clock that nobody sets; 0: not told */
 };
 
 /* DIR/exit, when it speaks of this attempt. */
@@ -709,6 +721,8 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
         attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
         const char *kills = strstr(buf_text(&b), " oom_kills=");
         x.starved = kills && strtol(kills + strlen(" oom_kills="), NULL, 10) > 0;
+        const char *boot = strstr(buf_text(&b), " boot_ms=");
+        x.boot_ms = boot ? strtoll(boot + strlen(" boot_ms="), NULL, 10) : 0;
         x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
         *out = x;
     }
@@ -847,7 +861,7 @@ static bool confirms(struct study_doubt *doubt, const struct attempt *a, const c
         return false;
     bool same = doubt->n > 0 && strcmp(cause, doubt->cause) == 0;
     memcpy(doubt->cause, cause, sizeof cause);
-    doubt->since_ms = study_now_ms();
+    doubt->since_ms = study_clock_ms(a->study);
     return ++doubt->n >= DOUBTS_MAX || same;
 }
 
@@ -868,7 +882,7 @@ static bool fails_alike(const struct attempt *a, const char *text)
 static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e)
 {
     int rc = attempt_read(a, 0, e);
-    struct hearing r = { .a = a, .now_ms = study_now_ms(), .e = e };
+    struct hearing r = { .a = a, .now_ms = study_clock_ms(a->study), .e = e };
     if (rc == 0 && !a->run_id) /* a session writes on */
         rc = log_stream_end(&a->stream, on_event, &r);
     struct fold_epoch f;
@@ -883,7 +897,11 @@ static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e
 /* When it ended: by its own note; met dead without one, by its last line. */
 static int64_t end_time(const struct attempt *a, const struct exit_note *x)
 {
-    int64_t at = x->there && a->served == SERVED_NOT ? x->at_ms : a->adopted ? log_mtime_ms(a) : study_now_ms();
+    int64_t at = a->adopted ? written_ms(a) : study_now_in(&a->row);
+    if (x->there &&
+        a->served == SERVED_NOT) /* … on the clock of the boot in which it was started, whichever that was */
+        at = x->boot_ms > 0 && a->row.started_boot_ms > 0 ? a->row.started_ms + x->boot_ms - a->row.started_boot_ms
+                                                          : x->at_ms;
     return at > a->row.started_ms ? at : a->row.started_ms;
 }
 

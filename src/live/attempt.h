@@ -4,6 +4,7 @@
 
 #include "bigdl/fold.h"
 #include "bigdl/log.h"
+#include "bigdl/log_clock.h"
 #include "live/grant.h"
 #include "live/launcher.h"
 #include "live/pool.h"
@@ -59,6 +60,7 @@ struct attempt {
     struct log_stream stream;
     struct fold fold;
     uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
+    struct log_clock log_clock;        /* the log's stamps, whatever the wall clock is set to meanwhile */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
     void (*on_epoch)(struct attempt *a, const struct store_epoch *row); /* after it was stored */

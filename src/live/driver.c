@@ -69,7 +69,7 @@ struct slot *driver_add_slot(struct driver *d)
     struct slot *s = calloc(1, sizeof *s);
     if (s) {
         d->slots[d->n++] = s;
-        d->changed_ms = study_now_ms();
+        d->changed_ms = study_clock_ms(d->study);
     }
     return s;
 }
@@ -81,7 +81,7 @@ void driver_drop_slot(struct driver *d, struct slot *s)
             continue;
         memmove(&d->slots[i], &d->slots[i + 1], (d->n - i - 1) * sizeof(struct slot *));
         d->n--;
-        d->changed_ms = study_now_ms();
+        d->changed_ms = study_clock_ms(d->study);
         break;
     }
     attempt_done(&s->a);
@@ -172,7 +172,7 @@ void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms)
     s->a.running = true;
     s->a.born_ms = s->a.line_ms = clock_ms();
     if (!d->first_launch_ms)
-        d->first_launch_ms = s->started_ms;
+        d->first_launch_ms = clock_boot_ms() - (clock_ms() - s->started_ms);
     s->narrow_ms = d->narrows ? s->a.born_ms + narrow_in_ms : 0;
     driver_tell(d, (struct driver_news){ .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = s->a.row.number });
 }
@@ -478,7 +478,7 @@ static void on_tick(uv_timer_t *timer)
     if (d->pool)
         pool_tick(d->pool, now);
     end_without_metric(d);
-    int rc = d->rc == 0 ? tuning_tick(d->study->tuning, study_now_ms(), d->e) : 0;
+    int rc = d->rc == 0 ? tuning_tick(d->study->tuning, study_clock_ms(d->study), d->e) : 0;
     if (rc == 0 && d->rc == 0)
         rc = driver_tick_samples(d);
     if (rc < 0)
@@ -606,7 +606,7 @@ static void conclude(struct driver *d)
     struct driver_result *r = d->result;
     if (d->o->detach && r->end == DRIVER_DONE && d->n > 0)
         r->end = DRIVER_LEFT;
-    r->launch_to_end_s = d->first_launch_ms ? (double)(clock_ms() - d->first_launch_ms) / 1000.0 : NAN;
+    r->launch_to_end_s = d->first_launch_ms ? (double)(clock_boot_ms() - d->first_launch_ms) / 1000.0 : NAN;
 }
 
 int driver_run(struct study *s, const struct driver_options *o, struct driver_result *out, struct err *e)

@@ -54,7 +54,7 @@ static int take_up(struct driver *d, struct slot *s)
                                            (uint64_t)row->start_ticks, row->boot_id, row->launch, d->e);
     if (rc == 0) {
         if (!d->first_launch_ms)
-            d->first_launch_ms = s->a.born_ms;
+            d->first_launch_ms = clock_boot_ms();
         driver_tell(d, (struct driver_news){
                            .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = row->number, .adopted = true });
         return 0;

@@ -46,7 +46,7 @@ int driver_set_up_samples(struct driver *d)
 /* A meter tells of an interval when that is over: what was trained in the last one is accounted, too. */
 static void wait_for_meters(struct driver *d)
 {
-    double end = (double)study_now_ms();
+    double end = (double)study_clock_ms(d->study);
     int64_t patience = clock_ms() + 2 * config_interval_ms(&d->study->plan->cfg) + LATE_MS;
     const struct energy *en = d->study->energy;
     while (d->interrupts == 0 && !d->leaving && energy_until_ms(en) > 0 && energy_until_ms(en) < end &&
@@ -153,7 +153,7 @@ void driver_on_metered(void *ctx, const struct nodes_reading *r)
 
 int driver_tick_samples(struct driver *d)
 {
-    int64_t now = study_now_ms();
+    int64_t now = study_clock_ms(d->study);
     publish_tick(d->study->publish);
     int rc = energy_tick(d->study->energy, now, d->e);
     return rc < 0 ? rc : profiles_tick(d->study->profiles, now, on_profile, d, d->e);

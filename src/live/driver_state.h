@@ -40,8 +40,8 @@ struct driver {
     int interrupts;
     bool over;    /* the loop has ended: nothing is started any more, and signals shorten what is still waited for */
     bool leaving; /* end the loop, let the trials run */
-    int64_t first_launch_ms;
-    int rc; /* the error that ends the loop */
+    int64_t first_launch_ms; /* clock_boot_ms() */
+    int rc;                  /* the error that ends the loop */
     struct err *e;
     struct launcher_ops ops;
     struct actuate *actuate; /* NULL: nothing is narrowed, nor measured */

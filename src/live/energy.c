@@ -40,6 +40,7 @@ struct energy {
     double *until_ms;                   /* by node: the newest moment with a value of any meter */
     struct spells (*failing)[ROWS_MAX]; /* by node, of each local meter: it cannot be read (the first bit) */
     int64_t opened_ms;
+    int64_t set_ms; /* by how much the wall clock, which meters read, was set since */
     struct entry *list;
     size_t n, cap;
     int64_t stored_ms;
@@ -90,7 +91,7 @@ static int open_all(struct energy *en, uv_loop_t *loop, struct err *e)
     en->wanted = (struct nodes_metering){ .interval_ms = config_interval_ms(&p->cfg) };
     en->until_ms = calloc(p->n_nodes + 1, sizeof *en->until_ms);
     en->failing = calloc(p->n_nodes + 1, sizeof *en->failing);
-    en->opened_ms = study_now_ms();
+    en->opened_ms = study_clock_ms(en->study);
     bool counts = objective_needs_power(objective_find(p->cfg.objective));
     en->ledger = counts ? ledger_new() : NULL;
     en->metering = metering_new(loop, en->wanted.interval_ms, &en->ops, en);
@@ -166,9 +167,14 @@ static int take(struct energy *en, int node, const struct meter_ops *meter, cons
 }
 
 /* From the loop, which cannot be told of a failure at once: the next tick is. */
-static void on_read(void *ctx, const struct meter_ops *meter, const struct meter_reading *r)
+static void on_read(void *ctx, const struct meter_ops *meter, const struct meter_reading *read)
 {
     struct energy *en = ctx;
+    clock_follow(&en->set_ms, study_now_ms() - study_clock_ms(en->study));
+    struct meter_reading mended = *read;
+    const struct meter_reading *r = &mended;
+    mended.from_ms -= (double)en->set_ms;
+    mended.to_ms -= (double)en->set_ms;
     int node = *r->node ? nodes_cfg_find(en->plan->nodes, en->plan->n_nodes, r->node) : 0;
     if (node >= 0 && take(en, node, meter, r) < 0)
         en->failed = true;

@@ -53,7 +53,10 @@ struct node_peer {
     double meters_ahead_s;     /* its clock, as known when the first reading came; NAN: none came since its hello */
     struct node_hello hello;
     int64_t answered_real_ms; /* our clock when the hello was answered */
-    int64_t round_ms;         /* the shortest time that a lease and its answer took; < 0: none yet */
+    int64_t base_ms; /* what our clock showed when this machine was started, as it was set when this was made … */
+    int64_t hello_base_ms; /* … and when the hello was answered */
+    int64_t set_ms;        /* by how much it was set since, as far as that is to be taken off */
+    int64_t round_ms;      /* the shortest time that a lease and its answer took; < 0: none yet */
 };
 
 /* Tests don't wait as long as people do: PIPETUNE_NODES_SPEED does more often what is done now and then, PIPETUNE_NODES_HASTE
@@ -84,6 +87,20 @@ static int64_t real_ms(void)
     struct timespec ts;
     (void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail with this clock */
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static int64_t base_ms(void)
+{
+    return real_ms() - clock_boot_ms();
+}
+
+/* What is to be taken off a time of the node's so that it stands on our clock as that was set at the beginning. Our own machine's
+ * is the same clock, which may have been set since. */
+static double ahead_ms(struct node_peer *p)
+{
+    double offset_s = p->local ? 0 : node_peer_clock_offset_s(p);
+    clock_follow(&p->set_ms, (p->local ? base_ms() : p->hello_base_ms) - p->base_ms);
+    return 1000 * (isnan(offset_s) ? 0 : offset_s) + (double)p->set_ms;
 }
 
 static void __attribute__((format(printf, 2, 3))) note(struct node_peer *p, const char *fmt, ...)
@@ -241,6 +258,7 @@ static void greet(struct node_peer *p, const struct node_words *w)
     p->hello = h;
     p->meters_ahead_s = NAN;
     p->answered_real_ms = real_ms();
+    p->hello_base_ms = base_ms();
     p->leased_ms = clock_ms();
     p->state = NODE_READY;
     if (strcmp(h.version, PIPETUNE_VERSION) != 0 && p->starts == 1)
@@ -353,9 +371,8 @@ static void on_sampled(struct node_peer *p, const struct node_words *w)
         p->unread = true;
         return;
     }
-    double ahead_s = node_peer_clock_offset_s(p);
     s.node = p->number;
-    s.t_ms -= p->local || isnan(ahead_s) ? 0 : 1000 * ahead_s;
+    s.t_ms -= ahead_ms(p);
     p->ops->sampled(p->ctx, p->number, w->tag, &s);
 }
 
@@ -368,8 +385,8 @@ static void on_metered(struct node_peer *p, const struct node_words *w)
         give_up(p, e.text);
         return;
     }
-    if (isnan(p->meters_ahead_s))
-        p->meters_ahead_s = p->local ? 0 : node_peer_clock_offset_s(p);
+    if (isnan(p->meters_ahead_s) || p->local)
+        p->meters_ahead_s = ahead_ms(p) / 1000;
     got.node = p->number;
     got.r.from_ms -= 1000 * p->meters_ahead_s;
     got.r.to_ms -= 1000 * p->meters_ahead_s;
@@ -505,6 +522,7 @@ int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, boo
                              .local = local,
                              .argv = *argv,
                              .state = NODE_STARTING,
+                             .base_ms = base_ms(),
                              .round_ms = -1 };
     *argv = STRV_INIT;
     *out = p;

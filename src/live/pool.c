@@ -133,7 +133,7 @@ static void on_epoch(void *ctx, uint64_t id, const struct session_message *m)
 {
     struct pool *p = ctx;
     const struct warm *w = by_id(p, id);
-    publish_metrics(p->study->publish, w->trial, m->epoch, m->metrics, study_now_ms());
+    publish_metrics(p->study->publish, w->trial, m->epoch, m->metrics, study_clock_ms(p->study));
 }
 
 static void on_done(void *ctx, uint64_t id, const struct session_message *m)

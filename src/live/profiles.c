@@ -156,7 +156,7 @@ void profiles_setting(struct profiles *p, int trial, struct tuner_setting to)
         return; /* without memory for it nothing is measured either */
     m->setting = to;
     m->has_setting = true;
-    m->set_ms = (double)study_now_ms();
+    m->set_ms = (double)study_clock_ms(p->study);
 }
 
 /* --- what comes --- */
@@ -182,7 +182,7 @@ int profiles_step(struct profiles *p, int trial, const struct profiles_step *ste
     struct measured *m = NULL;
     if (!p)
         return 0;
-    double end_ms = times_on_clock(step->end_ms, (double)study_now_ms());
+    double end_ms = times_on_clock(step->end_ms, (double)study_clock_ms(p->study));
     int rc =
         keep(p, trial, &(struct logged){ .end_ms = end_ms, .seconds = step->seconds, .records = step->records }, &m, e);
     if (rc < 0)
@@ -199,7 +199,7 @@ int profiles_pause(struct profiles *p, int trial, double end_ms, double seconds,
         m->tells_pauses = true;
     if (!m || m->epoch == 0) /* it does not train yet */
         return 0;
-    end_ms = isfinite(end_ms) ? times_on_clock(end_ms, (double)study_now_ms()) : m->step_ms;
+    end_ms = isfinite(end_ms) ? times_on_clock(end_ms, (double)study_clock_ms(p->study)) : m->step_ms;
     return keep(p, trial, &(struct logged){ .end_ms = end_ms, .seconds = seconds, .pause = true }, &m, e);
 }
 
@@ -234,7 +234,7 @@ int profiles_sampled(struct profiles *p, const struct study_trial *t, const stru
     m->id = t->row.id;
     struct entry *x = &m->list[m->n];
     *x = (struct entry){ .t_ms = s->t_ms, .dt_ms = s->dt_ms, .node = (int)s->node, .epoch = m->epoch, .alone = alone };
-    x->due_ms = fmin(s->t_ms, (double)study_now_ms());
+    x->due_ms = fmin(s->t_ms, (double)study_clock_ms(p->study));
     (void)snprintf(x->scope, sizeof x->scope, "%s", s->scope);
     x->setting = m->setting;
     x->whole = m->has_setting && m->set_ms <= s->t_ms - s->dt_ms;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
@@ -27,6 +28,18 @@ int64_t study_now_ms(void)
     struct timespec ts;
     (void)clock_gettime(CLOCK_REALTIME, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t study_clock_ms(const struct study *s)
+{
+    return s->base_ms + clock_boot_ms();
+}
+
+int64_t study_now_in(const struct store_attempt *a)
+{
+    char boot[PROC_BOOT_ID_SIZE] = "";
+    bool known = a->started_boot_ms > 0 && a->boot_id && proc_boot_id(boot) == 0 && strcmp(boot, a->boot_id) == 0;
+    return known ? a->started_ms + clock_boot_ms() - a->started_boot_ms : study_now_ms();
 }
 
 char *study_store_path(const char *configured)
@@ -270,7 +283,7 @@ static int create_row(struct study *s, const json_t *config, struct err *e)
     AUTO_FREE char *provenance_text = json_text(provenance);
     if (!config_text || !provenance_text)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    s->created_ms = study_now_ms();
+    s->created_ms = study_clock_ms(s);
     char running[] = "running";
     struct store_study row = { .name = s->name,
                                .state = running,
@@ -418,7 +431,7 @@ static int check_path(const char *path, struct err *e)
 
 int study_open(struct study *out, struct plan *plan, bool again, struct err *e)
 {
-    struct study s = { .plan = plan, .lock_fd = -1 };
+    struct study s = { .plan = plan, .lock_fd = -1, .base_ms = study_now_ms() - clock_boot_ms() };
     AUTO_FREE char *path = study_store_path(plan->cfg.store);
     int rc = path ? check_path(path, e) : err_sys(e, -ENOMEM, "store");
     if (rc == 0)
@@ -496,7 +509,7 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
     (void)vsnprintf(text, sizeof text, reason, ap); /* a cut reason is still a reason */
     va_end(ap);
     struct store_decision d = { .trial = trial,
-                                .t_s = (double)(study_now_ms() - s->created_ms) / 1000.0,
+                                .t_s = (double)(study_clock_ms(s) - s->created_ms) / 1000.0,
                                 .kind = kind,
                                 .setting = setting,
                                 .reason = text };

@@ -36,6 +36,8 @@ struct study {
     struct store *store;
     int64_t id;
     int64_t created_ms;
+    int64_t
+        base_ms; /* what the wall clock showed when the machine was started, as it was set when the study was opened */
     char *name;
     char *dir; /* pipetune.d/NAME, absolute */
     int lock_fd;
@@ -132,5 +134,11 @@ uint64_t study_unasked(const struct study *s);
 
 /* Milliseconds since 1970. */
 int64_t study_now_ms(void);
+
+/* The same for durations: goes on from where it was when the study was opened, whatever the wall clock is set to. */
+int64_t study_clock_ms(const struct study *s);
+
+/* Now, by the clock that the attempt's started_ms was taken from; the wall clock where that is gone, since the machine was started anew. */
+int64_t study_now_in(const struct store_attempt *a);
 
 #endif

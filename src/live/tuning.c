@@ -602,7 +602,7 @@ static int feed_costed(struct tuning *t, struct tuned *u, bool all, struct err *
 {
     struct tuner_event ev;
     int rc;
-    while ((rc = costing_take(&t->costing, &u->costed, all, (double)study_now_ms(), &ev, e)) > 0)
+    while ((rc = costing_take(&t->costing, &u->costed, all, (double)study_clock_ms(t->study), &ev, e)) > 0)
         if ((rc = feed(t, &ev, e)) < 0)
             break;
     return rc;
@@ -699,13 +699,13 @@ int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double 
     int rc = hand_on(t, u, true, e);
     if (rc == 0)
         rc = feed(t,
-                  &(struct tuner_event){
-                      .kind = EV_EPOCH,
-                      .trial = u->trial,
-                      .t_s = u->t_s,
-                      .epoch = epoch,
-                      .seconds = costing_epoch(&t->costing, &u->costed, seconds, records, (double)study_now_ms()),
-                      .records = records },
+                  &(struct tuner_event){ .kind = EV_EPOCH,
+                                         .trial = u->trial,
+                                         .t_s = u->t_s,
+                                         .epoch = epoch,
+                                         .seconds = costing_epoch(&t->costing, &u->costed, seconds, records,
+                                                                  (double)study_clock_ms(t->study)),
+                                         .records = records },
                   e);
     if (rc == 0)
         rc = keep_effective(t, trial, e);
@@ -825,7 +825,7 @@ int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, int cor
                                       : instead ? EV_INSTEAD
                                                 : EV_APPLIED,
                               .trial = trial,
-                              .t_s = time_of(u, log_now_ms(u, study_now_ms())),
+                              .t_s = time_of(u, log_now_ms(u, study_clock_ms(t->study))),
                               .setting = to }; /* a failure is no bound of the class: it lies with the helper */
     return rc < 0 ? rc : tell(t, &ev, e);
 }
@@ -887,7 +887,7 @@ int tuning_verdict(struct tuning *t, int trial, enum model_decision decision, co
         rc = hand_on(t, u, true, e);
     struct tuner_event ev = { .kind = EV_VERDICT,
                               .trial = trial,
-                              .t_s = time_of(u, log_now_ms(u, study_now_ms())),
+                              .t_s = time_of(u, log_now_ms(u, study_clock_ms(t->study))),
                               .class_key = like,
                               .verdict = like || decision == MODEL_UNKNOWN ? as_verdict(decision) : VERDICT_UNKNOWN };
     return rc < 0 ? rc : tell(t, &ev, e);

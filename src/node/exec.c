@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -599,9 +600,9 @@ static int write_exit(struct launcher *l)
     AUTO_FREE char *text = NULL;
     if (!path || asprintf(&text,
                           "attempt=%" PRIu64 " launch=%s kind=%s code=%d log_end=%" PRIu64
-                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu oom_kills=%" PRIu64 "\n",
+                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu oom_kills=%" PRIu64 " boot_ms=%" PRId64 "\n",
                           l->o->attempt, l->o->launch, l->kind, l->code, log_size(&l->log), l->cpu_s, l->max_rss_kb,
-                          l->leftovers, proc_oom_kills() - l->oom_kills) < 0) {
+                          l->leftovers, proc_oom_kills() - l->oom_kills, clock_boot_ms()) < 0) {
         text = NULL;
         return -ENOMEM;
     }

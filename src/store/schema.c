@@ -178,7 +178,10 @@ static const char schema_5[] = "CREATE TABLE features("
 /* Of a trial that was to be tried again: what became of its attempts until then is forgiven. */
 static const char schema_6[] = "ALTER TABLE trials ADD COLUMN forgiven INTEGER NOT NULL DEFAULT 0;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5, schema_6 };
+/* When an attempt was started, by the clock that its duration is told by. */
+static const char schema_7[] = "ALTER TABLE attempts ADD COLUMN started_boot_ms INTEGER NOT NULL DEFAULT 0;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5, schema_6, schema_7 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -252,17 +255,29 @@ static const struct col trial_cols[] = {
 };
 
 static const struct col attempt_cols[] = {
-    COL(store_attempt, id, COL_ROWID),           COL(store_attempt, trial, COL_FIXED),
-    COL(store_attempt, number, COL_FIXED),       COL(store_attempt, state, COL_PLAIN),
-    COL(store_attempt, outcome, COL_PLAIN),      COL(store_attempt, pid, COL_PLAIN),
-    COL(store_attempt, start_ticks, COL_PLAIN),  COL(store_attempt, started_ms, COL_PLAIN),
-    COL(store_attempt, ended_ms, COL_PLAIN),     COL(store_attempt, log_offset, COL_PLAIN),
-    COL(store_attempt, exit_code, COL_PLAIN),    COL(store_attempt, first_epoch, COL_PLAIN),
-    COL(store_attempt, launch, COL_PLAIN),       COL(store_attempt, boot_id, COL_PLAIN),
-    COL(store_attempt, app_id, COL_PLAIN),       COL(store_attempt, cause, COL_PLAIN),
-    COL(store_attempt, resumed_from, COL_PLAIN), COL(store_attempt, argv, COL_PLAIN),
-    COL(store_attempt, setting, COL_PLAIN),      COL(store_attempt, startup_s, COL_PLAIN),
-    COL(store_attempt, session, COL_PLAIN),      COL(store_attempt, cores, COL_PLAIN),
+    COL(store_attempt, id, COL_ROWID),
+    COL(store_attempt, trial, COL_FIXED),
+    COL(store_attempt, number, COL_FIXED),
+    COL(store_attempt, state, COL_PLAIN),
+    COL(store_attempt, outcome, COL_PLAIN),
+    COL(store_attempt, pid, COL_PLAIN),
+    COL(store_attempt, start_ticks, COL_PLAIN),
+    COL(store_attempt, started_ms, COL_PLAIN),
+    COL(store_attempt, ended_ms, COL_PLAIN),
+    COL(store_attempt, log_offset, COL_PLAIN),
+    COL(store_attempt, exit_code, COL_PLAIN),
+    COL(store_attempt, first_epoch, COL_PLAIN),
+    COL(store_attempt, launch, COL_PLAIN),
+    COL(store_attempt, boot_id, COL_PLAIN),
+    COL(store_attempt, app_id, COL_PLAIN),
+    COL(store_attempt, cause, COL_PLAIN),
+    COL(store_attempt, resumed_from, COL_PLAIN),
+    COL(store_attempt, argv, COL_PLAIN),
+    COL(store_attempt, started_boot_ms, COL_PLAIN),
+    COL(store_attempt, setting, COL_PLAIN),
+    COL(store_attempt, startup_s, COL_PLAIN),
+    COL(store_attempt, session, COL_PLAIN),
+    COL(store_attempt, cores, COL_PLAIN),
 };
 
 static const struct col epoch_cols[] = {
