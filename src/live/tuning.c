@@ -504,10 +504,12 @@ int tuning_ask(struct tuning *t, struct study_trial *trial, int room, bool alone
     }
     trial->setting = avoid_refused(t, trial, got);
     find_room(t, trial, &trial->setting);
-    if (trial->setting.cold != got.cold)
-        (void)snprintf(reason, sizeof reason, "the next one, where what was chosen cannot be had");
-    if (decide(t, "setting", trial->row.number, trial->setting, reason) < 0)
-        return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+    /* What the machine chose can be derived again; what the trial gets instead is for readers, and is none of its decisions. */
+    rc = decide(t, "setting", trial->row.number, got, reason);
+    if (rc == 0 && trial->setting.cold != got.cold)
+        rc = decide(t, "instead", trial->row.number, trial->setting, "what was chosen cannot be had");
+    if (rc < 0)
+        return err_sys(e, rc, "trial %d", trial->row.number);
     trial->alone = alone;
     trial->room = room;
     return settle_up(t, e);
