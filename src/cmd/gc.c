@@ -44,7 +44,7 @@ struct gc {
     const struct gc_options *o;
     struct store *store;
     const char *path; /* of the store */
-    struct tidy folders, checkpoints;
+    struct tidy folders, checkpoints, heard;
     int64_t samples;
     struct err *e;
 };
@@ -132,7 +132,11 @@ static int collect_study(struct gc *g, const struct store_study *study, const ch
     AUTO_FREE char *busy = tidy_in_use_below(dir);
     if (busy || (ours_is_dir(dir) && study_lock(&lock, dir, study->name, &why) < 0))
         return 0;
-    int rc = store_trials(g->store, study->id, 0, collect_checkpoints, &x, g->e);
+    if (!g->o->dry_run)
+        tidy_secrets(dir);
+    int rc = tidy_heard(&g->heard, g->store, study->id, dir, g->e);
+    if (rc == 0)
+        rc = store_trials(g->store, study->id, 0, collect_checkpoints, &x, g->e);
     if (rc < 0 || strcmp(study->state, "running") == 0)
         return rc;
     rc = store_samples_thick(g->store, study->id, &bytes, g->e);
@@ -175,10 +179,11 @@ static int64_t size_of(const char *path)
 
 static void tell(const struct gc *g, int64_t file)
 {
-    char size[4][32];
+    char size[5][32];
     const char *did = g->o->dry_run ? "would free" : "freed";
-    printf("%s %s of folders without a study, %s of checkpoints\n", did, tidy_bytes(g->folders.bytes, size[0]),
-           tidy_bytes(g->checkpoints.bytes, size[1]));
+    printf("%s %s of folders without a study, %s of checkpoints, %s of what was heard of launches\n", did,
+           tidy_bytes(g->folders.bytes, size[0]), tidy_bytes(g->checkpoints.bytes, size[1]),
+           tidy_bytes(g->heard.bytes, size[4]));
     printf("%s %s of samples whose profiles stay", did, tidy_bytes((uint64_t)g->samples, size[2]));
     if (g->o->dry_run)
         printf("\n");
@@ -189,7 +194,9 @@ static void tell(const struct gc *g, int64_t file)
 static int gc(const struct gc_options *o, struct err *e)
 {
     AUTO_FREE char *path = study_store_path(o->store);
-    struct gc g = { .o = o, .path = path, .e = e, .folders.dry = o->dry_run, .checkpoints.dry = o->dry_run };
+    struct gc g = {
+        .o = o, .path = path, .e = e, .folders.dry = o->dry_run, .checkpoints.dry = o->dry_run, .heard.dry = o->dry_run
+    };
     if (!path)
         return err_sys(e, -ENOMEM, "store");
     if (!io_exists(path))

@@ -1023,5 +1023,7 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     rc = store_end(a, o, state, text, e);
     if (rc == 0)
         (void)forget_heard(a, NULL); /* where it stays, the next attempt removes it */
+    if (rc == 0 && a->study->plan->secrets.knobs)
+        secrets_forget(a->dir);
     return rc;
 }

@@ -202,6 +202,8 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
 void driver_give_back(struct driver *d, struct slot *s)
 {
     (void)sched_ended(&d->study->sched, s->a.trial->row.number, OUTCOME_INTERRUPTED);
+    if (s->a.dir && d->study->plan->secrets.knobs)
+        secrets_forget(s->a.dir);
     let_go(d, s);
     driver_drop_slot(d, s);
 }

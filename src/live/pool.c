@@ -95,9 +95,19 @@ static void signal_warm(const struct warm *w, bool hard)
     launcher_signal(w->at.pid, w->at.start_ticks, w->at.boot_id, w->tag, hard);
 }
 
+/* What only its process and we have read. Where it stays, the next driver or gc removes it. */
+static void forget(const struct warm *w)
+{
+    AUTO_FREE char *heard = io_join(w->dir, "heard");
+    secrets_forget(w->dir);
+    if (heard)
+        (void)unlink(heard);
+}
+
 static void over(struct pool *p, struct warm *w, const char *why)
 {
     p->ops.gone(p->ctx, w, why);
+    forget(w);
     drop(p, w);
 }
 
@@ -233,6 +243,7 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
     if (rc == 0)
         rc = connect_to(p, w, e);
     if (rc < 0) {
+        secrets_forget(w->dir);
         drop(p, w);
         return rc;
     }

@@ -1,10 +1,12 @@
 #include "live/secrets.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/ours.h"
@@ -168,6 +170,8 @@ char *secrets_text(const struct secrets *s, const struct json_doc *doc)
 
 /* --- passing --- */
 
+static const char file_name[] = "properties";
+
 /* As java.util.Properties reads it; `stops` are what else would end a name. */
 static void put_escaped(struct buf *b, const char *text, const char *stops)
 {
@@ -224,7 +228,7 @@ int secrets_write(const struct secrets *s, const char *dir, const char *base, co
         return 0;
     AUTO_BUF struct buf text = BUF_INIT;
     AUTO_FREE char *defaults = base ? strdup(base) : defaults_of(spark_home);
-    AUTO_FREE char *path = io_join(dir, "properties");
+    AUTO_FREE char *path = io_join(dir, file_name);
     int rc = path && (defaults || !base) ? 0 : no_memory(e);
     if (rc == 0 && defaults)
         rc = io_read_file(&text, defaults, FILE_MAX, e);
@@ -236,4 +240,21 @@ int secrets_write(const struct secrets *s, const char *dir, const char *base, co
     if (rc == 0)
         *out = MOVE_PTR(path);
     return rc;
+}
+
+/* "properties", or "properties.PID.tmp" of one that was killed while it wrote it. */
+static bool is_ours(const char *name)
+{
+    const size_t len = sizeof file_name - 1;
+    return strncmp(name, file_name, len) == 0 && (name[len] == '\0' || name[len] == '.');
+}
+
+void secrets_forget(const char *dir)
+{
+    DIR *d = ours_is_dir(dir) ? opendir(dir) : NULL;
+    for (const struct dirent *f; d && (f = readdir(d));)
+        if (is_ours(f->d_name))
+            (void)unlinkat(dirfd(d), f->d_name, 0); /* gc tries again */
+    if (d)
+        (void)closedir(d);
 }

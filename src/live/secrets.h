@@ -43,4 +43,8 @@ char *secrets_text(const struct secrets *s, const struct json_doc *doc);
 int secrets_write(const struct secrets *s, const char *dir, const char *base, const char *spark_home, char **out,
                   struct err *e);
 
+/* The launch that was to read it is over: DIR/properties goes, and what a process that was killed wrote of it. What cannot be removed
+ * stays, until tidy_launches() comes by. */
+void secrets_forget(const char *dir);
+
 #endif

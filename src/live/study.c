@@ -19,6 +19,7 @@
 #include "base/utf8.h"
 #include "live/provenance.h"
 #include "live/publish.h"
+#include "live/tidy.h"
 
 enum { PARALLEL_MAX = 256 };
 enum { RANDOM_TRIALS = 20 }; /* of a search without an end of its own, when max_trials is not given */
@@ -450,6 +451,8 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e)
         rc = start_search(&s, e);
     if (rc == 0)
         rc = find_or_create(&s, e);
+    if (rc == 0 && s.resumed && plan->secrets.knobs)
+        tidy_secrets(s.dir); /* of launches that have outlived their driver */
     if (rc < 0) {
         study_close(&s);
         return rc;

@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "core/sched.h"
 #include "live/resume.h"
+#include "live/secrets.h"
 
 enum { DEPTH_MAX = 64, BLOCK = 512 };
 
@@ -99,18 +100,86 @@ bool tidy_in_use(const char *dir)
     return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-char *tidy_in_use_below(const char *study_dir)
+/* Calls `each` with the folders of launches, until it returns non-zero, and returns that. */
+static int each_launch(const char *study_dir, int (*each)(void *ctx, const char *dir, const char *name), void *ctx)
 {
-    char *found = NULL;
+    int rc = 0;
     DIR *d = ours_is_dir(study_dir) ? opendir(study_dir) : NULL;
-    for (struct dirent *f; d && !found && (f = readdir(d));) {
+    for (struct dirent *f; d && rc == 0 && (f = readdir(d));) {
         AUTO_FREE char *dir = f->d_name[0] != '.' ? io_join(study_dir, f->d_name) : NULL;
-        if (dir && tidy_in_use(dir))
-            found = strdup(f->d_name);
+        if (dir && ours_is_dir(dir))
+            rc = each(ctx, dir, f->d_name);
     }
     if (d)
         (void)closedir(d);
+    return rc;
+}
+
+static int find_busy(void *ctx, const char *dir, const char *name)
+{
+    char **found = ctx;
+    return tidy_in_use(dir) && (*found = strdup(name));
+}
+
+char *tidy_in_use_below(const char *study_dir)
+{
+    char *found = NULL;
+    (void)each_launch(study_dir, find_busy, &found);
     return found;
+}
+
+/* --- of launches that are over --- */
+
+static int forget_secrets(void *ctx, const char *dir, const char *name)
+{
+    (void)ctx, (void)name;
+    if (!tidy_in_use(dir))
+        secrets_forget(dir);
+    return 0;
+}
+
+void tidy_secrets(const char *study_dir)
+{
+    (void)each_launch(study_dir, forget_secrets, NULL);
+}
+
+struct heard {
+    struct tidy *t;
+    struct store *s;
+    int64_t study;
+    bool open; /* an attempt of the trial has not been judged */
+    struct err *e;
+};
+
+static int note_open(void *ctx, const struct store_attempt *a)
+{
+    struct heard *h = ctx;
+    h->open |= strcmp(a->state, "ended") != 0;
+    return 0;
+}
+
+static int look_at_attempts(void *ctx, const struct store_trial *t)
+{
+    struct heard *h = ctx;
+    return store_attempts(h->s, t->id, note_open, h, h->e);
+}
+
+static int forget_heard(void *ctx, const char *dir, const char *name)
+{
+    struct heard *h = ctx;
+    AUTO_FREE char *path = io_join(dir, "heard");
+    int number = (int)strtol(name, NULL, 10); /* 0: a session, which has none of its own */
+    int rc = path ? 0 : err_sys(h->e, -ENOMEM, "'%s'", dir);
+    h->open = tidy_in_use(dir);
+    if (rc == 0 && number > 0)
+        rc = store_trials(h->s, h->study, number, look_at_attempts, h, h->e);
+    return rc < 0 || h->open ? rc : tidy_remove(h->t, path, h->e);
+}
+
+int tidy_heard(struct tidy *t, struct store *s, int64_t study, const char *study_dir, struct err *e)
+{
+    struct heard h = { t, s, study, false, e };
+    return each_launch(study_dir, forget_heard, &h);
 }
 
 /* --- checkpoints --- */

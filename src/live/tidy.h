@@ -21,6 +21,12 @@ int tidy_remove(struct tidy *t, const char *path, struct err *e);
 /* "12.3 MB" */
 const char *tidy_bytes(uint64_t bytes, char out[32]);
 
+/* Of a study whose lock we hold: the secrets that launches which are over were to read. What cannot be removed stays. */
+void tidy_secrets(const char *study_dir);
+
+/* … and what was heard of them, but of those that no driver has judged yet: the next one reads it. */
+int tidy_heard(struct tidy *t, struct store *s, int64_t study, const char *study_dir, struct err *e);
+
 /* Does a launcher, or what it started, hold this folder's lock? */
 bool tidy_in_use(const char *dir);
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +29,12 @@ static const char *const secrets[] = { KEY, PASSWORD, PIN };
 
 #define BIGDL_FILE                                                                                                     \
     "{ \"master\": \"local[*]\", \"driver_memory\": \"2g\", \"conf\": \"app.py\",\n"                                   \
-    "  \"properties_file\": \"base.properties\",\n"                                                                    \
+    "  \"properties_file\": \"base.properties\", \"session\": %s,\n"                                                   \
     "  \"extras\": { \"dbPassword\": \"%s\", \"pinCode\": \"" PIN "\" },\n"                                            \
     "  \"arguments\": { \"batch_size\": [\"--batch-size\", \"{}\"], \"learning_rate\": [\"--learning-rate\", "         \
     "\"{}\"],\n    \"epochs\": [\"--epochs\", \"{}\"] } }\n"
+
+static bool in_session;
 
 static void write_config(const struct world *w, const char *key, const char *password)
 {
@@ -42,22 +45,25 @@ static void write_config(const struct world *w, const char *key, const char *pas
                          "  \"systemParameters\": { \"cores\": [1], \"" PROPERTY "\": [%s] },\n"
                          "  \"hyperParameters\": { \"batch_size\": [64], \"learning_rate\": [0.1] } }\n",
                          key) > 0);
-    assert_true(asprintf(&app, BIGDL_FILE, password) > 0);
+    assert_true(asprintf(&app, BIGDL_FILE, in_session ? "true" : "false", password) > 0);
     harness_write(w->dir, "c.conf", config);
     harness_write(w->dir, "app.json", app);
 }
 
-/* It notes what it is called with, and is the fake then, which does not know these two options: FILTER unset, it says so. */
+/* It notes what it is called with, and what it reads, and is the fake then, which does not know these two options: FILTER unset, it says so. */
 static void put_submit(const struct world *w)
 {
     AUTO_FREE char *fake = harness_program("tests/integration/fake-spark-submit");
     AUTO_FREE char *script = NULL;
-    assert_true(asprintf(&script,
-                         "#!/bin/sh\nprintf '%%s\\n' \"$@\" >\"$PIPETUNE_WORLD/argv\"\n"
-                         "[ \"$FILTER\" ] && for a; do shift; [ \"$skip\" ] && { skip=; continue; }\n"
-                         "case $a in --dbPassword|--pinCode) skip=1 ;; *) set -- \"$@\" \"$a\" ;; esac; done\n"
-                         "exec '%s' \"$@\"\n",
-                         fake) > 0);
+    assert_true(
+        asprintf(&script,
+                 "#!/bin/sh\nprintf '%%s\\n' \"$@\" >\"$PIPETUNE_WORLD/argv\"\n"
+                 "for f in \"$PIPETUNE_WORLD\"/pipetune.d/s/*/properties; do stat -c %%a \"$f\"; cat \"$f\"; done "
+                 ">\"$PIPETUNE_WORLD/seen\"\n"
+                 "[ \"$FILTER\" ] && for a; do shift; [ \"$skip\" ] && { skip=; continue; }\n"
+                 "case $a in --dbPassword|--pinCode) skip=1 ;; *) set -- \"$@\" \"$a\" ;; esac; done\n"
+                 "exec '%s' \"$@\"\n",
+                 fake) > 0);
     (void)unlink("spark/bin/spark-submit");
     world_script(w, "spark/bin/spark-submit", script);
     (void)setenv("FILTER", "1", 1);
@@ -91,17 +97,11 @@ static void expect_none(const char *name, const char *text, size_t len)
 
 static int look_into(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
-    (void)at;
+    (void)at, (void)st;
     AUTO_BUF struct buf b = BUF_INIT;
     if (kind != FTW_F)
         return 0;
     assert_int_equal(io_read_file(&b, path, 64 << 20, NULL), 0);
-    if (strstr(path, "/properties")) { /* what Spark reads */
-        assert_int_equal(st->st_mode & 0777, 0600);
-        assert_non_null(strstr(buf_text(&b), "spark.base true\n"));
-        assert_non_null(strstr(buf_text(&b), PROPERTY "=" KEY "\n"));
-        return 0;
-    }
     expect_none(path, b.data ? b.data : "", b.len);
     return 0;
 }
@@ -116,6 +116,10 @@ static void test_secrets_are_given_and_not_kept(void **state)
     assert_non_null(strstr(argv, "--pinCode\n" PIN "\n"));
     assert_non_null(strstr(argv, "pipetune.d/s/1/properties\n"));
     assert_null(strstr(argv, KEY));
+    AUTO_FREE char *seen = harness_read(w->dir, "seen");
+    assert_int_equal(strncmp(seen, "600\n", 4), 0);
+    assert_non_null(strstr(seen, "spark.base true\n"));
+    assert_non_null(strstr(seen, PROPERTY "=" KEY "\n"));
     assert_int_equal(nftw("pipetune.d", look_into, 8, FTW_PHYS), 0);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         AUTO_BUF struct buf b = BUF_INIT;
@@ -127,6 +131,51 @@ static void test_secrets_are_given_and_not_kept(void **state)
                         "SELECT config ->> '$.bigdl.extras.dbPassword', config ->> '$.bigdl.extras.pinCode', "
                         "length(config ->> '$.secrets.\"bigdl.extras.dbPassword\"') FROM studies",
                         "***|***|32");
+}
+
+static void test_a_session_leaves_none(void **state)
+{
+    struct world *w = *state;
+    in_session = true;
+    write_config(w, "\"" KEY "\"", PASSWORD);
+    in_session = false;
+    expect_exit("a study", RUN(w, "run", "c.conf"), 0);
+    AUTO_FREE char *argv = harness_read(w->dir, "argv");
+    AUTO_FREE char *seen = harness_read(w->dir, "seen");
+    assert_non_null(strstr(argv, "pipetune.d/s/session-1/properties\n"));
+    assert_non_null(strstr(seen, PROPERTY "=" KEY "\n"));
+    assert_int_equal(nftw("pipetune.d", look_into, 8, FTW_PHYS), 0);
+    assert_false(io_exists("pipetune.d/s/session-1/heard"));
+}
+
+static bool is_over(void *world)
+{
+    return world_trials(world) == 0;
+}
+
+/* Its driver is killed, and the trial ends by itself: nobody was there to take them away. */
+static void test_what_a_killed_driver_left_goes_with_the_next_command(void **state)
+{
+    static const char *const next[][3] = { { "gc" }, { "run", "c.conf" } };
+    struct world *w = *state;
+    (void)setenv("FAKE_EPOCH_MS", "1500", 1);
+    for (size_t i = 0; i < ARRAY_LEN(next); i++) {
+        (void)unlink("argv");
+        pid_t pid = START(w, -1, "run", "c.conf");
+        assert_true(harness_wait_file(w->dir, "argv", HARNESS_MS));
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        (void)harness_exit_code(pid, HARNESS_MS);
+        harness_write(w->dir, "pipetune.d/s/1/properties.1.tmp", KEY);
+        expect_exit("while it runs", RUN(w, "gc"), 0);
+        assert_true(io_exists("pipetune.d/s/1/properties"));
+        assert_true(harness_wait(is_over, w, HARNESS_MS));
+        expect_exit(next[i][0], world_run(w, next[i]), 0);
+        assert_int_equal(nftw("pipetune.d", look_into, 8, FTW_PHYS), 0);
+        expect_exit("it goes on", RUN(w, "run", "c.conf"), 0);
+        harness_expect_rows("one attempt", "pipetune.db", "SELECT count(*), group_concat(state) FROM attempts",
+                            "1|ended");
+        expect_exit("away", RUN(w, "rm", "s", "--yes"), 0);
+    }
 }
 
 static void test_what_is_shown_has_marks(void **state)
@@ -231,6 +280,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(test_secrets_are_given_and_not_kept),
+        ROW(test_a_session_leaves_none),
+        ROW(test_what_a_killed_driver_left_goes_with_the_next_command),
         ROW(test_what_is_shown_has_marks),
         ROW(test_a_secret_that_changed_is_named_and_not_told),
         ROW(test_a_study_that_has_them_loses_them),
