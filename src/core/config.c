@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -256,6 +257,23 @@ static bool same(const json_t *a, const json_t *b)
     return all && (json_is_array(a) || json_is_object(a) || json_equal(a, b));
 }
 
+/* Is it the default of the key at `path`? What goes without a default is false or null. */
+static bool is_preset(const json_t *value, const char *path)
+{
+    for (size_t i = 0; i < config_rows_n; i++) {
+        const struct opt_row *row = &config_rows[i];
+        size_t section = strlen(row->section);
+        if (strncmp(path, row->section, section) != 0 || strcmp(path + section + (section > 0), row->key) != 0)
+            continue;
+        if (!row->preset)
+            return json_is_null(value) || json_is_false(value);
+        if (json_is_number(value))
+            return json_number_value(value) == strtod(row->preset, NULL);
+        return json_is_string(value) && strcmp(json_string_value(value), row->preset) == 0;
+    }
+    return false;
+}
+
 static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct buf *keys);
 
 /* Members of `a`, compared with those of `b`; when only_new, just those that b lacks. */
@@ -281,7 +299,7 @@ static size_t diff_at(const json_t *a, const json_t *b, const char *path, struct
         return 0;
     if (json_is_object(a) && json_is_object(b))
         return diff_members(a, b, path, false, keys) + diff_members(b, a, path, true, keys);
-    if (json_is_null(a) && !b)
+    if (!b && (json_is_null(a) || is_preset(a, path)))
         return 0; /* a key that a newer version added, at its default */
     buf_printf(keys, "%s%s", keys->len ? ", " : "", path);
     return 1;

@@ -55,7 +55,8 @@ int config_interval_ms(const struct config *c);
 json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl);
 
 /* Appends the keys that differ ("study.epochs, hyperParameters.batch_size"); those that may change within a study
- * (max_trials, parallel, monitoring, influxdb, store) don't count. Returns how many. */
+ * (max_trials, keep, parallel, monitoring, influxdb, store) don't count, nor does one that only one of them has, at its default:
+ * versions add keys. Returns how many. */
 size_t config_diff(const json_t *stored, const json_t *now, struct buf *keys);
 
 #endif

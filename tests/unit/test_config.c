@@ -238,6 +238,35 @@ static void test_what_was_stored_is_the_same_config(void **state)
     assert_int_equal(config_diff(a, b, &keys), 1);
 }
 
+/* Each key was new once: a study that was begun before goes on unless it is given another value than the default. */
+static void test_a_key_that_is_new_is_none_that_differs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "{ " BASE " }", "" },
+        { "{ " BASE ", \"study\": { \"log_mb\": 64 } }", "study.log_mb" },
+        { "{ " BASE ", \"tuning\": { \"tie_margin\": 0.02 } }", "tuning.tie_margin" },
+        { "{ " BASE ", \"objective\": \"edp\" }", "objective" },
+        { "{ " BASE ", \"search\": { \"algorithm\": \"random\" } }", "search.algorithm" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        for (size_t r = 0; r < config_rows_n; r++) {
+            const struct opt_row *row = &config_rows[r];
+            AUTO_JSON json_t *stored = effective("{ " BASE " }");
+            AUTO_JSON json_t *now = effective(cases[i].text);
+            AUTO_BUF struct buf keys = BUF_INIT;
+            if (strcmp(row->key, "bigdlConf") == 0) /* has always been there */
+                continue;
+            json_t *section = *row->section ? json_object_get(stored, row->section) : stored;
+            assert_int_equal(json_object_del(section, row->key), 0);
+            (void)config_diff(stored, now, &keys);
+            if (strcmp(buf_text(&keys), cases[i].want) != 0)
+                fail_msg("without %s.%s: got '%s', want '%s'", row->section, row->key, buf_text(&keys), cases[i].want);
+        }
+}
+
 /* Earlier versions had one policy and no "auto". */
 static void test_a_study_of_an_earlier_version_can_be_compared(void **state)
 {
@@ -286,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_directions),
         cmocka_unit_test(test_changes_are_named),
         cmocka_unit_test(test_what_was_stored_is_the_same_config),
+        cmocka_unit_test(test_a_key_that_is_new_is_none_that_differs),
         cmocka_unit_test(test_a_study_of_an_earlier_version_can_be_compared),
         cmocka_unit_test(test_memory_that_runs_out),
     };
