@@ -46,13 +46,13 @@ struct newest {
     int64_t n;
 };
 
-static int keep_newest(void *ctx, const struct resume_whole *w)
+static int keep_newest(void *ctx, const struct resume_checkpoint *c)
 {
     struct newest *newest = ctx;
-    if (newest->model && w->n < newest->n)
+    if (!c->model || !c->state || (newest->model && c->n < newest->n))
         return 0;
     free(newest->model);
-    *newest = (struct newest){ strdup(w->model), w->n };
+    *newest = (struct newest){ strdup(c->model), c->n };
     return newest->model ? 0 : -ENOMEM;
 }
 

@@ -1,5 +1,5 @@
-/* Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, values of samples of studies that are
- * over (their profiles and CPU time stay), and what is free in the store's file. */
+/* Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, what only launches that are over have
+ * needed, values of samples of studies that are over (their profiles and CPU time stay), and what is free in the store's file. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "base/strv.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
+#include "live/session.h"
 #include "live/study.h"
 #include "live/tidy.h"
 #include "store/tidy.h"
@@ -202,6 +203,8 @@ static int gc(const struct gc_options *o, struct err *e)
     if (!io_exists(path))
         return err_set(e, -ENOENT, "no store '%s': --store or PIPETUNE_STORE names another", path);
     int64_t before = size_of(path);
+    if (!o->dry_run)
+        session_sockets_sweep();
     int rc = store_open(&g.store, path, o->dry_run ? STORE_READ : STORE_WRITE, e);
     if (rc == 0)
         rc = collect_folders(&g);

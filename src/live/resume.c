@@ -184,15 +184,15 @@ static int look(struct search_state *ss, struct store *s, int64_t trial, const c
     return ss->failed ? err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir) : 0;
 }
 
-int resume_each(struct store *s, int64_t trial, const char *dir, int (*each)(void *ctx, const struct resume_whole *w),
-                void *ctx, struct err *e)
+int resume_each(struct store *s, int64_t trial, const char *dir,
+                int (*each)(void *ctx, const struct resume_checkpoint *c), void *ctx, struct err *e)
 {
     struct search_state *ss = calloc(1, sizeof *ss);
     int rc = ss ? look(ss, s, trial, dir, e) : err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir);
     for (size_t i = 0; rc == 0 && i < ss->n; i++) {
         const struct candidate *c = &ss->list[i];
-        struct resume_whole w = { c->model, c->state, c->n, epoch_of(ss, c->n) };
-        rc = c->model && c->state ? each(ctx, &w) : 0;
+        struct resume_checkpoint found = { c->model, c->state, c->n, epoch_of(ss, c->n) };
+        rc = c->model || c->state ? each(ctx, &found) : 0;
     }
     if (ss)
         search_done_(ss);

@@ -15,16 +15,15 @@ void resume_done(struct resume_point *r);
  * that the store knows, and from which no attempt has failed to go on. 1 found, 0 none (begin anew), negative: error. */
 int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_point *out, struct err *e);
 
-/* A checkpoint that is whole. */
-struct resume_whole {
-    const char *model, *state; /* paths, valid during the call */
+struct resume_checkpoint {
+    const char *model, *state; /* paths, valid during the call; one of them NULL: it is not whole */
     int64_t n;                 /* iterations + 1: the newer, the greater */
     int epoch;                 /* at whose end it stands; 0: none that the store knows */
 };
 
 /* Each of them below `dir`, in no order. A callback that returns non-zero ends the walk, which returns that. */
-int resume_each(struct store *s, int64_t trial, const char *dir, int (*each)(void *ctx, const struct resume_whole *w),
-                void *ctx, struct err *e);
+int resume_each(struct store *s, int64_t trial, const char *dir,
+                int (*each)(void *ctx, const struct resume_checkpoint *w), void *ctx, struct err *e);
 
 /* The checkpoint of this model once more, without `epochs`. -ENOENT: it is not whole any more; -ENOMEM. */
 int resume_again(const char *model, struct resume_point *out);

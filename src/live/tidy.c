@@ -190,7 +190,7 @@ enum tidy_keep tidy_keep_find(const char *name)
 }
 
 struct kept {
-    char *model, *state;
+    char *model, *state; /* NULL: not there */
     int64_t n;
     int epoch;
 };
@@ -213,7 +213,7 @@ static int note_best(void *ctx, const struct store_epoch *row)
     return 0;
 }
 
-static int note_whole(void *ctx, const struct resume_whole *w)
+static int note_checkpoint(void *ctx, const struct resume_checkpoint *c)
 {
     struct listing *l = ctx;
     struct kept *grown = array_more(l->list, l->n, &l->cap, sizeof *grown);
@@ -221,25 +221,41 @@ static int note_whole(void *ctx, const struct resume_whole *w)
         return -ENOMEM;
     l->list = grown;
     struct kept *k = &grown[l->n++];
-    *k = (struct kept){ .model = strdup(w->model), .state = strdup(w->state), .n = w->n, .epoch = w->epoch };
-    return k->model && k->state ? 0 : -ENOMEM;
+    *k = (struct kept){ .model = c->model ? strdup(c->model) : NULL,
+                        .state = c->state ? strdup(c->state) : NULL,
+                        .n = c->n,
+                        .epoch = c->epoch };
+    return !k->model == !c->model && !k->state == !c->state ? 0 : -ENOMEM;
 }
 
+static bool is_whole(const struct kept *k)
+{
+    return k->model && k->state;
+}
+
+/* The whole ones before the others. */
 static int newest_first(const void *a, const void *b)
 {
     const struct kept *x = a, *y = b;
-    return x->n < y->n ? 1 : x->n > y->n ? -1 : strcmp(y->model, x->model);
+    if (is_whole(x) != is_whole(y))
+        return is_whole(x) ? -1 : 1;
+    return x->n < y->n ? 1 : x->n > y->n ? -1 : is_whole(x) ? strcmp(y->model, x->model) : 0;
 }
 
 static int remove_one(struct tidy *t, const struct kept *k, struct err *e)
 {
-    AUTO_FREE char *dir = io_dirname(k->model);
-    int rc = tidy_remove(t, k->model, e);
-    if (rc == 0)
+    AUTO_FREE char *dir = io_dirname(k->model ? k->model : k->state);
+    int rc = k->model ? tidy_remove(t, k->model, e) : 0;
+    if (rc == 0 && k->state)
         rc = tidy_remove(t, k->state, e);
     if (rc == 0 && dir && !t->dry)
         (void)rmdir(dir); /* where it was the last one */
     return rc;
+}
+
+static bool is_best(const struct listing *l, const struct kept *k, enum tidy_keep keep)
+{
+    return keep == TIDY_BEST && l->best_epoch && k->epoch == l->best_epoch;
 }
 
 int tidy_checkpoints(struct tidy *t, struct store *s, const struct store_trial *trial, bool maximise,
@@ -247,16 +263,18 @@ int tidy_checkpoints(struct tidy *t, struct store *s, const struct store_trial *
 {
     struct listing l = { .maximise = maximise };
     bool over = trial_state_is_final((enum trial_state)trial_state_parse(trial->state));
+    bool writes = strcmp(trial->state, trial_state_name(TRIAL_RUNNING)) == 0;
     size_t newest = !over ? 2 : keep == TIDY_NONE ? 0 : 1;
     int rc = keep == TIDY_ALL ? 0 : store_epochs(s, trial->id, note_best, &l, e);
     if (rc == 0 && keep != TIDY_ALL)
-        rc = resume_each(s, trial->id, dir, note_whole, &l, e);
+        rc = resume_each(s, trial->id, dir, note_checkpoint, &l, e);
     if (rc == -ENOMEM)
         (void)err_sys(e, rc, "trial %d", trial->number);
     if (l.n > 1)
         qsort(l.list, l.n, sizeof *l.list, newest_first);
-    for (size_t i = newest; rc == 0 && i < l.n; i++)
-        if (keep != TIDY_BEST || !l.best_epoch || l.list[i].epoch != l.best_epoch)
+    for (size_t i = 0; rc == 0 && i < l.n; i++)
+        if (is_whole(&l.list[i]) ? i >= newest && !is_best(&l, &l.list[i], keep)
+                                 : !writes && is_whole(&l.list[0]) && l.list[i].n < l.list[0].n)
             rc = remove_one(t, &l.list[i], e);
     for (size_t i = 0; i < l.n; i++) {
         free(l.list[i].model);

@@ -40,7 +40,8 @@ enum tidy_keep {
 };
 enum tidy_keep tidy_keep_find(const char *name); /* "all", "best", "none" (the key study.keep) */
 
-/* Checkpoints of the trial below `dir`. What is not whole is passed over: it may be in writing, and what was there before it is kept. */
+/* Checkpoints of the trial below `dir`. What is not whole counts for nothing, and is removed where a newer one is whole and
+ * the trial does not run: else it may be in writing. */
 int tidy_checkpoints(struct tidy *t, struct store *s, const struct store_trial *trial, bool maximise,
                      enum tidy_keep keep, const char *dir, struct err *e);
 

@@ -6,13 +6,16 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -234,6 +237,44 @@ static void gc_frees_what_nobody_needs(void **state)
     harness_output_done(&o);
 }
 
+/* Old enough that it is nobody's who has just made it. */
+static void leave_socket(const char *path)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    const struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+}
+
+static void gc_takes_what_launches_have_left(void **state)
+{
+    struct world *w = *state;
+    run_study(w);
+    (void)setenv("XDG_RUNTIME_DIR", w->dir, 1);
+    assert_int_equal(mkdir("pipetune", 0700), 0);
+    leave_socket("pipetune/pt-0123456789abcdef-0-1.sock");
+    assert_int_equal(mkdir("pipetune.d/s/session-1", 0700), 0);
+    harness_write(w->dir, "pipetune.d/s/session-1/heard", "much");
+    harness_write(w->dir, "pipetune.d/s/1/heard", "much");
+    harness_write(w->dir, "pipetune.d/s/2/heard", "much");
+    in_the_store("UPDATE attempts SET state = 'running' WHERE trial = (SELECT id FROM trials WHERE number = 2)");
+    struct harness_output o = RUN(w, "gc", "--dry-run");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/s/1/heard", F_OK), 0);
+    assert_int_equal(access("pipetune/pt-0123456789abcdef-0-1.sock", F_OK), 0);
+    o = RUN(w, "gc");
+    (void)unsetenv("XDG_RUNTIME_DIR");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/s/session-1/heard", F_OK), -1);
+    assert_int_equal(access("pipetune.d/s/1/heard", F_OK), -1);
+    assert_int_equal(access("pipetune.d/s/2/heard", F_OK), 0); /* the next driver reads it */
+    assert_int_equal(access("pipetune/pt-0123456789abcdef-0-1.sock", F_OK), -1);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, world_close)
 
 int main(void)
@@ -245,6 +286,7 @@ int main(void)
         CASE(a_removed_study_is_gone),
         CASE(a_study_that_runs_is_not_removed),
         CASE(gc_frees_what_nobody_needs),
+        CASE(gc_takes_what_launches_have_left),
     };
     return cmocka_run_group_tests_name("tidy", tests, NULL, NULL);
 }

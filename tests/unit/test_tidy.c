@@ -177,6 +177,37 @@ static void test_what_is_not_whole_replaces_nothing(void **state)
     assert_false(is_there(f, "c/20260101_000000/model.11"));
 }
 
+/* A kill between its two files leaves one of them. */
+static void test_halves_that_are_older_than_a_whole_one_go(void **state)
+{
+    static const struct {
+        const char *name, *state, *keep;
+        bool old, new;
+    } rows[] = { { "of a trial that is over", "finished", "best", false, true },
+                 { "of one that goes on later", "interrupted", "best", false, true },
+                 { "of one whose checkpoints all go", "finished", "none", false, true },
+                 { "of one that runs", "running", "best", true, true },
+                 { "of one that keeps all", "finished", "all", true, true } };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fix *f = *state;
+        struct tidy dry = { .dry = true }, t = { 0 };
+        put_epochs(f, (const double[]){ 0.9, 0.5, 0.6 }, 3);
+        put_file(f, "c/20260101_000000/model.12", "model");
+        put_file(f, "c/20260101_000000/optimMethod-S.13", "state");
+        put_file(f, "c/20260101_000000/model.41", "model");
+        f->trial.state = TEXT(rows[i].state);
+        enum tidy_keep keep = tidy_keep_find(rows[i].keep);
+        check(tidy_checkpoints(&dry, f->s, &f->trial, true, keep, f->checkpoints, &f->e), &f->e);
+        assert_true(is_there(f, "c/20260101_000000/model.12"));
+        check(tidy_checkpoints(&t, f->s, &f->trial, true, keep, f->checkpoints, &f->e), &f->e);
+        if (is_there(f, "c/20260101_000000/model.12") != rows[i].old ||
+            is_there(f, "c/20260101_000000/optimMethod-S.13") != rows[i].old ||
+            is_there(f, "c/20260101_000000/model.41") != rows[i].new || dry.bytes != t.bytes)
+            fail_msg("%s", rows[i].name);
+        check(tidy_remove(&t, f->checkpoints, &f->e), &f->e);
+    }
+}
+
 static void test_a_link_is_removed_and_not_followed(void **state)
 {
     struct fix *f = *state;
@@ -278,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_few_checkpoints_are_kept),
         T(test_what_is_not_whole_replaces_nothing),
+        T(test_halves_that_are_older_than_a_whole_one_go),
         T(test_a_link_is_removed_and_not_followed),
         T(test_a_folder_whose_lock_is_held_is_in_use),
         T(test_thinned_samples_keep_their_cpu_time),
