@@ -78,16 +78,17 @@ const char *suggest_nearest(const char *word, const char *const *names, size_t n
     if (len == 0 || len == FOLDED_MAX)
         return NULL;
     const char *best = NULL;
-    size_t best_distance = FOLDED_MAX;
+    size_t least = 2 * FOLDED_MAX;
     for (size_t i = 0; i < n; i++) {
         char name[FOLDED_MAX];
         size_t name_len = fold(names[i], name);
         if (name_len == FOLDED_MAX)
             continue;
         size_t d = distance(folded, len, name, name_len);
-        if (d < best_distance && d <= near_enough(len, name_len)) {
+        size_t cost = 2 * d + (name_len != len); /* equally near: a wrong letter is likelier than a missing one */
+        if (cost < least && d <= near_enough(len, name_len)) {
             best = names[i];
-            best_distance = d;
+            least = cost;
         }
     }
     return best;

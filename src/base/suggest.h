@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The name with the fewest inserted, lost, changed or swapped letters, ignoring case, underscores and dashes; the first
- * of equally near ones. NULL when nothing is near enough: more than a third of the letters differ, or more than three. */
+/* The name with the fewest inserted, lost, changed or swapped letters, ignoring case, underscores and dashes; of equally
+ * near ones that of as many letters, else the first. NULL when nothing is near enough: more than a third of the letters differ, or more than three. */
 const char *suggest_nearest(const char *word, const char *const *names, size_t n);
 
 /* The same name but for case, underscores and dashes: batch_size and batchSize. */

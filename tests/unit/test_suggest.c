@@ -47,6 +47,8 @@ static void test_equally_near_names_give_the_first(void **state)
     (void)state;
     static const char *const twins[] = { "pcm", "pdm" };
     assert_string_equal(suggest_nearest("pxm", twins, 2), "pcm");
+    static const char *const commands[] = { "rm", "run" };
+    assert_string_equal(suggest_nearest("rum", commands, 2), "run"); /* of as many letters */
     assert_null(suggest_nearest("pcm", twins, 0));
 }
 
