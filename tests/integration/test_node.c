@@ -156,7 +156,7 @@ static void run(const struct bench *b, const char *const *options, const char *c
 }
 
 struct ending { /* DIR/exit */
-    long attempt, code, log_end, max_rss_kb, leftovers, oom_kills;
+    long attempt, code, log_end, max_rss_kb, leftovers, oom_kills, boot_ms;
     char launch[64], kind[32];
     double cpu_s;
 };
@@ -169,10 +169,10 @@ static struct ending ending_of(const struct bench *b)
     int end_at = 0;
     int got = sscanf(text,
                      "attempt=%ld launch=%63s kind=%31s code=%ld log_end=%ld cpu_s=%lf max_rss_kb=%ld leftovers=%ld "
-                     "oom_kills=%ld\n%n",
+                     "oom_kills=%ld boot_ms=%ld\n%n",
                      &e.attempt, e.launch, e.kind, &e.code, &e.log_end, &e.cpu_s, &e.max_rss_kb, &e.leftovers,
-                     &e.oom_kills, &end_at);
-    if (got != 9 || text[end_at] != '\0')
+                     &e.oom_kills, &e.boot_ms, &end_at);
+    if (got != 10 || e.boot_ms <= 0 || text[end_at] != '\0')
         fail_msg("unexpected exit file: %s", text);
     assert_string_equal(e.launch, b->tag);
     return e;
