@@ -45,7 +45,7 @@ const struct log_cause_row log_causes[CAUSE_MAX] = {
                              "check the paths in the BigDL file",
                              { "NoSuchFileException", "FileNotFoundException", "FileNotFoundError",
                                "Input path does not exist", "Path does not exist", "is not a folder",
-                               "[PATH_NOT_FOUND]" },
+                               "[PATH_NOT_FOUND]", "error: no folder '", "error: no file '" },
                              "Spark temp dir" /* shutting down, Spark finds its own folder gone */ },
     [CAUSE_BAD_MEMORY] = { "bad_memory",
                            VERDICT_INFEASIBLE,

@@ -198,7 +198,7 @@ def parse_arguments(app, argv, trial_of=None):
         parser.error("--model and --state go together")
     for path in (args.model, args.state):
         if path and not os.path.isfile(path):
-            parser.error(f"no file '{path}'")
+            parser.error(f"no checkpoint '{path}'")  # not "no file": that would speak of the data
     if args.checkpoint and not os.path.isdir(args.checkpoint):
         parser.error(f"no folder '{args.checkpoint}'")
     for name in app.fixed if trial_of else ():

@@ -525,7 +525,7 @@ static void check_folders(const struct job *j)
     const char *folder = fails("data") ? "/nowhere/mnist" : j->folder;
     if (folder && (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
         if (is_python(j)) {
-            python_says("lenet5.py: error: no such folder: '%s': FileNotFoundError", folder);
+            python_says("lenet5.py: error: no folder '%s'", folder);
             exit(2);
         }
         die_of(1, "java.nio.file.NoSuchFileException: %s/train-images-idx3-ubyte", folder);

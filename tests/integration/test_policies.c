@@ -476,6 +476,7 @@ static const struct {
     { "a session that dies is replaced", "session-die-once", "2", 0, "1|finished 2|finished",
       "failed finished failed finished", 3 },
     { "a session that always dies", "session-die", "1", 1, "1|failed 2|failed", "failed failed failed failed", 4 },
+    { "data that are not there stop the study", "data", "2", 3, "1|waiting", "doubted_environment environment", 0 },
     { "a session that speaks nonsense is replaced", "session-garbage", "2", 0, "1|finished 2|finished",
       "finished finished", 2 },
     { "a session that does not say that a trial is done", "session-mute", "2", 0, "1|finished 2|finished",

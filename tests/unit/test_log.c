@@ -374,6 +374,9 @@ static const struct {
     { "Exception in thread \"main\" java.nio.file.NoSuchFileException: /nodata/train-images-idx3-ubyte",
       CAUSE_DATA_MISSING, "java.nio.file.NoSuchFileException: /nodata/train-images-idx3-ubyte" },
     { "Optimizer.setCheckpoint: /nockdir is not a folder", CAUSE_DATA_MISSING, NULL },
+    { "lenet5.py: error: no folder '/nodata'", CAUSE_DATA_MISSING, NULL },
+    { "mlp.py: error: no file '/hole/train-images-idx3-ubyte'", CAUSE_DATA_MISSING, NULL },
+    { "mlp.py: error: no checkpoint '/gone/model.8'", CAUSE_NONE, NULL },
     { "ERROR ShutdownHookManager: Exception while deleting Spark temp dir: java.nio.file.NoSuchFileException: "
       "/tmp/spark-1",
       CAUSE_NONE, NULL },
