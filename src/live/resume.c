@@ -156,12 +156,17 @@ static int epoch_of(const struct search_state *ss, int64_t n)
     return 0;
 }
 
+static bool is_usable(const struct search_state *ss, const struct candidate *c)
+{
+    return c->model && c->state && epoch_of(ss, c->n) && !is_spoilt(ss, c->model);
+}
+
 static int choose(struct search_state *ss, struct resume_point *out)
 {
     struct candidate *best = NULL;
     for (size_t i = 0; i < ss->n; i++) {
         struct candidate *c = &ss->list[i];
-        if (c->model && c->state && epoch_of(ss, c->n) && !is_spoilt(ss, c->model) && (!best || c->n >= best->n))
+        if (is_usable(ss, c) && (!best || c->n >= best->n))
             best = c;
     }
     if (!best)
@@ -191,7 +196,7 @@ int resume_each(struct store *s, int64_t trial, const char *dir,
     int rc = ss ? look(ss, s, trial, dir, e) : err_sys(e, -ENOMEM, "looking for a checkpoint in '%s'", dir);
     for (size_t i = 0; rc == 0 && i < ss->n; i++) {
         const struct candidate *c = &ss->list[i];
-        struct resume_checkpoint found = { c->model, c->state, c->n, epoch_of(ss, c->n) };
+        struct resume_checkpoint found = { c->model, c->state, c->n, epoch_of(ss, c->n), is_usable(ss, c) };
         rc = c->model || c->state ? each(ctx, &found) : 0;
     }
     if (ss)

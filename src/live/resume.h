@@ -2,6 +2,8 @@
 #ifndef LIVE_RESUME_H
 #define LIVE_RESUME_H
 
+#include <stdbool.h>
+
 #include "store/store.h"
 
 struct resume_point {
@@ -19,6 +21,7 @@ struct resume_checkpoint {
     const char *model, *state; /* paths, valid during the call; one of them NULL: it is not whole */
     int64_t n;                 /* iterations + 1: the newer, the greater */
     int epoch;                 /* at whose end it stands; 0: none that the store knows */
+    bool usable;               /* resume_find() would go on from it, where there is no newer one */
 };
 
 /* Each of them below `dir`, in no order. A callback that returns non-zero ends the walk, which returns that. */

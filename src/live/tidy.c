@@ -193,6 +193,7 @@ struct kept {
     char *model, *state; /* NULL: not there */
     int64_t n;
     int epoch;
+    bool usable;
 };
 
 struct listing {
@@ -224,7 +225,8 @@ static int note_checkpoint(void *ctx, const struct resume_checkpoint *c)
     *k = (struct kept){ .model = c->model ? strdup(c->model) : NULL,
                         .state = c->state ? strdup(c->state) : NULL,
                         .n = c->n,
-                        .epoch = c->epoch };
+                        .epoch = c->epoch,
+                        .usable = c->usable };
     return !k->model == !c->model && !k->state == !c->state ? 0 : -ENOMEM;
 }
 
@@ -258,6 +260,16 @@ static bool is_best(const struct listing *l, const struct kept *k, enum tidy_kee
     return keep == TIDY_BEST && l->best_epoch && k->epoch == l->best_epoch;
 }
 
+/* Of those that a trial can go on from, as many as of all: what is newer and of no use to it replaces none. */
+static bool is_kept(const struct listing *l, size_t at, size_t newest, enum tidy_keep keep)
+{
+    size_t newer = 0;
+    for (size_t i = 0; i < at; i++)
+        newer += l->list[i].usable;
+    const struct kept *k = &l->list[at];
+    return at < newest || (k->usable && newer < newest) || is_best(l, k, keep);
+}
+
 int tidy_checkpoints(struct tidy *t, struct store *s, const struct store_trial *trial, bool maximise,
                      enum tidy_keep keep, const char *dir, struct err *e)
 {
@@ -273,7 +285,7 @@ int tidy_checkpoints(struct tidy *t, struct store *s, const struct store_trial *
     if (l.n > 1)
         qsort(l.list, l.n, sizeof *l.list, newest_first);
     for (size_t i = 0; rc == 0 && i < l.n; i++)
-        if (is_whole(&l.list[i]) ? i >= newest && !is_best(&l, &l.list[i], keep)
+        if (is_whole(&l.list[i]) ? !is_kept(&l, i, newest, keep)
                                  : !writes && is_whole(&l.list[0]) && l.list[i].n < l.list[0].n)
             rc = remove_one(t, &l.list[i], e);
     for (size_t i = 0; i < l.n; i++) {

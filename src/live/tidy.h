@@ -34,8 +34,9 @@ bool tidy_in_use(const char *dir);
 char *tidy_in_use_below(const char *study_dir);
 
 enum tidy_keep {
-    TIDY_ALL,  /* every checkpoint */
-    TIDY_BEST, /* of a trial that is over the best and the last, of another the two newest and the best */
+    TIDY_ALL, /* every checkpoint */
+    TIDY_BEST, /* of a trial that is over the best and the last, of another the two newest (and of those that it can go on from) and
+                  the best */
     TIDY_NONE, /* of a trial that is over none, of another the two newest */
 };
 enum tidy_keep tidy_keep_find(const char *name); /* "all", "best", "none" (the key study.keep) */

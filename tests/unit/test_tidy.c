@@ -208,6 +208,61 @@ static void test_halves_that_are_older_than_a_whole_one_go(void **state)
     }
 }
 
+/* Files of checkpoint n, in a folder of that name. */
+static void put_checkpoint(const struct fix *f, const char *folder, int n)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "c/%s/model.%d", folder, n);
+    put_file(f, name, "model");
+    (void)snprintf(name, sizeof name, "c/%s/optimMethod-S.%d", folder, n);
+    put_file(f, name, "state");
+}
+
+/* Those that an application writes within an epoch are newer, and no attempt goes on from them. */
+static void test_what_a_trial_can_go_on_from_is_kept(void **state)
+{
+    struct fix *f = *state;
+    struct tidy t = { 0 };
+    char got[16];
+    put_epochs(f, (const double[]){ 0.9, 0.5, 0.6 }, 3);
+    for (int n = 34; n <= 40; n += 3)
+        put_checkpoint(f, "20260101_000000", n);
+    f->trial.state = TEXT("interrupted");
+    check(tidy_checkpoints(&t, f->s, &f->trial, true, TIDY_NONE, f->checkpoints, &f->e), &f->e);
+    assert_string_equal(kept(f, 3, got), "23");
+    assert_true(is_there(f, "c/20260101_000000/model.40") && is_there(f, "c/20260101_000000/model.37"));
+    assert_false(is_there(f, "c/20260101_000000/model.34"));
+}
+
+/* No attempt could go on from any, and the trial was begun anew. */
+static void test_a_checkpoint_that_failed_replaces_none(void **state)
+{
+    struct fix *f = *state;
+    struct tidy t = { 0 };
+    put_epochs(f, (const double[]){ 0.5, 0.6, 0.9 }, 3);
+    for (int n = 1; n <= 3; n++) {
+        char from[160];
+        (void)snprintf(from, sizeof from, "%s/20260101_000000/model.%d", f->checkpoints, 10 * n + 1);
+        struct store_attempt row = { .trial = f->trial.id,
+                                     .number = n,
+                                     .state = TEXT("ended"),
+                                     .launch = TEXT("tag"),
+                                     .boot_id = TEXT("boot"),
+                                     .argv = TEXT("[]"),
+                                     .setting = TEXT("{}"),
+                                     .outcome = TEXT("unusable_checkpoint"),
+                                     .resumed_from = from };
+        check(store_attempt_add(f->s, &row, &f->e), &f->e);
+        check(store_attempt_update(f->s, &row, &f->e), &f->e);
+    }
+    put_dir(f, "c/20260102_000000");
+    put_checkpoint(f, "20260102_000000", 11);
+    f->trial.state = TEXT("running");
+    check(tidy_checkpoints(&t, f->s, &f->trial, true, TIDY_NONE, f->checkpoints, &f->e), &f->e);
+    assert_true(is_there(f, "c/20260102_000000/model.11"));
+    assert_false(is_there(f, "c/20260101_000000/model.11"));
+}
+
 static void test_a_link_is_removed_and_not_followed(void **state)
 {
     struct fix *f = *state;
@@ -310,6 +365,8 @@ int main(void)
         T(test_few_checkpoints_are_kept),
         T(test_what_is_not_whole_replaces_nothing),
         T(test_halves_that_are_older_than_a_whole_one_go),
+        T(test_what_a_trial_can_go_on_from_is_kept),
+        T(test_a_checkpoint_that_failed_replaces_none),
         T(test_a_link_is_removed_and_not_followed),
         T(test_a_folder_whose_lock_is_held_is_in_use),
         T(test_thinned_samples_keep_their_cpu_time),
