@@ -135,6 +135,7 @@ static int find_resume(struct attempt *a, struct err *e)
 static void init(struct attempt *a, struct study *s, struct study_trial *t)
 {
     *a = (struct attempt){ .study = s, .trial = t, .heard_fd = -1, .dir = trial_dir(s, t->row.number) };
+    a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
     a->row.trial = t->row.id;
     a->row.exit_code = -1;
     a->row.startup_s = a->row.cores = NAN;
@@ -163,7 +164,6 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
 {
     init(a, s, t);
     a->row.number = t->row.attempts + 1;
-    a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
     if (!a->checkpoint_dir)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     int rc = ours_dir(a->dir, e);
@@ -231,11 +231,11 @@ static struct session_run run_of(const struct attempt *a, const json_t *hyper)
 int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out)
 {
     *hyper = space_point_json(&a->study->plan->space, &a->trial->point);
-    if (!a->checkpoint_dir)
-        a->checkpoint_dir = io_join(a->dir, "checkpoint");
-    if (!*hyper || !a->checkpoint_dir)
+    if (!*hyper)
         return -ENOMEM;
     int rc = a->row.resumed_from && !a->resume.model ? resume_again(a->row.resumed_from, &a->resume) : 0;
+    if (rc == -ENOENT && a->gained) /* it has gone on since, and what it trained has replaced that */
+        rc = 0;
     if (rc == 0)
         *out = run_of(a, *hyper);
     return rc;
@@ -291,7 +291,7 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
                    struct err *e)
 {
     init(a, s, t);
-    if (!a->dir || store_attempt_copy(&a->row, row) < 0)
+    if (!a->checkpoint_dir || store_attempt_copy(&a->row, row) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->adopted = true;
     a->epochs_done = row->first_epoch - 1;

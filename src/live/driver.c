@@ -68,6 +68,7 @@ struct slot *driver_add_slot(struct driver *d)
     d->slots = grown;
     struct slot *s = calloc(1, sizeof *s);
     if (s) {
+        s->a.heard_fd = -1;
         d->slots[d->n++] = s;
         d->changed_ms = study_clock_ms(d->study);
     }

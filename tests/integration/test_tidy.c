@@ -95,6 +95,62 @@ static void a_finished_trial_keeps_its_best_and_its_last_checkpoint(void **state
     }
 }
 
+static bool has_epochs(void *sql)
+{
+    AUTO_FREE char *got = count_of("pipetune.d/s/1/heard") > 0 ? harness_ask(STORE, sql) : NULL;
+    return got && strcmp(got, "1") == 0;
+}
+
+/* Kills the driver as soon as that holds. */
+static void kill_when(pid_t driver, const char *sql)
+{
+    if (!harness_wait(has_epochs, (void *)(uintptr_t)sql, HARNESS_MS))
+        fail_msg("never: %s", sql);
+    assert_int_equal(kill(driver, SIGKILL), 0);
+    assert_int_equal(harness_exit_code(driver, HARNESS_MS), 128 + SIGKILL);
+}
+
+static void a_trial_that_was_met_again_keeps_no_more(void **state)
+{
+    struct world *w = *state;
+    (void)setenv("FAKE_EPOCH_MS", "500", 1);
+    kill_when(START(w, -1, "run", "c.conf", "--max-trials", "1"), "SELECT count(*) > 0 FROM epochs");
+    run_study(w);
+    harness_expect_rows("it was met", STORE, "SELECT max(number) FROM attempts", "1");
+    size_t models = count_of(MODELS("1"));
+    if (models < 1 || models > 2)
+        fail_msg("%zu models", models);
+}
+
+/* What it began from has been replaced by what it trained since: the driver that meets it again lets it go on. */
+static void a_run_goes_on_without_what_it_began_from(void **state)
+{
+    struct world *w = *state;
+    long pid = 0;
+    world_point_at(w, "XDG_RUNTIME_DIR", "empty");
+    harness_write(w->dir, "app.py", "");
+    harness_write(w->dir, "app.json",
+                  "{ \"master\": \"local[*]\", \"driver_memory\": \"1g\", \"conf\": \"app.py\", \"session\": true,\n"
+                  "  \"arguments\": { \"batch_size\": [\"--batch-size\", \"{}\"],\n"
+                  "    \"learning_rate\": [\"--learning-rate\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"],\n"
+                  "    \"checkpoint\": [\"--checkpoint\", \"{}\"],\n"
+                  "    \"resume\": [\"--model\", \"{model}\", \"--state\", \"{state}\"] } }\n");
+    harness_write(w->dir, "c.conf", CONFIG(", \"keep\": \"none\", \"parallel\": 1"));
+    (void)setenv("FAKE_EPOCH_MS", "500", 1);
+    pid_t driver = START(w, -1, "run", "c.conf", "--max-trials", "1", "--epochs", "8");
+    assert_true(harness_wait(has_epochs, (void *)(uintptr_t) "SELECT count(*) > 1 FROM epochs", HARNESS_MS));
+    AUTO_FREE char *note = harness_read(w->dir, "pipetune.d/s/session-1/pid");
+    assert_true(note && sscanf(note, "%*s %ld", &pid) == 1);
+    assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
+    kill_when(driver, "SELECT count(*) > 3 FROM epochs WHERE attempt = 2");
+    AUTO_FREE char *from = harness_ask(STORE, "SELECT resumed_from FROM attempts WHERE number = 2");
+    assert_true(from && *from == '/' && access(from, F_OK) < 0);
+    struct harness_output o = RUN(w, "run", "c.conf", "--max-trials", "1", "--epochs", "8");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    harness_expect_rows("attempts", STORE, "SELECT outcome FROM attempts ORDER BY number", "killed finished");
+}
+
 static void best_tells_the_trial_and_its_checkpoint(void **state)
 {
     struct world *w = *state;
@@ -281,6 +337,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_finished_trial_keeps_its_best_and_its_last_checkpoint),
+        CASE(a_trial_that_was_met_again_keeps_no_more),
+        CASE(a_run_goes_on_without_what_it_began_from),
         CASE(best_tells_the_trial_and_its_checkpoint),
         CASE(a_removed_trial_stays_removed),
         CASE(a_removed_study_is_gone),
