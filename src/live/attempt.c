@@ -451,9 +451,12 @@ static int store_one_epoch(struct attempt *a, const struct store_epoch *row, str
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    t->accuracy = row->accuracy;
+    if (!isnan(row->accuracy)) /* a validation may be rarer than epochs */
+        t->accuracy = row->accuracy;
     t->loss = row->loss;
-    t->metric = worth(a, row->metric);
+    if (!isnan(row->metric))
+        t->metric = worth(a, row->metric);
+    t->kills = 0;
     a->row.log_offset = a->fold.safe_offset;
     int rc = store_begin(s->store, e);
     if (rc == 0)
@@ -522,7 +525,6 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     a->gained = true;
     a->epochs_done = row.epoch;
     a->study->doubt.n = 0; /* a trial can run here */
-    a->trial->row.kills = 0;
     sched_gained(&a->study->sched, a->trial->row.number);
     check_metric(a);
     publish_epoch(a->study->publish, a->trial->row.number, &row, study_clock_ms(a->study));

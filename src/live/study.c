@@ -214,6 +214,13 @@ static struct sched_trial sched_trial_of(const struct store_trial *row)
                                  .kills = row->kills };
 }
 
+static int note_metric(void *ctx, const struct store_epoch *row)
+{
+    struct study *s = ctx;
+    s->has_metric |= !isnan(row->metric);
+    return 0;
+}
+
 static int ask_again(void *ctx, const struct store_trial *row)
 {
     struct retell *r = ctx;
@@ -232,6 +239,9 @@ static int ask_again(void *ctx, const struct store_trial *row)
                        s->name, s->name, row->number);
     struct sched_trial t = sched_trial_of(row);
     s->has_metric |= !isnan(row->metric);
+    rc = s->has_metric ? 0 : store_epochs(s->store, row->id, note_metric, s, r->e); /* the last may have had none */
+    if (rc < 0)
+        return rc;
     if (sched_add(&s->sched, &t) < 0 || (!trial_state_is_final(t.state) && keep_open(s, row, &p.point) < 0))
         return err_sys(r->e, -ENOMEM, "resuming");
     return 0;
