@@ -994,6 +994,7 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     if (rc < 0)
         return rc;
     enum outcome o = judge(a, &x, text);
+    hide_secrets(s->plan, text); /* before it is compared with what was said before */
     if (o == OUTCOME_FAILED && blames_checkpoint(a, &x))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
     bool not_granted = o == OUTCOME_INFEASIBLE && a->stop == STOP_NO_EXECUTOR;
@@ -1006,7 +1007,6 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
         o = OUTCOME_DOUBTED;
     if (o == OUTCOME_FAILED && fails_alike(a, text))
         sched_give_up(&s->sched, t->number);
-    hide_secrets(s->plan, text);
     a->row.exit_code = x.code;
     a->row.ended_ms = end_time(a, &x);
     t->seconds += (double)(a->row.ended_ms - a->row.started_ms) / 1000.0;

@@ -263,6 +263,16 @@ static void test_a_cause_does_not_repeat_them(void **state)
     expect_none("decisions", told, strlen(told));
 }
 
+/* Told with a mark or not, it is the same failure, and a third attempt brings nothing. */
+static void test_failures_that_name_one_are_alike(void **state)
+{
+    struct world *w = *state;
+    (void)unlink("spark/bin/spark-submit");
+    world_script(w, "spark/bin/spark-submit", "#!/bin/sh\necho 'ValueError: not " PASSWORD "' >&2\nexit 1\n");
+    expect_exit("a study", RUN(w, "run", "c.conf"), 1);
+    harness_expect_rows("attempts", "pipetune.db", "SELECT count(*) FROM attempts", "2");
+}
+
 static void test_a_secret_is_not_tuned(void **state)
 {
     struct world *w = *state;
@@ -286,6 +296,7 @@ int main(void)
         ROW(test_a_secret_that_changed_is_named_and_not_told),
         ROW(test_a_study_that_has_them_loses_them),
         ROW(test_a_cause_does_not_repeat_them),
+        ROW(test_failures_that_name_one_are_alike),
         ROW(test_a_secret_is_not_tuned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
