@@ -20,11 +20,11 @@
  * DIR/heard those of its lines that the driver reads, by --keep and --step (log.h), appended. RUNS/N/log, log.1 and heard are
  *           the same for the run of trial N, by the lines that begin with the text of --mark
  * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N
- *           oom_kills=N\n, all on one line
+ *           oom_kills=N boot_ms=N\n, all on one line
  *           code is as a shell has it: 128 + signal when signalled, 127 when the program could not be started, and 143
  *           (not-started) when TERM came before a step. log_end is the size of DIR/log. cpu_s and max_rss_kb are over all
  *           processes that ended below the launcher. oom_kills: processes of this machine, whosoever, that the kernel killed
- *           meanwhile because memory was full.
+ *           meanwhile because memory was full. boot_ms: when, since the machine was started.
  *
  * SIGTERM to the launcher is passed on to everything below it; what is left after the grace gets SIGKILL. Whoever sends it
  * waits longer than the grace before killing the launcher itself: that loses `exit`. */

@@ -359,6 +359,13 @@ static void test_a_metric_that_was_reported_once_is_there(void **state)
     expect_exit("first", RUN(w, "run", "c.conf", "--metric", "MAE", "--direction", "min", "--max-trials", "1"), 0);
     validates(w, 2, 0);
     expect_exit("second", RUN(w, "run", "c.conf", "--metric", "MAE", "--direction", "min", "--max-trials", "2"), 0);
+    (void)unlink("pipetune.db");
+    validates(w, 3, 2); /* … and so may the last epoch of the one that had it */
+#define RARER "run", "c.conf", "--metric", "MAE", "--direction", "min", "--epochs", "3", "--max-trials"
+    expect_exit("rarer than epochs", RUN(w, RARER, "1"), 0);
+    harness_expect_rows("the last one there was", "pipetune.db", "SELECT metric FROM trials", "0.5");
+    validates(w, 3, 0);
+    expect_exit("rarer, second", RUN(w, RARER, "2"), 0);
 }
 
 #define ROW(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
