@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
@@ -75,7 +76,8 @@ static int collect(void *ctx, const struct store_trial *t)
     return rc;
 }
 
-static int forgive(struct store *s, const struct store_study *study, struct store_trial *t, struct err *e)
+static int forgive(struct store *s, const struct store_study *study, struct store_trial *t, int64_t now_ms,
+                   struct err *e)
 {
     char *waiting = strdup(trial_state_name(TRIAL_WAITING));
     if (!waiting)
@@ -87,7 +89,7 @@ static int forgive(struct store *s, const struct store_study *study, struct stor
     t->forgiven = t->attempts;
     int rc = store_trial_update(s, t, e);
     struct store_decision d = { .trial = t->number,
-                                .t_s = (double)(study_now_ms() - study->created_ms) / 1000.0,
+                                .t_s = (double)(now_ms - study->created_ms) / 1000.0,
                                 .kind = "retry",
                                 .reason = "asked for: what became of its attempts so far is forgiven" };
     return rc == 0 ? store_decision_add(s, study->id, &d, e) : rc;
@@ -95,9 +97,12 @@ static int forgive(struct store *s, const struct store_study *study, struct stor
 
 static int forgive_all(struct store *s, const struct store_study *study, struct again *a, struct err *e)
 {
+    int64_t base_ms;
     int rc = store_begin(s, e);
+    if (rc == 0)
+        rc = study_story_base(s, study->id, &base_ms, e);
     for (size_t i = 0; rc == 0 && i < a->n; i++)
-        rc = forgive(s, study, &a->trials[i], e);
+        rc = forgive(s, study, &a->trials[i], base_ms + clock_boot_ms(), e);
     if (rc == 0)
         rc = store_study_set_state(s, study->id, "running", 0, e);
     if (rc == 0)

@@ -36,6 +36,15 @@ int64_t study_clock_ms(const struct study *s)
     return s->base_ms + clock_boot_ms();
 }
 
+int study_story_base(struct store *s, int64_t study, int64_t *out_ms, struct err *e)
+{
+    char boot[PROC_BOOT_ID_SIZE] = "";
+    *out_ms = study_now_ms() - clock_boot_ms();
+    (void)proc_boot_id(boot); /* "": no attempt has that */
+    int rc = store_study_base(s, study, boot, out_ms, e);
+    return rc < 0 ? rc : 0;
+}
+
 int64_t study_now_in(const struct store_attempt *a)
 {
     char boot[PROC_BOOT_ID_SIZE] = "";
@@ -461,6 +470,8 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e)
         rc = start_search(&s, e);
     if (rc == 0)
         rc = find_or_create(&s, e);
+    if (rc == 0)
+        rc = study_story_base(s.store, s.id, &s.story_ms, e);
     if (rc == 0 && s.resumed && plan->secrets.knobs)
         tidy_secrets(s.dir); /* of launches that have outlived their driver */
     if (rc < 0) {
@@ -522,7 +533,7 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
     (void)vsnprintf(text, sizeof text, reason, ap); /* a cut reason is still a reason */
     va_end(ap);
     struct store_decision d = { .trial = trial,
-                                .t_s = (double)(study_clock_ms(s) - s->created_ms) / 1000.0,
+                                .t_s = (double)(s->story_ms + clock_boot_ms() - s->created_ms) / 1000.0,
                                 .kind = kind,
                                 .setting = setting,
                                 .reason = text };

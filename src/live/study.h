@@ -38,6 +38,7 @@ struct study {
     int64_t created_ms;
     int64_t
         base_ms; /* what the wall clock showed when the machine was started, as it was set when the study was opened */
+    int64_t story_ms; /* the same for its story, as the first driver since then had it */
     char *name;
     char *dir; /* pipetune.d/NAME, absolute */
     int lock_fd;
@@ -137,6 +138,10 @@ int64_t study_now_ms(void);
 
 /* The same for durations: goes on from where it was when the study was opened, whatever the wall clock is set to. */
 int64_t study_clock_ms(const struct study *s);
+
+/* What stands for 1970 on the clock of this study's story, which clock_boot_ms() is added to: the same for all its drivers as long as the
+ * machine runs, whatever the wall clock is set to in between. */
+int study_story_base(struct store *s, int64_t study, int64_t *out_ms, struct err *e);
 
 /* Now, by the clock that the attempt's started_ms was taken from; the wall clock where that is gone, since the machine was started anew. */
 int64_t study_now_in(const struct store_attempt *a);

@@ -420,6 +420,9 @@ static const struct recipe {
     [STMT_ATTEMPT_UPDATE] = { UPDATE, &schema_attempts, NULL },
     [STMT_ATTEMPTS] = { SELECT, &schema_attempts, "WHERE trial = ?1 ORDER BY number" },
     [STMT_NEXT_ATTEMPT] = { RAW, NULL, "SELECT 1 + coalesce(max(number), 0) FROM attempts WHERE trial = ?1" },
+    [STMT_STUDY_BASE] = { RAW, NULL,
+                          "SELECT a.started_ms - a.started_boot_ms FROM attempts a JOIN trials t ON t.id = a.trial"
+                          " WHERE t.study = ?1 AND a.boot_id = ?2 AND a.started_boot_ms > 0 ORDER BY a.id LIMIT 1" },
     [STMT_EPOCH_PUT] = { REPLACE, &epochs, NULL },
     [STMT_EPOCHS] = { SELECT, &epochs, "WHERE trial = ?1 ORDER BY epoch" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },

@@ -229,6 +229,19 @@ int store_attempts(struct store *s, int64_t trial, int (*row)(void *ctx, const s
     return rc;
 }
 
+int store_study_base(struct store *s, int64_t study, const char *boot_id, int64_t *out_ms, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = conn_query_init_for(&q, s, STMT_STUDY_BASE, study, e);
+    if (rc == 0)
+        rc = conn_query_bind_text(&q, 2, boot_id, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    if (rc == 1)
+        *out_ms = sqlite3_column_int64(q.st, 0);
+    return rc;
+}
+
 /* --- epochs --- */
 int store_epoch_put(struct store *s, const struct store_epoch *row, struct err *e)
 {

@@ -141,6 +141,9 @@ int store_attempt_update(struct store *s, const struct store_attempt *row, struc
 int store_attempts(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_attempt *r), void *ctx,
                    struct err *e);
 
+/* What the wall clock was taken to show at this start of the machine (boot_id), by the study's first attempt since. 1 found, 0 none. */
+int store_study_base(struct store *s, int64_t study, const char *boot_id, int64_t *out_ms, struct err *e);
+
 /* --- epochs: one row per (trial, epoch), a later attempt or a recovery replaces it --- */
 struct store_epoch {
     int64_t trial;

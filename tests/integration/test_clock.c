@@ -130,6 +130,27 @@ static void test_also_where_another_driver_goes_on(void **state)
     expect_between("attempts", ask("SELECT count(*) FROM attempts"), 1, 1);
     expect_between("seconds of the trial", ask("SELECT seconds FROM trials"), EPOCHS * EPOCH_MS / 1000.0 * 0.9, took_s);
     expect_between("the longest epoch", ask("SELECT max(seconds) FROM epochs"), EPOCH_MS / 1000.0 * 0.7, took_s);
+    expect_between("the last decision", ask("SELECT max(t_s) FROM decisions"), EPOCHS * EPOCH_MS / 1000.0 * 0.9,
+                   took_s);
+}
+
+/* It was set after the study ended, and the study is told to go on. */
+static void test_also_where_a_user_tells_it_to_go_on(void **state)
+{
+    const struct world *w = *state;
+    int64_t from = clock_boot_ms();
+    struct harness_output o = RUN(w, "run", "c.conf");
+    assert_int_equal(o.code, 0);
+    harness_output_done(&o);
+    free(harness_ask("pipetune.db", "UPDATE trials SET state = 'failed'"));
+    set_clock(7200000);
+    (void)usleep((SET_AFTER_MS + 100) * 1000);
+    o = RUN(w, "retry", "s");
+    (void)unsetenv("LD_PRELOAD");
+    assert_int_equal(o.code, 0);
+    harness_output_done(&o);
+    expect_between("when it was told", ask("SELECT t_s FROM decisions WHERE kind = 'retry'"), 2.0,
+                   (double)(clock_boot_ms() - from) / 1000);
 }
 
 int main(void)
@@ -137,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_clock_that_is_set_changes_no_duration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_also_where_another_driver_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_also_where_a_user_tells_it_to_go_on, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
