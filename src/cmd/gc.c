@@ -2,6 +2,7 @@
  * needed, values of samples of studies that are over (their profiles and CPU time stay), and what is free in the store's file. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,11 +45,62 @@ void cmd_gc_options(struct buf *b)
 struct gc {
     const struct gc_options *o;
     struct store *store;
-    const char *path; /* of the store */
+    const char *path;   /* of the store */
+    struct strv beside; /* other stores, whose studies have their folders in the same place */
     struct tidy folders, checkpoints, heard;
     int64_t samples;
     struct err *e;
 };
+
+/* --- other stores --- */
+
+/* The head of an SQLite file: 16 bytes of text, at 68 the application's id, the most significant byte first. */
+enum { HEAD = 72, HEAD_TEXT = 16, HEAD_ID = 68 };
+
+static bool read_head(const char *path, unsigned char head[HEAD])
+{
+    static const char text[HEAD_TEXT] = "SQLite format 3";
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd >= 0 && pread(fd, head, HEAD, 0) == HEAD && memcmp(head, text, HEAD_TEXT) == 0;
+}
+
+/* Ours is not even opened: closing it again would end the locks that we have on it. */
+static int find_beside(struct gc *g)
+{
+    AUTO_FREE char *dir = io_dirname(g->path);
+    unsigned char head[HEAD];
+    struct stat own, st;
+    if (!dir)
+        return err_sys(g->e, -ENOMEM, "'%s'", g->path);
+    DIR *d = stat(g->path, &own) == 0 ? opendir(dir) : NULL;
+    if (!d)
+        return err_sys(g->e, -errno, "cannot look for other stores beside '%s'", g->path);
+    for (struct dirent *f; (f = readdir(d));) {
+        AUTO_FREE char *path = io_join(dir, f->d_name);
+        if (!path)
+            g->beside.failed = 1;
+        else if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_ino != own.st_ino || st.st_dev != own.st_dev) &&
+                 read_head(path, head))
+            strv_add(&g->beside, path);
+    }
+    (void)closedir(d);
+    return g->beside.failed ? err_sys(g->e, -ENOMEM, "'%s'", g->path) : 0;
+}
+
+/* What cannot be asked, of another version perhaps, may have any study. */
+static bool may_have(const char *path, const char *name)
+{
+    unsigned char head[HEAD];
+    struct store *store = NULL;
+    struct store_study study = { 0 };
+    if (store_open(&store, path, STORE_READ, NULL) < 0)
+        return read_head(path, head) && ((uint32_t)head[HEAD_ID] << 24 | (uint32_t)head[HEAD_ID + 1] << 16 |
+                                         (uint32_t)head[HEAD_ID + 2] << 8 | head[HEAD_ID + 3]) == STORE_APPLICATION_ID;
+    int rc = store_study_find(store, name, &study, NULL);
+    store_study_done(&study);
+    store_close(store);
+    return rc != 0;
+}
 
 /* --- folders of no study --- */
 
@@ -57,6 +109,8 @@ static int is_study(struct gc *g, const char *name)
     struct store_study study = { 0 };
     int rc = store_study_find(g->store, name, &study, g->e);
     store_study_done(&study);
+    for (size_t i = 0; rc == 0 && i < g->beside.n; i++)
+        rc = may_have(g->beside.v[i], name);
     return rc;
 }
 
@@ -207,12 +261,15 @@ static int gc(const struct gc_options *o, struct err *e)
         session_sockets_sweep();
     int rc = store_open(&g.store, path, o->dry_run ? STORE_READ : STORE_WRITE, e);
     if (rc == 0)
+        rc = find_beside(&g);
+    if (rc == 0)
         rc = collect_folders(&g);
     if (rc == 0)
         rc = collect_studies(&g);
     if (rc == 0 && !o->dry_run)
         rc = store_vacuum(g.store, e);
     store_close(g.store);
+    strv_done(&g.beside);
     if (rc == 0)
         tell(&g, before - size_of(path));
     return rc;

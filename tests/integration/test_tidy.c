@@ -175,6 +175,13 @@ static void best_tells_the_trial_and_its_checkpoint(void **state)
     expect_code(&o, 1);
     expect(o.err, "no trial of study 's' is finished");
     harness_output_done(&o);
+    o = RUN(w, "best", "s", "--store", "none.db");
+    expect_code(&o, 3);
+    harness_output_done(&o);
+    o = RUN(w, "best", "s/1");
+    expect_code(&o, 2);
+    expect(o.err, "'s/1' is a trial");
+    harness_output_done(&o);
 }
 
 /* Its number is not given to another, and it is not trained again. */
@@ -331,6 +338,38 @@ static void gc_takes_what_launches_have_left(void **state)
     assert_int_equal(access("pipetune/pt-0123456789abcdef-0-1.sock", F_OK), -1);
 }
 
+/* Folders lie beside stores, so that those of several in one place lie together. */
+static void gc_leaves_what_another_store_knows(void **state)
+{
+    struct world *w = *state;
+    static const char *const spoilt[] = { "PRAGMA user_version = 99", "PRAGMA user_version = 1" };
+    run_study(w);
+    world_dir(w, "pipetune.d/orphan");
+    harness_write(w->dir, "c.conf",
+                  "{ \"bigdlConf\": \"app.json\", \"study\": { \"name\": \"o\" },\n" WORLD_HYPER " }\n");
+    struct harness_output o = RUN(w, "run", "c.conf", "--store", "other.db");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    o = RUN(w, "gc", "--store", "other.db");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/s/1/log", F_OK), 0);
+    assert_int_equal(access("pipetune.d/orphan", F_OK), -1);
+    for (size_t i = 0; i < ARRAY_LEN(spoilt); i++) {
+        in_the_store(spoilt[i]);
+        o = RUN(w, "gc", "--store", "other.db");
+        expect_code(&o, 0);
+        harness_output_done(&o);
+        assert_int_equal(access("pipetune.d/s/1/log", F_OK), 0);
+    }
+    assert_int_equal(unlink(STORE), 0);
+    o = RUN(w, "gc", "--store", "other.db");
+    expect_code(&o, 0);
+    harness_output_done(&o);
+    assert_int_equal(access("pipetune.d/s", F_OK), -1);
+    assert_int_equal(access("pipetune.d/o/1/log", F_OK), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, world_close)
 
 int main(void)
@@ -345,6 +384,7 @@ int main(void)
         CASE(a_study_that_runs_is_not_removed),
         CASE(gc_frees_what_nobody_needs),
         CASE(gc_takes_what_launches_have_left),
+        CASE(gc_leaves_what_another_store_knows),
     };
     return cmocka_run_group_tests_name("tidy", tests, NULL, NULL);
 }
