@@ -133,8 +133,7 @@ static int with_store(const struct best_options *o, struct store *s, const char 
                      "trial %d of study '%s' has no checkpoint: its application writes none, or 'study.keep' "
                      "or 'gc' took it",
                      t.number, name);
-    if (rc == 0)
-        *code = print_best(o, &study, &t, checkpoint);
+    *code = rc == -ENOENT ? CMD_NONE : rc == 0 ? print_best(o, &study, &t, checkpoint) : CMD_ENVIRONMENT;
     store_trial_done(&t);
     store_study_done(&study);
     return look_explain(rc, e, name);
@@ -144,6 +143,8 @@ static int best(const struct best_options *o, const struct strv *words, int *cod
 {
     if (words->n == 0)
         return err_set(e, -EINVAL, "which study? 'pipetune ls' lists them, 'pipetune best STUDY' tells its best trial");
+    if (look_whole(words->v[0], "'pipetune show STUDY/N'", e) < 0)
+        return -EINVAL;
     AUTO_FREE char *path = study_store_path(o->store);
     struct store *store = NULL;
     int rc = path ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "store");
@@ -162,8 +163,10 @@ int cmd_best(int argc, char **argv)
     if (!cmd_options("best", argc, argv, &set, 1, &words, 1, &code)) {
         struct err e = { 0 };
         code = CMD_OK;
-        if (best(&o, &words, &code, &e) < 0)
-            code = cmd_fail(&e) == CMD_USAGE ? CMD_USAGE : e.code == -ENOENT ? CMD_NONE : CMD_ENVIRONMENT;
+        if (best(&o, &words, &code, &e) < 0) {
+            int failed = cmd_fail(&e);
+            code = code == CMD_NONE ? CMD_NONE : failed;
+        }
     }
     opt_done(&set);
     return code;
