@@ -64,6 +64,12 @@ struct leases *leases_new(const char *space)
     return l;
 }
 
+struct leases *leases_of_cpus(void)
+{
+    const char *space = secure_getenv("PIPETUNE_LEASES");
+    return leases_new(space && *space ? space : LEASE_CPUS);
+}
+
 static struct lease *find(const struct leases *l, int n)
 {
     for (size_t i = 0; i < l->n; i++)

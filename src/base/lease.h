@@ -19,6 +19,8 @@ enum { LEASE_SPACE_MAX = 64, LEASE_WHO_MAX = 96 };
 
 struct leases;
 
+struct leases *leases_of_cpus(void); /* as leases_new() */
+
 /* Copies `space`, cut to LEASE_SPACE_MAX bytes. NULL: memory. */
 struct leases *leases_new(const char *space);
 void leases_free(struct leases *l); /* all are free for others. NULL is fine */

@@ -85,12 +85,6 @@ static void on_note(void *ctx, const char *text)
 
 /* --- opening --- */
 
-static struct leases *open_leases(void)
-{
-    const char *space = getenv("PIPETUNE_LEASES");
-    return leases_new(space && *space ? space : LEASE_CPUS);
-}
-
 int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const struct actuate_ops *ops, void *ctx,
                  struct err *e)
 {
@@ -101,7 +95,7 @@ int actuate_open(struct actuate **out, struct study *s, uv_loop_t *loop, const s
     *a = (struct actuate){ .study = s, .ops = *ops, .ctx = ctx, .local = app_is_local(&s->plan->app) };
     const struct plan *p = s->plan;
     a->opened_ms = clock_ms();
-    a->leases = a->local ? open_leases() : NULL;
+    a->leases = a->local ? leases_of_cpus() : NULL;
     int rc = a->local && !a->leases ? err_sys(e, -ENOMEM, "study '%s'", s->name)
                                     : nodes_open(&a->nodes, loop, p->nodes, p->n_nodes, p->env.node, &calls, a, e);
     if (rc < 0) {
@@ -267,8 +261,10 @@ static int assign(struct actuate *a, int trial, int want, int cpus[PLACE_MAX_CPU
     return n;
 }
 
-bool actuate_is_shared(const struct actuate *a, int trial, char who[LEASE_WHO_MAX])
+bool actuate_is_shared(const struct actuate *a, int trial, const char *tag, char who[NODES_WHO_MAX])
 {
+    if (!a->local)
+        return tag && nodes_is_shared(a->nodes, tag, who);
     const struct sharer *s = find_sharer(a, trial);
     if (s && who)
         leases_holder(a->leases, s->cpus[0], who);

@@ -4,7 +4,7 @@
  * In local mode the CPUs of this machine are leased (base/lease): what a trial has no other driver gives to its own, and what
  * another has is not counted here. A driver that finds none free asks, as a guest of those who have them; who is asked keeps no
  * more than its share, the CPUs divided by drivers, and lets go of the rest as soon as its trials can do with fewer. One that
- * gets none in time uses those of others, and both know it. */
+ * gets none in time uses those of others, and both know it. In other modes the helpers choose the CPUs, and lease them. */
 #ifndef LIVE_ACTUATE_H
 #define LIVE_ACTUATE_H
 
@@ -43,8 +43,8 @@ void actuate_ask(struct actuate *a, char who[LEASE_WHO_MAX]);
 /* Is there a CPU for a trial that is to start while none of ours runs? Where it is not known which there are, too. */
 bool actuate_has_room(const struct actuate *a, int trial);
 
-/* Does the trial use CPUs that others use, too? */
-bool actuate_is_shared(const struct actuate *a, int trial, char who[LEASE_WHO_MAX]);
+/* Does the trial use CPUs that others use, too? `tag`: of its processes, for which other modes' helpers know it; NULL: it has none. */
+bool actuate_is_shared(const struct actuate *a, int trial, const char *tag, char who[NODES_WHO_MAX]);
 
 /* Shares CPUs although there are some for it alone now: it is to be applied again. */
 bool actuate_may_part(const struct actuate *a, int trial);

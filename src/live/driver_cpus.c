@@ -68,17 +68,12 @@ static void tell_shared(struct driver *d, struct slot *s, const char *who)
     driver_note(d, &s->a.trial->row, text);
 }
 
-static void tend(struct driver *d, struct slot *s)
+/* What was measured until now is of another state, whichever it is. */
+void driver_look_shared(struct driver *d, struct slot *s)
 {
     struct study_trial *t = s->a.trial;
-    char who[LEASE_WHO_MAX];
-    if (s->a.running && actuate_may_part(d->actuate, t->row.number))
-        driver_narrow(d, s);
-    bool shared = actuate_is_shared(d->actuate, t->row.number, who);
-    bool divided = actuate_is_divided(d->actuate);
-    if (s->a.running && divided && !s->apart && !d->narrows)
-        driver_narrow(d, s);
-    s->apart = divided;
+    char who[NODES_WHO_MAX];
+    bool shared = actuate_is_shared(d->actuate, t->row.number, s->a.row.launch, who);
     if (shared == t->shared)
         return;
     t->shared = shared;
@@ -86,6 +81,17 @@ static void tend(struct driver *d, struct slot *s)
     int rc = tuning_break(d->study->tuning, t->row.number, d->e);
     if (rc < 0)
         driver_fail(d, rc);
+}
+
+static void tend(struct driver *d, struct slot *s)
+{
+    if (s->a.running && actuate_may_part(d->actuate, s->a.trial->row.number))
+        driver_narrow(d, s);
+    bool divided = actuate_is_divided(d->actuate);
+    if (s->a.running && divided && !s->apart && !d->narrows)
+        driver_narrow(d, s);
+    s->apart = divided;
+    driver_look_shared(d, s);
 }
 
 void driver_tick_cpus(struct driver *d)

@@ -105,6 +105,7 @@ const char *driver_tag(const struct driver *d, const struct slot *s); /* of its 
 bool driver_has_cpus(struct driver *d, int number); /* for a trial that starts while none runs */
 int driver_take_cpus(struct driver *d, struct study_trial *t);
 void driver_tick_cpus(struct driver *d);
+void driver_look_shared(struct driver *d, struct slot *s); /* does it use CPUs that others use? */
 
 int driver_set_up_samples(struct driver *d);
 void driver_end_samples(struct driver *d, int rc); /* what is still to come, after the loop */

@@ -219,6 +219,7 @@ static void on_applied(void *ctx, int trial, struct tuner_setting to, int cores,
     struct slot *s = driver_slot_of_trial(d, trial);
     if (!s)
         return;
+    driver_look_shared(d, s);
     if (cores == 0 && !why && s->narrow_tries++ < FIND_TRIES) {
         s->narrow_ms = clock_ms() + FIND_MS;
         return;
@@ -245,6 +246,7 @@ static void on_changed(void *ctx, const char *tag, int cores)
         struct slot *s = d->slots[i];
         if (!s->a.row.launch || strcmp(s->a.row.launch, tag) != 0)
             continue;
+        driver_look_shared(d, s);
         if (cores > 0 && keep_cores(d, s, cores) < 0)
             return;
         int rc = tuning_break(d->study->tuning, s->a.trial->row.number, d->e);

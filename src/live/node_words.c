@@ -334,6 +334,7 @@ int node_found_read(struct node_found *out, const struct node_words *w, struct e
                                 .cpus = cpus,
                                 .frequency_khz = get_limit(w->body, "frequency_khz"),
                                 .power_cap_w = get_limit(w->body, "power_cap_w") };
+    (void)get_text(w->body, "shared", out->shared, sizeof out->shared);
     return 0;
 }
 

@@ -8,6 +8,8 @@
  *   {"id":3,"verb":"apply","tag":"T","cores":1,"slots":2,"local":false,"cpus":[0,1],"frequency_khz":N,"power_cap_w":X}
  *     {"id":3,"ok":true,"processes":2,"threads":363,"slots":2,"cpus":[0]}      processes 0: nothing carries the tag there; with
  *                                                                              the limits that are in force, if any was asked for
+ *                                                                              "shared":"process 77 of user 1000" while
+ *                                                                              others use any of these CPUs
  *     {"id":3,"ok":false,"error":"one line"}                                   an apply that fails gives back what the tag had
  *   {"id":4,"verb":"release","tag":"T"}
  *   {"id":5,"verb":"stop"}              it gives everything back and exits 0
@@ -104,6 +106,7 @@ struct node_found {
     int slots;                         /* of the executors there; 0 where there is only the driver */
     int cpus;                          /* how many */
     double frequency_khz, power_cap_w; /* 0: not told */
+    char shared[96];                   /* who else uses some of the CPUs; "": nobody, or it does not tell */
 };
 
 /* -EPROTO: it has not what it must have. */

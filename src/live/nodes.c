@@ -171,7 +171,7 @@ static struct launch *launch_by_serial(struct nodes *n, uint64_t serial)
     return l;
 }
 
-static struct launch *launch_by_tag(struct nodes *n, const char *tag)
+static struct launch *launch_by_tag(const struct nodes *n, const char *tag)
 {
     struct launch *l = n->launches;
     while (l && strcmp(l->tag, tag) != 0)
@@ -285,7 +285,8 @@ static bool set_part(struct launch *l, size_t peer, const struct node_found *fou
 {
     struct node_found before = l->parts[peer];
     l->parts[peer] = *found;
-    return before.processes != found->processes || before.cpus != found->cpus || before.slots != found->slots;
+    return before.processes != found->processes || before.cpus != found->cpus || before.slots != found->slots ||
+           strcmp(before.shared, found->shared) != 0;
 }
 
 static struct sampled *find_sampled(const struct nodes *n, const char *tag)
@@ -339,6 +340,7 @@ static struct node_found given_back(struct nodes *n, const struct launch *l, siz
     if (f.cpus > 0)
         f.cpus = h->n_cpus;
     f.frequency_khz = f.power_cap_w = 0;
+    f.shared[0] = '\0';
     return f;
 }
 
@@ -567,6 +569,19 @@ void nodes_release(struct nodes *n, const char *tag)
         if (concerns(i, &l->want))
             node_peer_release(n->peers[i], tag);
     free_launch(l);
+}
+
+bool nodes_is_shared(const struct nodes *n, const char *tag, char who[NODES_WHO_MAX])
+{
+    const struct launch *l = launch_by_tag(n, tag);
+    for (size_t i = 0; l && i < n->n; i++) {
+        if (!l->parts[i].shared[0])
+            continue;
+        const char *name = node_peer_name(n->peers[i]);
+        (void)snprintf(who, NODES_WHO_MAX, "%s%s%.64s", l->parts[i].shared, *name ? " on " : "", name);
+        return true;
+    }
+    return false;
 }
 
 int nodes_local_cpus(const struct nodes *n, const int **out)

@@ -12,7 +12,7 @@
 #include "monitoring/meter.h"
 #include "monitoring/reading.h"
 
-enum { NODES_MAX_CPUS = 4096 };
+enum { NODES_MAX_CPUS = 4096, NODES_WHO_MAX = 160 };
 
 /* One entry of the config's "nodes". */
 struct node_cfg {
@@ -82,7 +82,7 @@ struct nodes_ops {
      * says it. A node that was left out before is none either: its note was told. An answer that comes later is told by
      * `changed`. */
     void (*applied)(void *ctx, uint64_t id, const struct nodes_have *have, const char *why);
-    /* A process of a launch came or went, and what was wanted has been brought into force again; or the node that had it is lost. */
+    /* A process of a launch came or went, or others use its CPUs or do no more, and what was wanted has been brought into force again; or the node that had it is lost. */
     void (*changed)(void *ctx, const char *tag, const struct nodes_have *have);
     /* A sample has come. Its texts live as long as the call. It comes at once, not from the loop's next round. */
     void (*sampled)(void *ctx, const char *tag, const struct nodes_sample *s);
@@ -119,6 +119,9 @@ int nodes_meter(struct nodes *n, const struct nodes_metering *how, struct err *e
 
 /* The launch is over, or is to have its CPUs back. What was not answered yet ends with `applied` and a reason. */
 void nodes_release(struct nodes *n, const char *tag);
+
+/* Do others use CPUs that the launch has on any node, as the helpers said last? Who, and where. */
+bool nodes_is_shared(const struct nodes *n, const char *tag, char who[NODES_WHO_MAX]);
 
 /* The CPUs of this machine that its helper may give out, physical cores first; 0 before its hello. */
 int nodes_local_cpus(const struct nodes *n, const int **out);

@@ -161,6 +161,10 @@ static void put_report(struct buf *to, const struct wish_report *r)
         buf_printf(to, ",\"%s\":", limits_name((enum limit_row)row));
         wire_put_number(to, r->limits[row]);
     }
+    if (r->shared[0]) {
+        buf_puts(to, ",\"shared\":");
+        wire_put_text(to, r->shared);
+    }
 }
 
 /* --- the verbs ---------------------------------------------------------------------------------------------------- */
@@ -686,14 +690,16 @@ static int64_t lease_of(const char *text)
 
 static int begin(struct serve *s, struct err *e)
 {
-    s->event_fds = counters_may_open(FDS_OTHERS, FDS_MAX);
     const char *sysfs = secure_getenv("PIPETUNE_SYSFS");
     s->lease_ms = lease_of(secure_getenv("PIPETUNE_LEASE_MS"));
     int flags = fcntl(STDOUT_FILENO, F_GETFL);
     if (flags < 0 || fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
         return err_sys(e, -errno, "cannot use stdout");
     int rc = open_signals(s, e);
-    return rc < 0 ? rc : wishes_open(&s->wishes, sysfs && *sysfs ? sysfs : "/sys", e);
+    if (rc == 0)
+        rc = wishes_open(&s->wishes, sysfs && *sysfs ? sysfs : "/sys", e);
+    s->event_fds = counters_may_open(FDS_OTHERS + s->wishes.order.n, FDS_MAX); /* a lease is one, too */
+    return rc;
 }
 
 static int run(struct serve *s)

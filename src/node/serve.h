@@ -10,7 +10,8 @@
  *   {"id":3,"verb":"apply","tag":"T","cores":1,"slots":2,"local":true,"cpus":[0,1],"frequency_khz":N,"power_cap_w":W}
  *       {"id":3,"ok":true,"processes":2,"threads":363,"slots":2,"cpus":[0],"frequency_khz":N,"power_cap_w":W}
  *       cpus and what follows are optional, and null is as good as absent; the limits are answered when they were asked for. The
- *       answer is what was read back. No process here: processes 0. A driver but no executor: slots 0, cpus [].
+ *       answer is what was read back. Where the driver names no CPUs and it is not local mode, they are leased here for the tag
+ *       (leased.h); "shared":"process 77 of user 1000" is added while somebody else uses any of them. No process here: processes 0. A driver but no executor: slots 0, cpus [].
  *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known; ends its sampling, too
  *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}
  *       {"id":7,"ok":true}
@@ -27,8 +28,8 @@
  *
  *   {"id":3,"ok":false,"error":"one line"}         for each of them; id is null when none could be read. An apply that fails leaves the
  *                                                  tag as if released.
- *   {"event":"changed","tag":"T",…}                unasked, with what an answer to apply has: a process came or went and what was wanted
- *                                                  was brought into force again; "error" is added when it could not be
+ *   {"event":"changed","tag":"T",…}                unasked, with what an answer to apply has: a process came or went, or others came to use
+ *                                                  its CPUs, or left them, and what was wanted was brought into force again; "error" is added when it could not be
  *
  *   {"event":"sample","tag":"T","scope":"process","t_ms":R,"dt_ms":1000.02,"missed":0,"values":"…"}
  *                                                  at each tick but the one at which sampling begins: when the interval ended, since

@@ -41,6 +41,9 @@ int wishes_open(struct wishes *out, const char *sysfs, struct err *e)
     if (rc < 0)
         return err_sys(e, rc, "cannot read the CPUs of this process");
     cpus_order(sysfs, &out->may, &out->order);
+    rc = leased_open(&out->leased);
+    if (rc < 0)
+        return err_sys(e, rc, "cannot lease CPUs");
     return watch_open(&out->watch, give_back_all, sysfs, e);
 }
 
@@ -49,6 +52,7 @@ int wishes_close(struct wishes *w, struct err *e)
     int rc = w->watch.table ? give_back(w->watch.table, w->sysfs, AFFINITY_ALL) : 0;
     for (int i = 0; i < MEMBERS_TAGS_MAX; i++)
         give_up_claim(w, i);
+    leased_close(&w->leased);
     watch_close(&w->watch);
     members_done(&w->members);
     return rc < 0 ? err_sys(e, rc, "cannot give back all that was changed") : 0;
@@ -84,6 +88,20 @@ bool wishes_wants(const struct wishes *w, int tag)
     return w->of[tag].slots > 0;
 }
 
+/* Who shares CPUs, or no longer does, or need not any more, is looked after again. */
+static void look_leased(struct wishes *w)
+{
+    char who[LEASE_WHO_MAX];
+    leased_poll(&w->leased);
+    for (int tag = 0; tag < MEMBERS_TAGS_MAX; tag++) {
+        if (!wishes_wants(w, tag))
+            continue;
+        leased_with(&w->leased, tag, who);
+        if (strcmp(who, w->shared[tag]) != 0 || (who[0] && leased_may_part(&w->leased, tag, &w->order)))
+            w->members.changed |= UINT64_C(1) << tag;
+    }
+}
+
 int wishes_look(struct wishes *w, int64_t now_ms, uint64_t *out_changed, struct err *e)
 {
     int rc = members_look(&w->members, now_ms, e);
@@ -91,6 +109,7 @@ int wishes_look(struct wishes *w, int64_t now_ms, uint64_t *out_changed, struct 
         return rc;
     if (w->members.changed)
         forget_gone(w);
+    look_leased(w);
     for (int tag = 0; tag < MEMBERS_TAGS_MAX; tag++)
         if (!wishes_wants(w, tag))
             w->members.changed &= ~(UINT64_C(1) << tag);
@@ -119,13 +138,26 @@ static int slots_here(const struct wishes *w, int tag)
 
 /* --- how many, which ---------------------------------------------------------------------------------------------- */
 
-/* cores × slots here ÷ all slots, rounded; at least one, at most what there is. */
-static void choose(const struct wishes *w, const struct wish *wish, int slots, struct cpus *out)
+/* In local mode the driver has the leases. */
+static bool is_leased(const struct wish *wish)
 {
+    return !wish->local && wish->given.n == 0;
+}
+
+/* cores × slots here ÷ all slots, rounded; at least one, at most what there is. */
+static void choose(struct wishes *w, int tag, int slots, struct cpus *out)
+{
+    const struct wish *wish = &w->of[tag];
     const struct cpus *from = wish->given.n > 0 ? &wish->given : &w->order;
     int64_t all = wish->slots, n = (2 * (int64_t)wish->cores * slots + all) / (2 * all);
-    *out = *from;
-    out->n = n < 1 ? 1 : n > from->n ? from->n : (int)n;
+    int want = n < 1 ? 1 : n > from->n ? from->n : (int)n;
+    if (is_leased(wish)) {
+        leased_take(&w->leased, tag, from, want, out);
+    } else {
+        leased_drop(&w->leased, tag);
+        *out = *from;
+        out->n = want;
+    }
 }
 
 /* --- bringing it into force --------------------------------------------------------------------------------------- */
@@ -179,11 +211,13 @@ static int enforce_once(struct wishes *w, int tag, struct wish_report *out, stru
     struct cpus on;
     *out = (struct wish_report){ .slots = slots_here(w, tag) };
     if (out->slots == 0) {
+        leased_drop(&w->leased, tag);
+        w->shared[tag][0] = '\0';
         out->processes = count(&w->members, tag);
         return give_back(w->watch.table, w->sysfs, tag) < 0 ? err_set(e, -EPERM, "cannot give back what was changed")
                                                             : 0;
     }
-    choose(w, &w->of[tag], out->slots, &on);
+    choose(w, tag, out->slots, &on);
     struct mask want = mask_of(on.v, on.n);
     struct affinity_sum sum = { 0 };
     int rc = take_all(w, tag, e);
@@ -194,6 +228,8 @@ static int enforce_once(struct wishes *w, int tag, struct wish_report *out, stru
     out->processes = sum.processes;
     out->threads = sum.threads;
     out->cpus = sum.in_force;
+    leased_with(&w->leased, tag, out->shared);
+    memcpy(w->shared[tag], out->shared, sizeof out->shared);
     return rc;
 }
 
@@ -230,6 +266,8 @@ static int filter(const struct wishes *w, const struct cpus *asked, struct cpus 
 static int release(struct wishes *w, int tag)
 {
     int rc = give_back(w->watch.table, w->sysfs, tag);
+    leased_drop(&w->leased, tag);
+    w->shared[tag][0] = '\0';
     members_drop_tag(&w->members, tag);
     w->of[tag].slots = 0;
     give_up_claim(w, tag);

@@ -1,7 +1,9 @@
 /* What is wanted of the launches on this machine, and bringing it into force: which processes, how many CPUs, which limits.
  *
  * A launch that holds some of the slots here gets that share of the wanted CPUs, rounded, and at least one: in local mode all slots
- * are here, else the executors' --cores say how many. Where it has no executor (a driver alone) nothing is narrowed. */
+ * are here, else the executors' --cores say how many. Where it has no executor (a driver alone) nothing is narrowed.
+ *
+ * In local mode the driver leases the CPUs, and names them; else they are leased here. */
 #ifndef NODE_WISH_H
 #define NODE_WISH_H
 
@@ -10,6 +12,7 @@
 
 #include "base/err.h"
 #include "node/cpus.h"
+#include "node/leased.h"
 #include "node/limits.h"
 #include "node/members.h"
 #include "node/watch.h"
@@ -26,7 +29,8 @@ struct wish {
 struct wish_report { /* what is in force, read back */
     int processes, threads, slots;
     struct mask cpus;
-    double limits[LIMIT_ROWS]; /* 0: not asked for */
+    double limits[LIMIT_ROWS];  /* 0: not asked for */
+    char shared[LEASE_WHO_MAX]; /* with whom some of the CPUs are; "": they are its own, or the driver's to know */
 };
 
 struct wishes { /* 1 MB, most of it never touched: for the heap */
@@ -34,7 +38,9 @@ struct wishes { /* 1 MB, most of it never touched: for the heap */
     struct members members; /* its tags number the wishes */
     struct wish of[MEMBERS_TAGS_MAX];
     int claims[MEMBERS_TAGS_MAX]; /* claim.h; -1, and 0 while nothing was wanted yet */
-    struct mask may;              /* CPUs that we may run on ourselves, when we started */
+    struct leased leased;
+    char shared[MEMBERS_TAGS_MAX][LEASE_WHO_MAX]; /* as it was reported last */
+    struct mask may;                              /* CPUs that we may run on ourselves, when we started */
     struct cpus order;
     const char *sysfs;
 };
@@ -63,7 +69,7 @@ int wishes_watch(struct wishes *w, const char *tag, int64_t now_ms, struct err *
 /* Is anything wanted of its processes? */
 bool wishes_wants(const struct wishes *w, int tag);
 
-/* Looks who came and who went, and brings what is wanted into force again for those launches. Bit per tag: where there was something
+/* Looks who came and who went, and with whom CPUs are shared now, and brings what is wanted into force again for those launches. Bit per tag: where there was something
  * to do. -errno: it could not look, or bring into force; `e` says nothing of a process that ended meanwhile. */
 int wishes_look(struct wishes *w, int64_t now_ms, uint64_t *out_changed, struct err *e);
 int wishes_follow(struct wishes *w, int tag, int64_t now_ms, struct wish_report *out, struct err *e);

@@ -11,6 +11,7 @@
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-unborn-N (the first N while they start) session-mute (no done) session-garbage (for a done) session-protocol (another one)
  *   FAKE_WORKERS   "CORES:GIB,CORES:GIB": the cluster's workers, which grant what they have and no more; without it one has room for all
+ *   FAKE_EXECUTOR  a program (fake-tagged) that is started as each executor that was granted; without it there is none to be found
  *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_MUMBLE_MS (3000) how long mumble says nothing but chatter, once an epoch; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
  *   FAKE_COUNT_FILE  gets "TAG EPOCHS FIRST-EPOCH PID" at each start and "trained TAG EPOCH" at each epoch's end; a session
  *                  "session TAG PID" at its start, and then the trial's id for TAG
@@ -29,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -964,6 +966,22 @@ static bool grant_one(int cores[], double gb[], int n, int each, double memory_g
     return false;
 }
 
+/* A process that looks like an executor to whoever narrows it, and ends with us. */
+static void start_executor(int cores)
+{
+    const char *program = getenv("FAKE_EXECUTOR");
+    char text[16];
+    (void)snprintf(text, sizeof text, "%d", cores);
+    if (!program || fork() != 0)
+        return;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!freopen("/dev/null", "w", stdout))
+        _exit(126);
+    (void)execl(program, program, "1", "-", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--cores", text,
+                (char *)NULL);
+    _exit(127);
+}
+
 /* As a standalone master does. What it does not grant is waited for. */
 static void get_executors(const struct job *j)
 {
@@ -979,6 +997,7 @@ static void get_executors(const struct job *j)
         note("INFO StandaloneSchedulerBackend",
              "Granted executor ID app-20261118121228-%04d/%d on hostPort 127.0.0.1:32789 with %d core(s), 2.0 GiB RAM",
              (int)getpid() % 10000, i, each);
+        start_executor(each);
     }
 }
 

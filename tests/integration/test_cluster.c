@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/lease.h"
 #include "base/own.h"
 #include "tests/integration/harness.h"
 #include "tests/integration/sink.h"
@@ -264,6 +266,51 @@ static void test_a_study_that_is_gone_on_with_has_what_it_had(void **state)
     cluster_close(&c);
 }
 
+/* --- CPUs of the workers ------------------------------------------------------------------------------------------------ */
+
+static size_t occurrences(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+        n++;
+    return n;
+}
+
+/* Executors that there are, on two cores of this machine. */
+static void run_executors(struct world *w, size_t shared)
+{
+    AUTO_FREE char *executor = harness_program("tests/integration/fake-tagged");
+    char want[128];
+    (void)snprintf(want, sizeof want, "shares its CPUs with process %ld of user %ld", (long)getpid(), (long)geteuid());
+    write_study(w, "", "{ \"cores\": [\"2\", \"1\"] }", ONE_POINT);
+    (void)setenv("FAKE_EXECUTOR", executor, 1);
+    (void)setenv("FAKE_EPOCH_MS", "3000", 1), (void)setenv("FAKE_ITERATIONS", "30", 1);
+    struct harness_output o = RUN(w, "run", "c.conf", "--master-ui", NO_PAGE);
+    (void)unsetenv("FAKE_EXECUTOR");
+    if (o.code != 0 || occurrences(o.out, want) != shared)
+        fail_msg("exit %d; said '%s' and '%s', want %zu times '%s'", o.code, o.out, o.err, shared, want);
+    harness_output_done(&o);
+}
+
+static void test_executors_on_cpus_of_others_are_told_once(void **state)
+{
+    struct world *w = *state;
+    cpu_set_t machine;
+    assert_int_equal(sched_getaffinity(0, sizeof machine, &machine), 0);
+    if (CPU_COUNT(&machine) < 2) {
+        print_message("SKIP needs two CPUs\n");
+        skip();
+    }
+    run_executors(w, 0);
+    (void)unlink(STORE);
+    harness_remove(harness_path(w->dir, "pipetune.d"));
+    struct leases *ours = leases_of_cpus();
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        assert_true(!CPU_ISSET(cpu, &machine) || leases_hold(ours, (int)cpu));
+    run_executors(w, 1);
+    leases_free(ours);
+}
+
 /* --- what is waited for ------------------------------------------------------------------------------------------------ */
 
 static bool says_so(void *text)
@@ -353,6 +400,7 @@ int main(void)
         TEST(test_a_later_driver_knows_what_was_not_granted),
         TEST(test_what_cannot_be_had_at_all_is_infeasible_at_once),
         TEST(test_a_study_that_is_gone_on_with_has_what_it_had),
+        TEST(test_executors_on_cpus_of_others_are_told_once),
         TEST(test_a_wait_says_what_for),
         TEST(test_a_terminal_shows_it_at_once),
     };

@@ -57,7 +57,7 @@ struct talk { /* one program, and a pipe to and from it */
 };
 
 static cpu_set_t may; /* of this test: what every process has that nobody narrowed */
-static int first_cpu, second_cpu;
+static int first_cpu, second_cpu, last_cpu;
 
 /* --- processes ---------------------------------------------------------------------------------------------------- */
 
@@ -422,6 +422,113 @@ static int tear_down(void **state)
             skip();                                                                                                    \
         }                                                                                                              \
     } while (0)
+
+/* --- CPUs of several launches, which nobody names ------------------------------------------------------------------ */
+
+static int first_of(const json_t *report)
+{
+    const json_t *cpus = json_object_get(report, "cpus");
+    return json_array_size(cpus) == 1 ? (int)json_integer_value(json_array_get(cpus, 0)) : -1;
+}
+
+static void assert_shared(const char *when, const json_t *report, const char *who)
+{
+    const char *got = json_string_value(json_object_get(report, "shared"));
+    if (strcmp(got ? got : "", who) != 0)
+        fail_msg("%s: shared with '%s', want '%s'", when, got ? got : "", who);
+}
+
+static void release(struct talk *h, const char *tag)
+{
+    assert_ok(ask(h, "{\"id\":4,\"verb\":\"release\",\"tag\":\"%s\"}", tag));
+}
+
+static void launches_without_named_cpus_do_not_meet(void **state)
+{
+    struct bench *b = *state;
+    NEEDS_TWO_CPUS();
+    for (int helpers = 1; helpers <= 2; helpers++) {
+        struct talk *h = start_greeted(b), *h2 = helpers == 2 ? start_greeted(b) : h;
+        struct talk *one = start_fake(b, 2, -1, b->tag, "1"), *two = start_fake(b, 2, -1, b->other, "1");
+        AUTO_JSON json_t *first = apply_cluster(h, b->tag, 1, 1), *second = apply_cluster(h2, b->other, 1, 1);
+        assert_int_equal(first_of(first), first_cpu);
+        assert_int_equal(first_of(second), second_cpu);
+        assert_shared("the first", first, "");
+        assert_shared("the second", second, "");
+        release(h, b->tag);
+        AUTO_JSON json_t *local = apply(h, b->tag, 1); /* its driver has the leases, and needs none here */
+        assert_int_equal(first_of(local), first_cpu);
+        assert_shared("in local mode", local, "");
+        stop(h);
+        if (h2 != h)
+            stop(h2);
+        end_fake(one);
+        end_fake(two);
+    }
+}
+
+static void a_killed_helper_leases_nothing(void **state)
+{
+    struct bench *b = *state;
+    NEEDS_TWO_CPUS();
+    struct talk *h = start_greeted(b), *h2 = start_greeted(b);
+    struct talk *one = start_fake(b, 2, -1, b->tag, "1"), *two = start_fake(b, 2, -1, b->other, "1");
+    assert_ok(apply_cluster(h, b->tag, 1, 1));
+    assert_int_equal(kill(h->pid, SIGKILL), 0);
+    assert_int_equal(harness_exit_code(h->pid, HARNESS_MS), 137);
+    AUTO_JSON json_t *got = apply_cluster(h2, b->other, 1, 1);
+    assert_int_equal(first_of(got), first_cpu);
+    hang_up(h);
+    stop(h2);
+    end_fake(one);
+    end_fake(two);
+}
+
+static void too_few_cpus_are_shared_and_both_are_told(void **state)
+{
+    struct bench *b = *state;
+    NEEDS_TWO_CPUS();
+    struct talk *h = start_greeted(b), *h2 = start_greeted(b);
+    struct talk *one = start_fake(b, 2, -1, b->tag, "1"), *two = start_fake(b, 2, -1, b->other, "1");
+    char who[64], who2[64];
+    (void)snprintf(who, sizeof who, "process %ld of user %ld", (long)h->pid, (long)geteuid());
+    (void)snprintf(who2, sizeof who2, "process %ld of user %ld", (long)h2->pid, (long)geteuid());
+    AUTO_JSON json_t *all = apply_cluster(h, b->tag, CPU_COUNT(&may), 1);
+    assert_shared("alone", all, "");
+    AUTO_JSON json_t *some = apply_cluster(h2, b->other, 1, 1);
+    assert_int_equal(first_of(some), last_cpu);
+    assert_shared("the second", some, who);
+    AUTO_JSON json_t *told = changed(h, b->tag);
+    assert_shared("the first", told, who2);
+    AUTO_JSON json_t *fewer = apply_cluster(h, b->tag, 1, 1);
+    assert_int_equal(first_of(fewer), first_cpu);
+    assert_shared("the first, that needs no more", fewer, "");
+    AUTO_JSON json_t *alone = changed(h2, b->other);
+    assert_shared("the second, later", alone, "");
+    stop(h);
+    stop(h2);
+    end_fake(one);
+    end_fake(two);
+}
+
+static void launches_of_one_study_share_and_part(void **state)
+{
+    struct bench *b = *state;
+    NEEDS_TWO_CPUS();
+    struct talk *h = start_greeted(b);
+    struct talk *one = start_fake(b, 2, -1, b->tag, "1"), *two = start_fake(b, 2, -1, b->other, "1");
+    assert_ok(apply_cluster(h, b->tag, CPU_COUNT(&may), 1));
+    AUTO_JSON json_t *some = apply_cluster(h, b->other, 1, 1);
+    assert_shared("the second", some, "another launch of this study");
+    AUTO_JSON json_t *told = changed(h, b->tag);
+    assert_shared("the first", told, "another launch of this study");
+    release(h, b->tag);
+    AUTO_JSON json_t *alone = changed(h, b->other);
+    assert_shared("the second, later", alone, "");
+    stop(h);
+    end_fake(one);
+    end_fake(two);
+}
 
 /* --- hello -------------------------------------------------------------------------------------------------------- */
 
@@ -1302,6 +1409,7 @@ static bool find_cpus(void)
         if (CPU_ISSET(cpu, &may)) {
             second_cpu = first_cpu;
             first_cpu = (int)cpu;
+            last_cpu = last_cpu < first_cpu ? first_cpu : last_cpu;
         }
     return true;
 }
@@ -1318,6 +1426,10 @@ int main(void)
         SERVE_TEST(a_replaced_executor_is_followed_within_a_second),
         SERVE_TEST(another_launch_is_left_alone),
         SERVE_TEST(two_launches_have_their_own_cpus),
+        SERVE_TEST(launches_without_named_cpus_do_not_meet),
+        SERVE_TEST(a_killed_helper_leases_nothing),
+        SERVE_TEST(too_few_cpus_are_shared_and_both_are_told),
+        SERVE_TEST(launches_of_one_study_share_and_part),
         SERVE_TEST(a_node_gets_its_share_of_the_cpus),
         SERVE_TEST(a_driver_gets_its_cpus_back_when_its_executor_goes),
         SERVE_TEST(a_wish_without_a_process_waits_for_one),
@@ -1343,6 +1455,7 @@ int main(void)
     };
     if (!find_cpus())
         return 1;
+    harness_own_leases();
     if (ASAN) /* its runtime would have to be loaded before faults.so */
         (void)setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
     return cmocka_run_group_tests_name("serve", tests, NULL, NULL);

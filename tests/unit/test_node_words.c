@@ -285,22 +285,31 @@ static void test_what_was_found(void **state)
     static const struct {
         const char *name, *line;
         bool good;
+        const char *shared;
     } cases[] = {
         { "all of it",
           "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[0,3],\"frequency_khz\":1e6}",
-          true },
+          true, "" },
         { "an event has it too",
           "{\"event\":\"changed\",\"tag\":\"T\",\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[0,3],"
           "\"frequency_khz\":1000000}",
-          true },
-        { "no processes", "{\"id\":1,\"ok\":true,\"threads\":363,\"slots\":2,\"cpus\":[0,3]}", false },
+          true, "" },
+        { "CPUs that others use, too",
+          "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[0,3],\"frequency_khz\":1e6,"
+          "\"shared\":\"process 7\\n of user 8\"}",
+          true, "process 7? of user 8" },
+        { "shared with a number",
+          "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[0,3],\"frequency_khz\":1e6,"
+          "\"shared\":7}",
+          true, "" },
+        { "no processes", "{\"id\":1,\"ok\":true,\"threads\":363,\"slots\":2,\"cpus\":[0,3]}", false, "" },
         { "fewer than none", "{\"id\":1,\"ok\":true,\"processes\":-2,\"threads\":363,\"slots\":2,\"cpus\":[0,3]}",
-          false },
+          false, "" },
         { "more than can be",
-          "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2147483648,\"cpus\":[0,3]}", false },
-        { "no CPUs", "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2}", false },
-        { "CPUs by name", "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[\"0\"]}",
-          false },
+          "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2147483648,\"cpus\":[0,3]}", false, "" },
+        { "no CPUs", "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2}", false, "" },
+        { "CPUs by name", "{\"id\":1,\"ok\":true,\"processes\":2,\"threads\":363,\"slots\":2,\"cpus\":[\"0\"]}", false,
+          "" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct node_words w;
@@ -311,7 +320,7 @@ static void test_what_was_found(void **state)
         if (rc != (cases[i].good ? 0 : -EPROTO))
             fail_msg("%s: got %d (%s)", cases[i].name, rc, e.text);
         if (rc == 0 && (f.processes != 2 || f.threads != 363 || f.slots != 2 || f.cpus != 2 || f.frequency_khz != 1e6 ||
-                        f.power_cap_w != 0))
+                        f.power_cap_w != 0 || strcmp(f.shared, cases[i].shared) != 0))
             fail_msg("%s: read wrongly", cases[i].name);
         node_words_done(&w);
     }
