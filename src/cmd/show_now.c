@@ -87,6 +87,21 @@ static int fold_log(struct show *l, const struct store_trial *t, const struct st
     return path ? read_log(path, a->log_offset, f) : -ENOMEM;
 }
 
+/* What it is launched with stands in the store: nothing here reads the config anew, or asks the cluster. */
+static struct wait wait_of(const struct show *l, const struct store_trial *t, const struct store_attempt *a,
+                           const struct fold *f)
+{
+    const char *master = show_config_text(l, "bigdl", "master");
+    bool local = !master || strncmp(master, "local", 5) == 0;
+    if (a->log_offset > 0 || f->iteration > 0) /* an epoch of it has been accounted, or a step is seen */
+        return (struct wait){ .kind = WAIT_NONE };
+    if (a->session) /* what serves it is up */
+        return (struct wait){ .kind = WAIT_DATA };
+    AUTO_JSON json_t *effective = show_object(t->effective);
+    int executors = (int)json_number_value(json_object_get(effective, "executors"));
+    return grant_wait_for(f, t->slots, local ? 0 : executors > 1 ? executors : 1);
+}
+
 int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
 {
     struct store_attempt a = { 0 };
@@ -104,6 +119,7 @@ int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
             out->part = fmin((double)f.records_done / (double)f.records_all, 1);
         out->throughput = out->epoch ? f.throughput : (double)NAN;
         out->cores = a.cores > 0 ? a.cores : (double)NAN;
+        out->wait = wait_of(l, t, &a, &f);
         out->seconds = (double)(study_now_in(&a) - a.started_ms) / 1000.0;
     }
     store_attempt_done(&a);
@@ -112,8 +128,10 @@ int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
 
 void show_put_now(struct buf *b, const struct store_trial *t, const struct show_now *n)
 {
-    char digits[32];
-    if (n->epoch > 0)
+    char digits[32], wait[WAIT_TEXT_MAX];
+    if (n->wait.kind != WAIT_NONE)
+        buf_puts(b, wait_text(&n->wait, wait));
+    else if (n->epoch > 0)
         buf_printf(b, "epoch %d of %d under way", n->epoch, t->epochs);
     else
         buf_puts(b, "no step is trained yet since it began or the last epoch ended");
@@ -127,9 +145,11 @@ void show_put_now(struct buf *b, const struct store_trial *t, const struct show_
 
 json_t *show_now_json(const struct show_now *n)
 {
+    char wait[WAIT_TEXT_MAX];
     if (!n->runs)
         return json_null();
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", n->epoch ? json_integer(n->epoch) : json_null(), "part",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", n->epoch ? json_integer(n->epoch) : json_null(), "part",
                      look_number(n->part), "records_per_s", look_number(n->throughput), "cores", look_number(n->cores),
-                     "seconds", look_number(n->seconds));
+                     "seconds", look_number(n->seconds), "waits_for",
+                     n->wait.kind == WAIT_NONE ? json_null() : json_string(wait_text(&n->wait, wait)));
 }

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cmd/energy_figure.h"
 #include "cmd/table.h"
+#include "live/grant.h"
 #include "store/store.h"
 
 struct show {
@@ -46,6 +47,7 @@ struct show_now {
     double part, throughput; /* of it, 0…1; records per second; NAN: not known */
     double cores;            /* CPUs in force; NAN: not known */
     double seconds;          /* of the attempt */
+    struct wait wait;        /* before its first step */
 };
 int show_now(struct show *l, const struct store_trial *t, struct show_now *out);
 void show_put_now(struct buf *b, const struct store_trial *t, const struct show_now *n);

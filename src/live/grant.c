@@ -26,24 +26,27 @@ static struct layout_ask ask_of(const struct study *s, const struct study_trial 
 }
 
 /* Where the log tells of no cores, as with other managers than Spark's own, executors are counted. */
-static bool is_granted(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
+static bool is_granted(const struct fold *f, int slots, int executors)
 {
-    if (f->granted || f->cores >= slots)
-        return true;
-    int n = f->cores == 0 && f->executors > 0 ? ask_of(s, t, slots).executors : INT32_MAX;
-    return f->executors >= n;
+    return f->granted || f->cores >= slots || (f->cores == 0 && f->executors > 0 && f->executors >= executors);
 }
 
-struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
+struct wait grant_wait_for(const struct fold *f, int slots, int executors)
 {
     struct wait w = { .kind = WAIT_DATA, .cores = f->cores, .of = slots };
     if (f->iteration > 0)
         w.kind = WAIT_NONE;
-    else if (s->plan->offer.executors && f->connected && !is_granted(s, t, f, slots))
+    else if (executors > 0 && f->connected && !is_granted(f, slots, executors))
         w.kind = WAIT_EXECUTORS;
     else if (!f->connected && !f->data)
         w.kind = WAIT_SPARK;
     return w;
+}
+
+struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
+{
+    int executors = s->plan->offer.executors ? ask_of(s, t, slots).executors : 0;
+    return grant_wait_for(f, slots, s->plan->offer.executors && executors < 1 ? 1 : executors);
 }
 
 void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512])

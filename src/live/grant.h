@@ -26,6 +26,9 @@ const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX]);
 /* By what the log of this launch with so many slots has said up to now. */
 struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots);
 
+/* The same with what was asked for: slots, on so many executors; 0: none are granted, as in local mode. */
+struct wait grant_wait_for(const struct fold *f, int slots, int executors);
+
 /* It has waited in vain for executors: why, in words. */
 void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512]);
 

@@ -321,15 +321,18 @@ static bool says_so(void *text)
 
 static const struct {
     const char *name, *app, *variable, *value, *say;
+    const char *shown; /* NULL: a session comes up, of which the store knows nothing yet */
 } waits[] = {
-    { "executors", "", "FAKE_WORKERS", "1:2", "s/1: waiting for executors: 1 of 2 cores granted\n" },
+    { "executors", "", "FAKE_WORKERS", "1:2", "s/1: waiting for executors: 1 of 2 cores granted\n",
+      "now: waiting for executors: 1 of 2 cores granted" },
     { "executors of a session", ", \"session\": true", "FAKE_WORKERS", "1:2",
-      "s/1: waiting for executors: 1 of 2 cores granted\n" },
-    { "Spark", "", "FAKE_START_MS", "60000", "s/1: starting Spark\n" },
-    { "Spark of a session", ", \"session\": true", "FAKE_START_MS", "60000", "s/1: starting Spark\n" },
-    { "a session", ", \"session\": true", "FAKE_SESSION_MS", "60000", "s/1: the session is coming up\n" },
-    { "data", "", "FAKE_EPOCH_MS", "600000", "s/1: reading the data\n" },
-    { "data in a session", ", \"session\": true", "FAKE_EPOCH_MS", "600000", "s/1: reading the data\n" },
+      "s/1: waiting for executors: 1 of 2 cores granted\n", NULL },
+    { "Spark", "", "FAKE_START_MS", "60000", "s/1: starting Spark\n", "now: starting Spark" },
+    { "Spark of a session", ", \"session\": true", "FAKE_START_MS", "60000", "s/1: starting Spark\n", NULL },
+    { "a session", ", \"session\": true", "FAKE_SESSION_MS", "60000", "s/1: the session is coming up\n", NULL },
+    { "data", "", "FAKE_EPOCH_MS", "600000", "s/1: reading the data\n", "now: reading the data" },
+    { "data in a session", ", \"session\": true", "FAKE_EPOCH_MS", "600000", "s/1: reading the data\n",
+      "now: reading the data" },
 };
 
 static void test_a_wait_says_what_for(void **state)
@@ -345,6 +348,12 @@ static void test_a_wait_says_what_for(void **state)
         if (!harness_wait(says_so, (void *)(uintptr_t)waits[i].say, HARNESS_MS)) {
             AUTO_FREE char *said = harness_read(".", "out");
             fail_msg("%s: said '%s', want '%s'", waits[i].name, said, waits[i].say);
+        }
+        if (waits[i].shown) {
+            struct harness_output o = RUN(w, "show", "s/1");
+            if (o.code != 0 || !strstr(o.out, waits[i].shown))
+                fail_msg("%s: shown '%s', want '%s'", waits[i].name, o.out, waits[i].shown);
+            harness_output_done(&o);
         }
         assert_int_equal(kill(pid, SIGINT), 0);
         assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
