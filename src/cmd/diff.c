@@ -110,7 +110,7 @@ static int put_trial(void *ctx, const struct store_trial *t)
                     { "attempts", json_integer(t->attempts) },
                     { "failures", json_integer(t->failures) },
                     { "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null() },
-                    { "reason", reason ? json_string(reason) : json_null() } };
+                    { "reason", look_text(reason) } };
     int rc = put_members(j, "hyper", t->hyper);
     if (rc == 0)
         rc = put_members(j, "requested", t->requested);

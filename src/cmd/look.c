@@ -22,6 +22,11 @@ json_t *look_number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+json_t *look_text(const char *text)
+{
+    return text ? json_bytes(text) : json_null();
+}
+
 json_t *look_best(int trial, double accuracy)
 {
     return trial ? json_pack("{s:i, s:o}", "trial", trial, "accuracy", look_number(accuracy)) : json_null();

@@ -63,14 +63,14 @@ static void put(struct buf *b, const struct report *r, const struct report_optio
     }
 }
 
-static int hand_out(const struct buf *b, const char *file, struct err *e)
+static int hand_out(const struct buf *b, const char *file, enum cmd_form form, struct err *e)
 {
     if (b->failed)
         return err_sys(e, -ENOMEM, "cannot report");
     if (file && *file)
         return io_write_atomic(file, b->data, b->len, 0666, e);
-    int rc = io_write_all(STDOUT_FILENO, b->data, b->len);
-    return rc < 0 && rc != -EPIPE ? err_sys(e, rc, "cannot print") : 0;
+    int rc = cmd_write(b, form, e);
+    return rc == -EPIPE ? 0 : rc;
 }
 
 static int open_and_report(const struct report_options *o, const struct strv *words, struct err *e)
@@ -99,7 +99,7 @@ static int open_and_report(const struct report_options *o, const struct strv *wo
         put(&out, &r, o);
     report_done(&r);
     store_close(store);
-    return rc < 0 ? rc : hand_out(&out, o->html ? o->html : o->out, e);
+    return rc < 0 ? rc : hand_out(&out, o->html ? o->html : o->out, o->json ? CMD_JSON : CMD_TEXT, e);
 }
 
 int cmd_report(int argc, char **argv)

@@ -39,8 +39,8 @@ static json_t *tried_json(const struct report_story *s, size_t i)
 static json_t *step_json(const struct report_story *s, size_t i)
 {
     const struct report_step *t = &s->steps[i];
-    return json_pack("{s:o, s:s, s:o, s:s}", "t_s", look_number(t->t_s), "kind", t->kind, "setting",
-                     stored_json(t->setting), "reason", t->reason);
+    return json_pack("{s:o, s:s, s:o, s:o}", "t_s", look_number(t->t_s), "kind", t->kind, "setting",
+                     stored_json(t->setting), "reason", look_text(t->reason));
 }
 
 static json_t *settled_json(const struct report_story *s)
@@ -48,7 +48,7 @@ static json_t *settled_json(const struct report_story *s)
     if (s->settled < 0)
         return json_null();
     const struct report_step *t = &s->steps[s->settled];
-    return json_pack("{s:o, s:s}", "setting", stored_json(t->setting), "reason", t->reason);
+    return json_pack("{s:o, s:o}", "setting", stored_json(t->setting), "reason", look_text(t->reason));
 }
 
 static json_t *saved_json(const struct report_story *s)
@@ -87,13 +87,13 @@ static json_t *curve_json(const struct report_trial *t)
 static json_t *trial_json(const struct report *r, const struct report_trial *t)
 {
     const struct store_trial *row = &t->row;
-    return json_pack("{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:s?, s:o, s:o}",
+    return json_pack("{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}",
                      "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
                      look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget",
                      row->epochs, "accuracy", look_number(row->accuracy), "loss", look_number(row->loss), "metric",
                      look_number(row->metric), "seconds", look_number(t->seconds), "energy",
                      energy_figure_json(&t->energy), "attempts", row->attempts, "copy_of",
-                     row->copy_of ? json_integer(row->copy_of) : json_null(), "reason", row->reason, "curve",
+                     row->copy_of ? json_integer(row->copy_of) : json_null(), "reason", look_text(row->reason), "curve",
                      curve_json(t), "story", story_json(r, &t->story));
 }
 

@@ -29,9 +29,9 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
 {
     const struct attempts_json *a = ctx;
     double seconds = r->ended_ms ? (double)(r->ended_ms - r->started_ms) / 1000.0 : NAN;
-    json_t *one = json_pack("{s:i, s:s, s:s?, s:o, s:s?, s:s?, s:i, s:o, s:o, s:o, s:s?, s:s?}", "attempt", r->number,
+    json_t *one = json_pack("{s:i, s:s, s:s?, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:s?, s:s?}", "attempt", r->number,
                             "state", r->state, "outcome", r->outcome, "exit_code",
-                            r->exit_code < 0 ? json_null() : json_integer(r->exit_code), "cause", r->cause,
+                            r->exit_code < 0 ? json_null() : json_integer(r->exit_code), "cause", look_text(r->cause),
                             "resumed_from", r->resumed_from, "first_epoch", r->first_epoch, "seconds",
                             look_number(seconds), "started_ms", time_or_null(r->started_ms), "ended_ms",
                             time_or_null(r->ended_ms), "app_id", r->app_id, "launch", r->launch);
@@ -49,13 +49,13 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
     if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0)
         return NULL;
     return json_pack(
-        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:s?, s:O, s:o}", "trial",
+        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:O, s:o}", "trial",
         t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper), "system",
         "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs, "accuracy",
         look_number(t->accuracy), "seconds", look_number(show_seconds(l, t)), "energy", energy_figure_json(&energy),
         "loss", look_number(t->loss), "metric", look_number(t->metric), "budget", t->epochs, "slots", t->slots,
-        "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", t->reason,
-        "attempt_list", attempts, "now", show_now_json(&now));
+        "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason",
+        look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now));
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)
@@ -112,9 +112,10 @@ static int print_decision_json(void *ctx, const struct store_decision *d)
 {
     struct show *l = ctx;
     json_t *setting = d->setting ? json_loads(d->setting, 0, NULL) : NULL;
-    AUTO_JSON json_t *j = json_pack("{s:I, s:o, s:o, s:s, s:o, s:s?}", "seq", (json_int_t)d->seq, "trial",
-                                    d->trial ? json_integer(d->trial) : json_null(), "t_s", look_number(d->t_s), "kind",
-                                    d->kind, "setting", setting ? setting : json_null(), "reason", d->reason);
+    AUTO_JSON json_t *j =
+        json_pack("{s:I, s:o, s:o, s:s, s:o, s:o}", "seq", (json_int_t)d->seq, "trial",
+                  d->trial ? json_integer(d->trial) : json_null(), "t_s", look_number(d->t_s), "kind", d->kind,
+                  "setting", setting ? setting : json_null(), "reason", look_text(d->reason));
     if (!j)
         return err_sys(l->e, -ENOMEM, "decision %lld", (long long)d->seq);
     buf_puts(&l->out, l->printed++ ? ",\n  " : "\n  ");

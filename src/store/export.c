@@ -391,7 +391,7 @@ static char *results_of(const struct exporter *x, const struct store_attempt *a)
     if (rc == 0 && a->session)
         rc = json_object_set_new(j, "session", json_integer(a->session));
     if (rc == 0 && a->cause && *a->cause)
-        rc = json_object_set_new(j, "cause", json_string(a->cause));
+        rc = json_object_set_new(j, "cause", json_bytes(a->cause));
     if (rc < 0)
         return NULL;
     return json_text(j);

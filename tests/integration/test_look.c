@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
 #include "store/store.h"
@@ -634,6 +635,29 @@ static void test_mistakes_are_named_on_stderr(void **state)
     }
 }
 
+/* Logs are of any bytes, and what was kept of them by earlier versions, too. */
+static void test_what_is_no_utf8_is_told_as_json(void **state)
+{
+    const struct shown *w = *state;
+    static const char *const commands[][4] = {
+        { "show", "demo", "--json", "--json" },
+        { "show", "demo", "--decisions", "--json" },
+        { "report", "demo", "--json", "--json" },
+        { "diff", "demo/1", "demo/2", "--json" },
+    };
+    AUTO_FREE char *none = harness_ask(w->store, "UPDATE trials SET reason = CAST(x'41ff' AS TEXT) WHERE number = 2");
+    AUTO_FREE char *nor = harness_ask(w->store, "UPDATE attempts SET cause = CAST(x'41ff' AS TEXT)");
+    AUTO_FREE char *any = harness_ask(w->store, "UPDATE decisions SET reason = CAST(x'41ff' AS TEXT)");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        const char *const *c = commands[i];
+        AUTO_OUTPUT struct harness_output o = LOOK(w, c[0], c[1], c[2], c[3], "--store", "@");
+        if (o.code != 0)
+            fail_msg("%s %s: exit %d: %s", c[0], c[1], o.code, o.err);
+        AUTO_JSON json_t *j = parsed(&o);
+        expect_text(o.out, "A\xEF\xBF\xBD");
+    }
+}
+
 static void test_a_newer_store_is_refused_and_left_alone(void **state)
 {
     struct shown *w = *state;
@@ -763,6 +787,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_that_others_wrote_commands_the_terminal, make_filled_world,
                                         end_world),
         cmocka_unit_test_setup_teardown(test_mistakes_are_named_on_stderr, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_what_is_no_utf8_is_told_as_json, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_newer_store_is_refused_and_left_alone, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_closed_pipe_is_quiet, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_help_and_version_answer_in_every_form, make_world, end_world),
