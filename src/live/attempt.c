@@ -297,12 +297,12 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
     a->epochs_done = row->first_epoch - 1;
     log_stream_init(&a->stream, row->log_offset);
     fold_init(&a->fold, s->plan->cfg.metric, row->log_offset);
-    a->fold.connected = a->fold.granted = row->app_id != NULL; /* its line may lie before the offset */
     if (row->session && join_session(a, row->session, row->launch) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->live_from = heard_size(a);
     int rc = store_epochs(s->store, t->row.id, last_epoch, a, e);
-    a->begun = a->gained; /* the offset stands behind its begin mark when an epoch was accounted */
+    /* When an epoch was accounted, the offset stands behind its begin mark and what it was granted: else all is read anew. */
+    a->begun = a->fold.connected = a->fold.granted = a->gained;
     return rc;
 }
 

@@ -631,7 +631,7 @@ int study_give_up(struct study *s, struct study_trial *t, const char *why, struc
     if (rc == 0)
         rc = study_decide(s, t->row.number, "infeasible", t->row.effective, e, "%s", why);
     if (rc == 0)
-        rc = study_tell(s, &t->row, t->row.epochs, t->row.metric, true, e);
+        rc = study_tell(s, &t->row, t->row.epochs, NAN, true, e); /* what it came to is no result */
     if (rc == 0)
         rc = store_commit(s->store, e);
     if (rc < 0)

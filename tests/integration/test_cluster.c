@@ -266,6 +266,53 @@ static void test_a_study_that_is_gone_on_with_has_what_it_had(void **state)
     cluster_close(&c);
 }
 
+static bool holds(void *sql)
+{
+    AUTO_FREE char *got = access("pipetune.d/s/1/heard", F_OK) == 0 ? harness_ask(STORE, sql) : NULL;
+    return got && strcmp(got, "1") == 0;
+}
+
+static void end_when(pid_t driver, const char *sql, int sig, int code)
+{
+    if (!harness_wait(holds, (void *)(uintptr_t)sql, HARNESS_MS))
+        fail_msg("never: %s", sql);
+    assert_int_equal(kill(driver, sig), 0);
+    assert_int_equal(harness_exit_code(driver, HARNESS_MS), code);
+}
+
+/* The later driver waits no longer than the first would have. */
+static void test_a_later_driver_waits_for_executors_too(void **state)
+{
+    struct world *w = *state;
+    (void)setenv("FAKE_WORKERS", "1:2,1:2", 1);
+    write_study(w, "", "{ \"cores\": [\"2\", \"1\"] }", ONE_POINT);
+#define LONGER "run", "c.conf", "--master-ui", NO_PAGE, "--grant-seconds", "3"
+    end_when(START(w, -1, LONGER), "SELECT state = 'running' FROM attempts", SIGKILL, 128 + SIGKILL);
+    free(harness_ask(STORE, "UPDATE attempts SET app_id = 'app-1'")); /* as with what was read back of its CPUs */
+    expect("later", RUN(w, LONGER), 0, "no executor was granted in 3 s");
+    harness_expect_rows("outcomes", STORE, OUTCOMES, "refused_setting finished");
+    (void)unsetenv("FAKE_WORKERS");
+}
+
+/* What it had when it was interrupted is no result of a trial that cannot be gone on with. */
+static void test_a_trial_that_is_given_up_tells_no_result(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "2:4");
+    write_study(w, "", "{ \"cores\": [\"2\"], \"memory\": [\"3\"] }", ONE_POINT);
+    (void)setenv("FAKE_EPOCH_MS", "1000", 1);
+#define TWO_EPOCHS "run", "c.conf", "--master-ui", c.url, "--epochs", "2"
+    end_when(START(w, -1, TWO_EPOCHS), "SELECT count(*) FROM epochs", SIGINT, 130);
+    buf_clear(&c.page);
+    write_page(&c.page, "2:2");
+    sink_answer(c.sink, buf_text(&c.page));
+    expect("given up", RUN(w, TWO_EPOCHS), 1, "memory 3 GiB is more than the 2 GiB there are");
+    harness_expect_rows("trials", STORE, TRIALS, "1|infeasible");
+    harness_expect_rows("told", STORE, "SELECT count(*), count(value) FROM tells WHERE done = 1", "1|0");
+    cluster_close(&c);
+}
+
 /* --- CPUs of the workers ------------------------------------------------------------------------------------------------ */
 
 static size_t occurrences(const char *text, const char *what)
@@ -407,6 +454,8 @@ int main(void)
         TEST(test_a_dry_run_tells_by_what_is_known),
         TEST(test_what_was_not_granted_is_not_asked_for_again),
         TEST(test_a_later_driver_knows_what_was_not_granted),
+        TEST(test_a_later_driver_waits_for_executors_too),
+        TEST(test_a_trial_that_is_given_up_tells_no_result),
         TEST(test_what_cannot_be_had_at_all_is_infeasible_at_once),
         TEST(test_a_study_that_is_gone_on_with_has_what_it_had),
         TEST(test_executors_on_cpus_of_others_are_told_once),
