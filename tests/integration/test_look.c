@@ -645,15 +645,15 @@ static void test_what_is_no_utf8_is_told_as_json(void **state)
         { "report", "demo", "--json", "--json" },
         { "diff", "demo/1", "demo/2", "--json" },
     };
-    AUTO_FREE char *none = harness_ask(w->store, "UPDATE trials SET reason = CAST(x'41ff' AS TEXT) WHERE number = 2");
-    AUTO_FREE char *nor = harness_ask(w->store, "UPDATE attempts SET cause = CAST(x'41ff' AS TEXT)");
-    AUTO_FREE char *any = harness_ask(w->store, "UPDATE decisions SET reason = CAST(x'41ff' AS TEXT)");
+    free(harness_ask(w->store, "UPDATE trials SET reason = CAST(x'41ff' AS TEXT) WHERE number = 2"));
+    free(harness_ask(w->store, "UPDATE attempts SET cause = CAST(x'41ff' AS TEXT)"));
+    free(harness_ask(w->store, "UPDATE decisions SET reason = CAST(x'41ff' AS TEXT)"));
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         const char *const *c = commands[i];
         AUTO_OUTPUT struct harness_output o = LOOK(w, c[0], c[1], c[2], c[3], "--store", "@");
         if (o.code != 0)
             fail_msg("%s %s: exit %d: %s", c[0], c[1], o.code, o.err);
-        AUTO_JSON json_t *j = parsed(&o);
+        json_decref(parsed(&o));
         expect_text(o.out, "A\xEF\xBF\xBD");
     }
 }
