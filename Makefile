@@ -89,6 +89,8 @@ UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*
 INTEGRATION := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/test_*.c))
 TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/fake-*.c)) \
 	$(B)/tests/net/nodes_client $(B)/tests/faults.so
+# `make check` runs none of them; it builds them, so that they are there when somebody measures.
+BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
 # Calls that fault_arm() (tests/fault.h) makes fail in turn, in our code alone.
 WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
@@ -116,7 +118,7 @@ $(B)/tests/net/%: $(B)/tests/net/%.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-tests: $(BIN) $(UNIT) $(INTEGRATION) $(TEST_TOOLS)
+tests: $(BIN) $(UNIT) $(INTEGRATION) $(TEST_TOOLS) $(BENCH)
 
 # The failpoints live in the `check` variant; it is the same code otherwise.
 check:
@@ -158,7 +160,6 @@ fuzz:
 
 # --- benches: lines `name value unit [goal]`, and build/bench/NAME.json --------------------------------------------------
 # Programs; what they share lies beside them.
-BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/gen_timeline.o $(B)/tests/bench/gen_profiles.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
