@@ -3,8 +3,8 @@
 #include <stddef.h>
 
 /* Texts of Spark 2.4 to 3.5, Hadoop, BigDL 0.x to 2.4, the JVM, and CPython. */
-const struct log_cause_row log_causes[CAUSE_MAX] = {
-    [CAUSE_NONE] = { "none", VERDICT_FAILED, NULL, { NULL }, NULL },
+const struct cause log_causes[CAUSE_MAX] = {
+    [CAUSE_NONE] = { .name = "none" },
     [CAUSE_UNKNOWN_OPTION] = { "unknown_option",
                                VERDICT_ENVIRONMENT,
                                "check 'extras' and 'arguments' in the BigDL file",
@@ -28,7 +28,8 @@ const struct log_cause_row log_causes[CAUSE_MAX] = {
                             VERDICT_ENVIRONMENT,
                             "check 'conf' and 'jars' in the BigDL file",
                             { "DependencyUtils: Local jar ", "Local jar /", "can't open file '" },
-                            NULL },
+                            NULL,
+                            .explains = &log_causes[CAUSE_CLASS_MISSING] },
     [CAUSE_CLASS_MISSING] = { "class_missing",
                               VERDICT_ENVIRONMENT,
                               "check 'class', 'conf' and 'jars' in the BigDL file",
@@ -72,7 +73,9 @@ const struct log_cause_row log_causes[CAUSE_MAX] = {
                                 "unable to create native thread", "Container killed by YARN for exceeding", "OOMKilled",
                                 "insufficient memory for the Java Runtime", "Cannot allocate memory", "MemoryError",
                                 "memory limit. Current usage" },
-                              NULL },
+                              NULL,
+                              .explains = &log_causes[CAUSE_EXECUTOR_LOST],
+                              .traits = CAUSE_IS_MEMORY },
     [CAUSE_DISK_FULL] = { "disk_full",
                           VERDICT_ENVIRONMENT,
                           "free some space, or point spark.local.dir elsewhere",
@@ -109,41 +112,23 @@ const struct log_cause_row log_causes[CAUSE_MAX] = {
                               VERDICT_FAILED,
                               "look at the executor's own log on the worker",
                               { "ExecutorLostFailure", "Command exited with code ", "Master removed our application" },
-                              NULL },
+                              NULL,
+                              .traits = CAUSE_IS_LOSS },
     [CAUSE_NO_RESOURCES] = { "no_resources",
                              VERDICT_INFEASIBLE,
                              "ask for fewer cores or less memory than a worker has free",
                              { "Initial job has not accepted any resources" },
                              NULL },
-    [CAUSE_TASK_FAILED] = { "task_failed", VERDICT_FAILED, NULL, { "Job aborted due to stage failure" }, NULL },
-    [CAUSE_EXCEPTION] = { "exception", VERDICT_FAILED, NULL, { "Exception in thread ", "Caused by: " }, NULL },
+    [CAUSE_TASK_FAILED] = { "task_failed",
+                            VERDICT_FAILED,
+                            NULL,
+                            { "Job aborted due to stage failure" },
+                            NULL,
+                            .traits = CAUSE_IS_VAGUE },
+    [CAUSE_EXCEPTION] = { "exception",
+                          VERDICT_FAILED,
+                          NULL,
+                          { "Exception in thread ", "Caused by: " },
+                          NULL,
+                          .traits = CAUSE_IS_VAGUE | CAUSE_IS_ANY },
 };
-
-static const struct log_cause_row *row_of(enum log_cause c)
-{
-    return &log_causes[c > CAUSE_NONE && c < CAUSE_MAX ? c : CAUSE_NONE];
-}
-
-const char *log_cause_name(enum log_cause c)
-{
-    return row_of(c)->name;
-}
-
-enum log_verdict log_cause_verdict(enum log_cause c)
-{
-    return row_of(c)->verdict;
-}
-
-enum log_cause log_cause_explained(enum log_cause c)
-{
-    switch (c) {
-    case CAUSE_JAR_MISSING: return CAUSE_CLASS_MISSING;
-    case CAUSE_OUT_OF_MEMORY: return CAUSE_EXECUTOR_LOST;
-    default: return CAUSE_NONE;
-    }
-}
-
-const char *log_cause_fix(enum log_cause c)
-{
-    return row_of(c)->fix;
-}

@@ -1,9 +1,9 @@
-/* Why an application failed: the causes, what they mean for a trial, and the words in a log by which each is known. Pure. */
+/* Why applications on Spark fail, most telling first, with the words of Spark, BigDL, the JVM and Python by which it is known. */
 #ifndef BIGDL_LOG_CAUSE_H
 #define BIGDL_LOG_CAUSE_H
 
-/* Why an application failed, most telling first: of those that ended it together (fold.h) the lowest row of the table wins, and of
- * equal ones the first line. Their names are stored, so names are stable and numbers are not. */
+#include "app/cause.h"
+
 enum log_cause {
     CAUSE_NONE,
     CAUSE_UNKNOWN_OPTION, /* "Error: Unknown option": exit 0, and nothing trained */
@@ -29,28 +29,7 @@ enum log_cause {
     CAUSE_MAX
 };
 
-/* What a cause means for the trial: see enum outcome in core/sched.h, which the driver maps it to. */
-enum log_verdict { VERDICT_FAILED, VERDICT_INFEASIBLE, VERDICT_ENVIRONMENT };
-
-/* The cause that this one tells the reason of, even where it was only warned of it; CAUSE_NONE: none. */
-enum log_cause log_cause_explained(enum log_cause c);
-
-const char *log_cause_name(enum log_cause c); /* "out_of_memory", …; "none" for anything that is no row */
-enum log_verdict log_cause_verdict(enum log_cause c);
-const char *
-log_cause_fix(enum log_cause c); /* one clause for the user: "raise memory, or lower the batch"; may be NULL */
-
-/* The table, for log.c, which looks for all needles in one pass. */
-enum { LOG_NEEDLES_MAX = 10 };
-
-struct log_cause_row {
-    const char *name;
-    enum log_verdict verdict;
-    const char *fix;
-    const char *needles[LOG_NEEDLES_MAX]; /* any of these in a line */
-    const char *unless;                   /* … but not with this one */
-};
-
-extern const struct log_cause_row log_causes[CAUSE_MAX];
+/* Row CAUSE_NONE has no words. */
+extern const struct cause log_causes[CAUSE_MAX];
 
 #endif

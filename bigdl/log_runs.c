@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "bigdl/log.h"
+
 struct reader {
     struct log_runs out;
     struct fold fold;
@@ -69,12 +71,12 @@ static int add_epoch(struct reader *z, const struct fold_epoch *epoch)
     return 0;
 }
 
-static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
+static int on_event(void *ctx, const struct app_report *ev, uint64_t end)
 {
     struct reader *z = ctx;
     struct fold_epoch epoch;
-    int rc = fold_event(&z->fold, ev, end, &epoch) ? add_epoch(z, &epoch) : 0;
-    if (ev->kind == LOG_ITERATION && isnan(z->rate))
+    int rc = fold_report(&z->fold, ev, end, &epoch) ? add_epoch(z, &epoch) : 0;
+    if (ev->kind == REPORT_STEP && isnan(z->rate))
         z->rate = ev->learning_rate;
     return rc;
 }
@@ -86,7 +88,7 @@ static int end_last(struct reader *z, uint64_t end)
     int rc = fold_end(&z->fold, &epoch) ? add_epoch(z, &epoch) : 0;
     struct log_run *run = &z->out.runs[z->out.n - 1];
     const struct fold_seen *why = fold_cause(&z->fold, end);
-    run->cause = why ? why->cause : CAUSE_NONE;
+    run->cause = why ? why->cause : NULL;
     if (z->fold.open)
         know_run(z, run, &z->fold.now);
     if (run->n_epochs == 0)
@@ -99,17 +101,17 @@ static int end_last(struct reader *z, uint64_t end)
 int log_runs_parse(struct log_runs *out, const char *text, size_t len)
 {
     struct reader z = { .rate = NAN };
-    struct log_stream stream;
+    struct lines stream;
     fold_init(&z.fold, "accuracy", 0);
-    log_stream_init(&stream, 0);
+    lines_init(&stream, &log_reader, 0);
     int rc = add_run(&z.out) ? 0 : -ENOMEM;
     if (rc == 0 && len > 0)
-        rc = log_stream_feed(&stream, text, len, on_event, &z);
+        rc = lines_feed(&stream, text, len, on_event, &z);
     if (rc == 0)
-        rc = log_stream_end(&stream, on_event, &z);
+        rc = lines_end(&stream, on_event, &z);
     if (rc == 0)
         rc = end_last(&z, len);
-    log_stream_done(&stream);
+    lines_done(&stream);
     if (rc < 0)
         log_runs_done(&z.out);
     else

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bigdl/fold.h"
+#include "app/fold.h"
 
 enum log_run_end {
     LOG_RUN_WHOLE,   /* its last epoch is finished */
@@ -21,7 +21,7 @@ struct log_run { /* one optimize(): epochs from 1, or from where a checkpoint le
     double learning_rate; /* of the first iteration; NAN: not printed */
     int recoveries;       /* epochs that were trained again stand here once, as the last time */
     enum log_run_end end;
-    enum log_cause cause;
+    const struct cause *cause; /* NULL: none */
 };
 
 struct log_runs {

@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/fold.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "bigdl/fold.h"
+#include "bigdl/log.h"
 #include "cmd/look.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
@@ -20,29 +21,29 @@ enum { READ_MOST = 8 << 20 }; /* of the log's end: each step tells its epoch and
 
 /* --- the log --- */
 
-static int hear(void *ctx, const struct log_event *ev, uint64_t end)
+static int hear(void *ctx, const struct app_report *ev, uint64_t end)
 {
     struct fold_epoch ignored; /* the driver stores it */
-    (void)fold_event(ctx, ev, end, &ignored);
+    (void)fold_report(ctx, ev, end, &ignored);
     return 0;
 }
 
 static int read_all(int fd, struct fold *f, uint64_t from, bool in_line)
 {
-    struct log_stream s;
+    struct lines s;
     char chunk[32768];
     ssize_t n;
     int rc = 0;
-    log_stream_init(&s, from);
+    lines_init(&s, &log_reader, from);
     while (rc == 0 && (n = pread(fd, chunk, sizeof chunk, (off_t)s.offset)) > 0) {
         const char *newline = in_line ? memchr(chunk, '\n', (size_t)n) : NULL;
         if (newline)
             s.offset += (uint64_t)(newline + 1 - chunk);
         else
-            rc = log_stream_feed(&s, chunk, (size_t)n, hear, f);
+            rc = lines_feed(&s, chunk, (size_t)n, hear, f);
         in_line = false;
     }
-    log_stream_done(&s);
+    lines_done(&s);
     return rc;
 }
 

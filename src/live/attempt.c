@@ -19,6 +19,7 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/suggest.h"
+#include "bigdl/log.h"
 #include "bigdl/submit.h"
 #include "live/grant.h"
 #include "live/profiles.h"
@@ -295,7 +296,7 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->adopted = true;
     a->epochs_done = row->first_epoch - 1;
-    log_stream_init(&a->stream, row->log_offset);
+    lines_init(&a->stream, &log_reader, row->log_offset);
     fold_init(&a->fold, s->plan->cfg.metric, row->log_offset);
     if (row->session && join_session(a, row->session, row->launch) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
@@ -313,7 +314,7 @@ void attempt_done(struct attempt *a)
     launcher_free(a->launcher);
     if (a->heard_fd >= 0)
         (void)close(a->heard_fd); /* nothing was written */
-    log_stream_done(&a->stream);
+    lines_done(&a->stream);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
     free(a->dir);
@@ -371,7 +372,7 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
     a->row.log_offset = r->heard_size;
     a->row.started_ms = study_clock_ms(a->study);
     a->row.started_boot_ms = clock_boot_ms();
-    log_stream_init(&a->stream, r->heard_size);
+    lines_init(&a->stream, &log_reader, r->heard_size);
     fold_init(&a->fold, a->study->plan->cfg.metric, r->heard_size);
     if (set_text(&a->row.state, "running") < 0 || set_text(&a->row.boot_id, r->boot_id) < 0 ||
         set_text(&a->trial->row.state, trial_state_name(TRIAL_RUNNING)) < 0)
@@ -534,11 +535,11 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
 }
 
 /* Of what a session wrote for this trial, only the lines between the two marks are this attempt's. */
-static bool is_ours(struct attempt *a, const struct log_event *ev, uint64_t end)
+static bool is_ours(struct attempt *a, const struct app_report *ev, uint64_t end)
 {
     if (!a->run_id)
         return true;
-    if (ev->kind != LOG_MARK)
+    if (ev->kind != REPORT_MARK)
         return a->begun && !a->marked_end;
     if (strcmp(ev->text, a->run_id) != 0)
         return false;
@@ -550,28 +551,28 @@ static bool is_ours(struct attempt *a, const struct log_event *ev, uint64_t end)
 }
 
 /* What the policy and the profiles want to know of a line that was written while we watched. */
-static int tell_watchers(const struct hearing *r, const struct log_event *ev, uint64_t end)
+static int tell_watchers(const struct hearing *r, const struct app_report *ev, uint64_t end)
 {
     struct attempt *a = r->a;
     struct study_trial *t = a->trial;
     if (end <= a->live_from)
         return 0;
-    if (ev->kind == LOG_ITERATION && ev->stamp_ms >= 0) {
+    if (ev->kind == REPORT_STEP && ev->stamp_ms >= 0) {
         struct profiles_step step = { ev->epoch, (double)ev->stamp_ms, ev->seconds, ev->records };
         int rc = profiles_step(a->study->profiles, t->row.number, &step, r->e);
         if (rc < 0)
             return rc;
     }
-    if (ev->kind == LOG_PAUSE)
+    if (ev->kind == REPORT_PAUSE)
         return profiles_pause(a->study->profiles, t->row.number, ev->stamp_ms >= 0 ? (double)ev->stamp_ms : (double)NAN,
                               ev->seconds, r->e);
-    if (ev->kind == LOG_ITERATION)
+    if (ev->kind == REPORT_STEP)
         publish_step(a->study->publish, t->row.number, ev, r->now_ms);
     if (!a->study->tuning)
         return 0;
-    if (ev->kind == LOG_RECOVERY || ev->kind == LOG_LOST)
+    if (ev->kind == REPORT_RECOVERY || ev->kind == REPORT_LOST)
         return tuning_break(a->study->tuning, t->row.number, r->e);
-    if (ev->kind != LOG_ITERATION)
+    if (ev->kind != REPORT_STEP)
         return 0;
     if (isnan(a->row.startup_s) && !a->adopted) {
         a->row.startup_s = (double)(clock_boot_ms() - a->row.started_boot_ms) / 1000.0;
@@ -582,24 +583,24 @@ static int tell_watchers(const struct hearing *r, const struct log_event *ev, ui
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
 }
 
-static int on_event(void *ctx, const struct log_event *heard, uint64_t end)
+static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
 {
     struct hearing *r = ctx;
     struct fold_epoch f;
     if (!is_ours(r->a, heard, end))
         return 0;
-    struct log_event mended = *heard;
-    const struct log_event *ev = &mended;
-    log_clock_mend(&r->a->log_clock, &mended, r->now_ms, end > r->a->live_from);
+    struct app_report mended = *heard;
+    const struct app_report *ev = &mended;
+    stamps_mend(&r->a->stamps, &mended, r->now_ms, end > r->a->live_from);
     /* An attempt that went back to the untrained model keeps its old counters: its figures would be another trial's. */
-    if (ev->kind == LOG_RECOVERY && strstr(ev->text, "origin") && r->a->stop == STOP_NONE)
+    if (ev->kind == REPORT_RECOVERY && ev->untrained && r->a->stop == STOP_NONE)
         r->a->stop = STOP_ORIGIN;
-    if (r->a->stop == STOP_ORIGIN && (ev->kind == LOG_ITERATION || ev->kind == LOG_EPOCH_END))
+    if (r->a->stop == STOP_ORIGIN && (ev->kind == REPORT_STEP || ev->kind == REPORT_EPOCH))
         return 0;
-    if (ev->kind == LOG_APP_ID && !r->a->row.app_id)
+    if (ev->kind == REPORT_READY && !r->a->row.app_id)
         r->a->row.app_id = strdup(ev->text); /* stored with the next epoch; NULL is "not known" */
     int rc = tell_watchers(r, ev, end);
-    return rc == 0 && fold_event(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : rc;
+    return rc == 0 && fold_report(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : rc;
 }
 
 static int open_heard(struct attempt *a, struct err *e)
@@ -654,7 +655,7 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
         if (n == 0)
             break;
         a->line_ms = now_ms;
-        rc = log_stream_feed(&a->stream, chunk, (size_t)n, on_event, &r);
+        rc = lines_feed(&a->stream, chunk, (size_t)n, on_event, &r);
         if (rc < 0)
             return rc == -ENOMEM ? err_sys(e, rc, "reading the log of trial %d", a->trial->row.number) : rc;
         if (a->epochs_done >= a->trial->row.epochs && a->done_ms == 0)
@@ -736,7 +737,7 @@ static const struct fold_seen *cause_of(const struct attempt *a)
     return fold_cause(&a->fold, a->stream.offset);
 }
 
-static enum outcome outcome_of_verdict(enum log_verdict v)
+static enum outcome outcome_of_verdict(enum cause_verdict v)
 {
     static const enum outcome map[] = { [VERDICT_FAILED] = OUTCOME_FAILED,
                                         [VERDICT_INFEASIBLE] = OUTCOME_INFEASIBLE,
@@ -842,11 +843,12 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     if (is_killed(x) && !a->told_to_end)
         return judge_killed(a, x, text);
     const struct fold_seen *why = cause_of(a);
-    bool vague = why && why->cause == CAUSE_EXCEPTION && a->served == SERVED_FAILED; /* the session knows it better */
+    bool vague =
+        why && (why->cause->traits & CAUSE_IS_ANY) && a->served == SERVED_FAILED; /* the session knows it better */
     if (why && !vague) {
-        const char *fix = log_cause_fix(why->cause);
-        (void)snprintf(text, 512, "%s: %s%s%s", log_cause_name(why->cause), why->text, fix ? "; " : "", fix ? fix : "");
-        return outcome_of_verdict(log_cause_verdict(why->cause));
+        const char *fix = why->cause->fix;
+        (void)snprintf(text, 512, "%s: %s%s%s", why->cause->name, why->text, fix ? "; " : "", fix ? fix : "");
+        return outcome_of_verdict(why->cause->verdict);
     }
     if (a->served != SERVED_NOT || a->marked_end)
         return judge_served(a, text);
@@ -871,7 +873,7 @@ static bool confirms(struct study_doubt *doubt, const struct attempt *a, const c
 static bool is_loss(const struct attempt *a)
 {
     const struct fold_seen *why = cause_of(a);
-    return a->stop == STOP_ORIGIN || (why && why->cause == CAUSE_EXECUTOR_LOST);
+    return a->stop == STOP_ORIGIN || (why && (why->cause->traits & CAUSE_IS_LOSS));
 }
 
 /* Has it failed as it did before, and came no further? It will the next time, too. */
@@ -886,7 +888,7 @@ static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e
     int rc = attempt_read(a, 0, e);
     struct hearing r = { .a = a, .now_ms = study_clock_ms(a->study), .e = e };
     if (rc == 0 && !a->run_id) /* a session writes on */
-        rc = log_stream_end(&a->stream, on_event, &r);
+        rc = lines_end(&a->stream, on_event, &r);
     struct fold_epoch f;
     if (rc < 0 || a->stop == STOP_ORIGIN || !fold_end(&a->fold, &f))
         return rc;
@@ -957,7 +959,7 @@ static bool refuse_setting(struct attempt *a)
 {
     struct study_trial *t = a->trial;
     const struct fold_seen *why = cause_of(a);
-    a->out_of_memory = a->study->tuning && why && why->cause == CAUSE_OUT_OF_MEMORY;
+    a->out_of_memory = a->study->tuning && why && (why->cause->traits & CAUSE_IS_MEMORY);
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;

@@ -2,9 +2,9 @@
 #ifndef LIVE_ATTEMPT_H
 #define LIVE_ATTEMPT_H
 
-#include "bigdl/fold.h"
-#include "bigdl/log.h"
-#include "bigdl/log_clock.h"
+#include "app/fold.h"
+#include "app/lines.h"
+#include "app/stamps.h"
 #include "live/grant.h"
 #include "live/launcher.h"
 #include "live/pool.h"
@@ -57,10 +57,10 @@ struct attempt {
     int heard_fd;
     uint64_t punched;          /* so much of it is accounted, and off the disk */
     struct timespec log_mtime; /* of all that it prints: a sign of life, even of lines that nobody listens to */
-    struct log_stream stream;
+    struct lines stream;
     struct fold fold;
     uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
-    struct log_clock log_clock;        /* the log's stamps, whatever the wall clock is set to meanwhile */
+    struct stamps stamps;              /* the log's stamps, whatever the wall clock is set to meanwhile */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
     void (*on_epoch)(struct attempt *a, const struct store_epoch *row); /* after it was stored */

@@ -2,7 +2,7 @@
 #ifndef LIVE_DRIVER_H
 #define LIVE_DRIVER_H
 
-#include "bigdl/fold.h"
+#include "app/fold.h"
 #include "live/grant.h"
 #include "live/study.h"
 #include "monitoring/sender.h"

@@ -2,7 +2,7 @@
 #ifndef LIVE_GRANT_H
 #define LIVE_GRANT_H
 
-#include "bigdl/fold.h"
+#include "app/fold.h"
 #include "live/study.h"
 
 enum wait_kind {

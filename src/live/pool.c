@@ -10,13 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/fold.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
-#include "bigdl/fold.h"
+#include "bigdl/log.h"
 #include "live/publish.h"
 
 enum {
@@ -50,7 +51,7 @@ static void free_warm(struct warm *w)
     session_link_free(w->link);
     if (w->log_fd >= 0)
         (void)close(w->log_fd); /* read only */
-    log_stream_done(&w->log);
+    lines_done(&w->log);
     free(w->dir);
     free(w->tag);
     free(w);
@@ -81,6 +82,7 @@ static struct warm *add(struct pool *p, int number)
     w->born_ms = w->waits_ms = clock_ms();
     w->log_fd = -1;
     w->wait.kind = WAIT_SPARK;
+    lines_init(&w->log, &log_reader, 0);
     fold_init(&w->fold, p->study->plan->cfg.metric, 0);
     p->list[p->n++] = w;
     if (p->next_number <= number)
@@ -274,10 +276,10 @@ void pool_end(struct pool *p, struct warm *w, bool hard)
         w->kill_ms = clock_ms() + STOP_MS;
 }
 
-static int on_line(void *ctx, const struct log_event *ev, uint64_t end)
+static int on_line(void *ctx, const struct app_report *ev, uint64_t end)
 {
     struct fold_epoch none;
-    (void)fold_event(ctx, ev, end, &none);
+    (void)fold_report(ctx, ev, end, &none);
     return 0;
 }
 
@@ -290,7 +292,7 @@ static void read_log(struct warm *w)
     if (path)
         w->log_fd = open(path, O_RDONLY | O_CLOEXEC);
     while (w->log_fd >= 0 && (n = pread(w->log_fd, chunk, sizeof chunk, (off_t)w->log.offset)) > 0)
-        if (log_stream_feed(&w->log, chunk, (size_t)n, on_line, &w->fold) < 0)
+        if (lines_feed(&w->log, chunk, (size_t)n, on_line, &w->fold) < 0)
             return; /* out of memory: the same bytes are read again at the next tick */
 }
 
@@ -330,19 +332,19 @@ void pool_last_words(const struct warm *w, char text[256])
 {
     AUTO_BUF struct buf heard = BUF_INIT;
     AUTO_FREE char *path = w->dir ? io_join(w->dir, "heard") : NULL;
-    struct log_stream stream;
+    struct lines stream;
     struct fold fold;
     text[0] = '\0';
     if (!path || ours_read(&heard, path, HEARD_MAX, NULL) < 0)
         return;
-    log_stream_init(&stream, 0);
+    lines_init(&stream, &log_reader, 0);
     fold_init(&fold, "", 0);
-    if (log_stream_feed(&stream, buf_text(&heard), heard.len, on_line, &fold) == 0) {
+    if (lines_feed(&stream, buf_text(&heard), heard.len, on_line, &fold) == 0) {
         const struct fold_seen *why = fold_cause(&fold, heard.len);
-        (void)snprintf(text, 256, "%s%s%s", why ? log_cause_name(why->cause) : stream.place.said, why ? ": " : "",
+        (void)snprintf(text, 256, "%s%s%s", why ? why->cause->name : stream.place.said, why ? ": " : "",
                        why ? why->text : "");
     }
-    log_stream_done(&stream);
+    lines_done(&stream);
 }
 
 /* --- finding --- */

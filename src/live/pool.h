@@ -23,7 +23,7 @@ struct warm {
     bool ending;
     bool not_granted; /* it was ended since it waited for executors in vain */
     int log_fd;       /* what is heard of it, read until it says hello; -1: not open */
-    struct log_stream log;
+    struct lines log;
     struct fold fold;
     struct wait wait;
     int64_t waits_ms;         /* monotonic: since when for this */

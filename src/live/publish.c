@@ -153,20 +153,20 @@ void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, 
 }
 
 /* Later than the step before. */
-static double step_time(struct publish *p, const struct log_event *ev, int64_t now_ms)
+static double step_time(struct publish *p, const struct app_report *ev, int64_t now_ms)
 {
     double at = times_on_clock(ev->stamp_coarse ? -1 : (double)ev->stamp_ms, (double)now_ms);
     p->step_ms = at > p->step_ms ? at : p->step_ms + 0.001;
     return p->step_ms;
 }
 
-void publish_step(struct publish *p, int trial, const struct log_event *ev, int64_t now_ms)
+void publish_step(struct publish *p, int trial, const struct app_report *ev, int64_t now_ms)
 {
     if (!is_open(p))
         return;
     struct points_tags t = tags_of(p, trial);
     struct points_iteration it = { .epoch = ev->epoch,
-                                   .iteration = ev->iteration,
+                                   .iteration = ev->step,
                                    .loss = ev->loss,
                                    .learning_rate = ev->learning_rate,
                                    .seconds = ev->seconds,
@@ -189,7 +189,7 @@ void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metr
             list[n++] = (struct points_metric){ name, json_number_value(value) };
     }
     struct points_tags t = tags_of(p, trial);
-    struct log_event none = { .stamp_ms = -1 };
+    struct app_report none = { .stamp_ms = -1 };
     struct points_iteration it = { .epoch = epoch,
                                    .loss = NAN,
                                    .learning_rate = NAN,

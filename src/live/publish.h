@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <uv.h>
 
-#include "bigdl/log.h"
+#include "app/report.h"
 #include "live/nodes.h"
 #include "live/study.h"
 #include "monitoring/meter.h"
@@ -23,7 +23,7 @@ void publish_close(struct publish *p); /* handles are closed by the loop */
 void publish_reading(struct publish *p, int node, const struct meter_ops *meter, const struct meter_reading *r);
 void publish_sample(struct publish *p, int trial, const struct nodes_sample *s);
 void publish_epoch(struct publish *p, int trial, const struct store_epoch *row, int64_t now_ms);
-void publish_step(struct publish *p, int trial, const struct log_event *ev, int64_t now_ms);
+void publish_step(struct publish *p, int trial, const struct app_report *ev, int64_t now_ms);
 void publish_metrics(struct publish *p, int trial, int epoch, const json_t *metrics, int64_t now_ms);
 
 /* An attempt of the trial has begun, or the trial (`ended`) is over or waits. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "bigdl/session.h"
+#include "app/session.h"
 
 struct session_link;
 

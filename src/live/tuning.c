@@ -540,7 +540,7 @@ bool tuning_knows(const struct tuning *t, const struct study_trial *trial)
 
 /* --- what attempts report --- */
 
-static int begin(struct tuning *t, struct study_trial *trial, const struct log_event *ev, struct tuned **out,
+static int begin(struct tuning *t, struct study_trial *trial, const struct app_report *ev, struct tuned **out,
                  struct err *e)
 {
     AUTO_KEYS struct keys k = { 0 };
@@ -569,14 +569,14 @@ static int begin(struct tuning *t, struct study_trial *trial, const struct log_e
 }
 
 /* When the step ended, on the log's clock: the printed stamp where it has milliseconds, else when its line was read. */
-static double step_end_ms(const struct log_event *ev, int64_t now_ms)
+static double step_end_ms(const struct app_report *ev, int64_t now_ms)
 {
     return ev->stamp_ms >= 0 && !ev->stamp_coarse ? (double)ev->stamp_ms : (double)now_ms;
 }
 
 /* How long it took. Stamps tell best; where they are coarse BigDL's own clock does; at an epoch's first step, before which lies
  * the validation, only what the line itself says. */
-static double step_seconds(const struct tuned *u, const struct log_event *ev, double end_ms)
+static double step_seconds(const struct tuned *u, const struct app_report *ev, double end_ms)
 {
     bool follows = u->last_ms > 0 && u->last_epoch == ev->epoch;
     if (follows && ev->stamp_ms >= 0 && !ev->stamp_coarse && end_ms >= u->last_ms)
@@ -621,7 +621,7 @@ static int hand_on(struct tuning *t, struct tuned *u, bool all, struct err *e)
     return feed_costed(t, u, all, e);
 }
 
-static void gather(struct tuned *u, const struct log_event *ev, double seconds, double t_s)
+static void gather(struct tuned *u, const struct app_report *ev, double seconds, double t_s)
 {
     struct tuner_event *s = &u->steps;
     if (!(s->records > 0))
@@ -635,7 +635,7 @@ static void gather(struct tuned *u, const struct log_event *ev, double seconds, 
     s->epoch_records = (double)ev->records_all;
 }
 
-int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct log_event *ev, int64_t now_ms,
+int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct app_report *ev, int64_t now_ms,
                      struct err *e)
 {
     struct tuned *u = t ? find(t, trial->row.number) : NULL;

@@ -3,8 +3,7 @@
 #ifndef LIVE_TUNING_H
 #define LIVE_TUNING_H
 
-#include "bigdl/fold.h"
-#include "bigdl/log.h"
+#include "app/fold.h"
 #include "clustering/model.h"
 #include "core/policy.h"
 #include "live/study.h"
@@ -34,7 +33,7 @@ int tuning_recall(struct tuning *t, struct study_trial *trial, const char *setti
 bool tuning_knows(const struct tuning *t, const struct study_trial *trial);
 
 /* A training step was read, at `now_ms` (since 1970). Stores and acts when something is decided. */
-int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct log_event *ev, int64_t now_ms,
+int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct app_report *ev, int64_t now_ms,
                      struct err *e);
 
 /* What is measured is void: a recovery, or a co-runner came or went. */

@@ -346,7 +346,7 @@ static int fill_log_epochs(struct trace_run *r, const struct log_run *from)
 static int add_log_run(struct trace *out, const char *model, const struct log_run *from)
 {
     AUTO_BUF struct buf results = BUF_INIT;
-    buf_printf(&results, "{\"recoveries\":%d,\"cause\":\"%s\"}", from->recoveries, log_cause_name(from->cause));
+    buf_printf(&results, "{\"recoveries\":%d,\"cause\":\"%s\"}", from->recoveries, cause_name(from->cause));
     struct trace_run *r = trace_add(out);
     if (!r)
         return -ENOMEM;

@@ -23,11 +23,11 @@ static const char built_in[] =
     "Sequential204e83c8's "
     "hyper parameters: Current learning rate is 0.1. Current dampening is 1.7976931348623157E308.  \n";
 
-static int count(void *ctx, const struct log_event *ev, uint64_t end)
+static int count(void *ctx, const struct app_report *ev, uint64_t end)
 {
     (void)end;
     size_t *n = ctx;
-    n[ev->kind == LOG_ITERATION]++;
+    n[ev->kind == REPORT_STEP]++;
     return 0;
 }
 
@@ -41,17 +41,17 @@ static double now_s(void)
 /* As the driver feeds it: what one read gives. */
 static double run_once(const struct buf *text, size_t events[2])
 {
-    struct log_stream s;
-    log_stream_init(&s, 0);
+    struct lines s;
+    lines_init(&s, &log_reader, 0);
     double began = now_s();
     for (size_t at = 0; at < text->len; at += READ_SIZE) {
         size_t n = text->len - at < READ_SIZE ? text->len - at : READ_SIZE;
-        if (log_stream_feed(&s, text->data + at, n, count, events) != 0)
+        if (lines_feed(&s, text->data + at, n, count, events) != 0)
             abort();
     }
-    (void)log_stream_end(&s, count, events);
+    (void)lines_end(&s, count, events);
     double took = now_s() - began;
-    log_stream_done(&s);
+    lines_done(&s);
     return (double)text->len / 1e6 / took;
 }
 

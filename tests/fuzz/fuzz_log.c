@@ -18,17 +18,21 @@ static void mix(struct digest *d, const void *bytes, size_t n)
         d->hash = (d->hash ^ p[i]) * 1099511628211ULL;
 }
 
-static int sink(void *ctx, const struct log_event *ev, uint64_t end)
+static int sink(void *ctx, const struct app_report *ev, uint64_t end)
 {
     struct digest *d = ctx;
-    if ((unsigned)ev->kind > LOG_DATA || ev->cores < 0 || (unsigned)ev->cause >= CAUSE_MAX || end <= d->last_end)
+    if ((unsigned)ev->kind > REPORT_DATA || ev->cores < 0 ||
+        (ev->cause && (ev->cause <= log_causes || ev->cause >= log_causes + CAUSE_MAX)) || end <= d->last_end)
         abort();
-    if (ev->epoch < 0 || ev->iteration < 0 || ev->records_done < 0 || ev->records_all < 0 || ev->stamp_ms < -1)
+    if (ev->epoch < 0 || ev->step < 0 || ev->records_done < 0 || ev->records_all < 0 || ev->stamp_ms < -1)
         abort();
     const double numbers[] = { ev->wall_s, ev->records, ev->seconds, ev->loss, ev->learning_rate, ev->value };
-    const int64_t whole[] = { (int64_t)ev->kind, (int64_t)ev->cause, ev->epoch,          ev->iteration,
-                              ev->records_done,  ev->records_all,    ev->stamp_ms,       ev->stamp_coarse,
-                              ev->closes_epoch,  ev->begins,         (int64_t)ev->level, ev->anew,
+    const int64_t whole[] = { (int64_t)ev->kind,  ev->cause ? ev->cause - log_causes : 0,
+                              ev->epoch,          ev->step,
+                              ev->records_done,   ev->records_all,
+                              ev->stamp_ms,       ev->stamp_coarse,
+                              ev->closes_epoch,   ev->begins,
+                              (int64_t)ev->level, ev->anew,
                               (int64_t)end };
     mix(d, numbers, sizeof numbers);
     mix(d, whole, sizeof whole);
@@ -42,11 +46,11 @@ static int sink(void *ctx, const struct log_event *ev, uint64_t end)
 /* Who passes on only lines with one of the texts leaves out none that counts. */
 static void check_texts(const char *text, size_t size)
 {
-    struct log_event ev;
-    struct log_place place = { .level = LEVEL_NONE };
+    struct app_report ev;
+    struct line_place place = { .level = LEVEL_NONE };
     bool step, found = false;
     const char *needle;
-    if (!log_parse_line(&place, text, size, &ev) || ev.kind == LOG_CAUSE)
+    if (!log_reader.parse(NULL, &place, text, size, &ev) || ev.kind == REPORT_CAUSE)
         return;
     for (size_t i = 0; !found && (needle = log_needle(i, &step)); i++)
         found = memmem(text, size, needle, strlen(needle)) != NULL;
@@ -57,17 +61,17 @@ static void check_texts(const char *text, size_t size)
 static uint64_t digest_of(const char *text, size_t size, size_t piece)
 {
     struct digest d = { 1469598103934665603ULL, 0 };
-    struct log_stream s;
-    log_stream_init(&s, 0);
+    struct lines s;
+    lines_init(&s, &log_reader, 0);
     for (size_t at = 0; at < size; at += piece) {
         size_t n = size - at < piece ? size - at : piece;
-        if (log_stream_feed(&s, text + at, n, sink, &d) != 0)
+        if (lines_feed(&s, text + at, n, sink, &d) != 0)
             abort();
     }
-    if (log_stream_end(&s, sink, &d) != 0 || s.offset != size)
+    if (lines_end(&s, sink, &d) != 0 || s.offset != size)
         abort();
     mix(&d, s.place.said, strnlen(s.place.said, sizeof s.place.said) + 1);
-    log_stream_done(&s);
+    lines_done(&s);
     return d.hash;
 }
 

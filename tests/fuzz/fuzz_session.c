@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/session.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "bigdl/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

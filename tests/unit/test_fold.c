@@ -9,10 +9,12 @@
 
 #include <cmocka.h>
 
+#include "app/fold.h"
+#include "app/lines.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "bigdl/fold.h"
+#include "bigdl/log.h"
 
 /* --- a log, written by letters: what each of them appends --------------------------------------------------------------
  *   s  a step          e  "Epoch finished"   a  an accuracy     l  a validation's loss   c  a checkpoint
@@ -107,23 +109,23 @@ static int keep(struct folded *f, const struct fold_epoch *e)
     return 0;
 }
 
-static int on_event(void *ctx, const struct log_event *ev, uint64_t end)
+static int on_event(void *ctx, const struct app_report *ev, uint64_t end)
 {
     struct folded *f = ctx;
     struct fold_epoch e;
-    return fold_event(&f->fold, ev, end, &e) ? keep(f, &e) : 0;
+    return fold_report(&f->fold, ev, end, &e) ? keep(f, &e) : 0;
 }
 
 static void fold_text(struct folded *f, const char *text, uint64_t from, const char *metric)
 {
-    struct log_stream s;
+    struct lines s;
     struct fold_epoch e;
     memset(f, 0, sizeof *f);
     fold_init(&f->fold, metric, from);
-    log_stream_init(&s, from);
-    assert_int_equal(log_stream_feed(&s, text + from, strlen(text + from), on_event, f), 0);
-    assert_int_equal(log_stream_end(&s, on_event, f), 0);
-    log_stream_done(&s);
+    lines_init(&s, &log_reader, from);
+    assert_int_equal(lines_feed(&s, text + from, strlen(text + from), on_event, f), 0);
+    assert_int_equal(lines_end(&s, on_event, f), 0);
+    lines_done(&s);
     if (fold_end(&f->fold, &e))
         (void)keep(f, &e);
     assert_int_equal(fold_end(&f->fold, &e), 0);
@@ -286,7 +288,7 @@ static void test_a_cause_is_forgotten_when_training_went_on(void **state)
     fold_text(&f, bad_end, 0, "accuracy");
     const struct fold_seen *why = fold_cause(&f.fold, strlen(bad_end));
     assert_non_null(why);
-    assert_int_equal(why->cause, CAUSE_OUT_OF_MEMORY);
+    assert_ptr_equal(why->cause, &log_causes[CAUSE_OUT_OF_MEMORY]);
     assert_non_null(strstr(why->text, "Java heap space"));
     fold_text(&f, went_on, 0, "accuracy");
     assert_null(fold_cause(&f.fold, strlen(went_on)));
@@ -365,9 +367,9 @@ static void expect_cause(const char *name, const char *log, enum log_cause want,
     struct folded f;
     fold_text(&f, log, 0, "accuracy");
     const struct fold_seen *why = fold_cause(&f.fold, strlen(log));
-    enum log_cause got = why ? why->cause : CAUSE_NONE;
+    enum log_cause got = why ? (enum log_cause)(why->cause - log_causes) : CAUSE_NONE;
     if (got != want)
-        fail_msg("%s: got %s, want %s", name, log_cause_name(got), log_cause_name(want));
+        fail_msg("%s: got %s, want %s", name, log_causes[got].name, log_causes[want].name);
     if (why && text && !strstr(why->text, text))
         fail_msg("%s: got '%s', want '%s' in it", name, why->text, text);
 }
@@ -436,6 +438,83 @@ static void test_real_failures_are_known(void **state)
     }
 }
 
+/* --- epochs that are told of as a whole ----------------------------------------------------------------------------------- */
+
+static struct app_report told_epoch(int epoch, int64_t stamp_ms, double accuracy)
+{
+    struct app_report r;
+    app_report_begin(&r, REPORT_EPOCH);
+    r.epoch = epoch;
+    r.stamp_ms = stamp_ms;
+    r.whole = true;
+    r.loss = 0.5;
+    assert_true(app_report_add_value(&r, "accuracy", 8, accuracy));
+    assert_true(app_report_add_value(&r, "f1", 2, accuracy / 2));
+    return r;
+}
+
+static struct app_report told_step(int epoch, int64_t stamp_ms)
+{
+    struct app_report r;
+    app_report_begin(&r, REPORT_STEP);
+    r.epoch = epoch;
+    r.stamp_ms = stamp_ms;
+    r.records = 10;
+    r.loss = 0.7;
+    return r;
+}
+
+static void test_an_epoch_told_as_a_whole_is_complete_at_once(void **state)
+{
+    (void)state;
+    struct fold f;
+    struct fold_epoch got;
+    fold_init(&f, "f1", 0);
+    struct app_report first = told_epoch(1, 1000, 0.8), second = told_epoch(0, 4500, 0.9);
+    assert_int_equal(fold_report(&f, &first, 10, &got), 1);
+    assert_int_equal(got.epoch, 1);
+    assert_true(isnan(got.seconds)); /* nobody knows when it began */
+    assert_true(got.accuracy == 0.8 && got.metric == 0.4 && got.train_loss == 0.5);
+    assert_int_equal(got.n_values, 2);
+    assert_string_equal(got.values[1].name, "f1");
+    assert_int_equal(f.safe_offset, 10);
+    assert_int_equal(fold_report(&f, &second, 20, &got), 1);
+    assert_int_equal(got.epoch, 2); /* the next */
+    assert_true(got.seconds == 3.5 && got.iterations == 0);
+    assert_int_equal(fold_end(&f, &got), 0);
+}
+
+static void test_steps_without_numbers_are_counted(void **state)
+{
+    (void)state;
+    struct fold f;
+    struct fold_epoch got;
+    fold_init(&f, "accuracy", 0);
+    f.last_epoch = 4; /* it goes on from a checkpoint */
+    struct app_report step = told_step(0, 1000), more = told_step(0, 2000), over = told_epoch(7, 3000, 0.9);
+    assert_int_equal(fold_report(&f, &step, 10, &got), 0);
+    assert_int_equal(fold_epoch_now(&f), 5);
+    assert_int_equal(fold_report(&f, &more, 20, &got), 0);
+    assert_int_equal(fold_report(&f, &over, 30, &got), 1);
+    assert_int_equal(got.epoch, 7); /* the application knows better */
+    assert_int_equal(got.iterations, 2);
+    assert_true(got.records == 20 && got.train_loss == 0.5);
+}
+
+static void test_a_whole_epoch_may_say_how_long_it_took(void **state)
+{
+    (void)state;
+    struct fold f;
+    struct fold_epoch got;
+    fold_init(&f, "loss", 0);
+    struct app_report r = told_epoch(1, -1, 0.8);
+    r.seconds = 2.5;
+    r.records = 100;
+    assert_int_equal(fold_report(&f, &r, 10, &got), 1);
+    assert_true(got.seconds == 2.5 && got.records == 100);
+    assert_int_equal(got.start_ms, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +527,9 @@ int main(void)
         cmocka_unit_test(test_the_cause_is_what_ended_it),
         cmocka_unit_test(test_a_cause_is_near_the_end),
         cmocka_unit_test(test_real_failures_are_known),
+        cmocka_unit_test(test_an_epoch_told_as_a_whole_is_complete_at_once),
+        cmocka_unit_test(test_steps_without_numbers_are_counted),
+        cmocka_unit_test(test_a_whole_epoch_may_say_how_long_it_took),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,10 +26,10 @@
 enum { NOTHING = -1 };
 
 /* A line by itself. */
-static int parse_line(const char *line, size_t len, struct log_event *out)
+static int parse_line(const char *line, size_t len, struct app_report *out)
 {
-    struct log_place place = { 0 };
-    return log_parse_line(&place, line, len, out);
+    struct line_place place = { 0 };
+    return log_reader.parse(NULL, &place, line, len, out);
 }
 
 static const char *const kind_names[] = { "app_id",   "granted", "iteration", "epoch_end", "metric", "checkpoint",
@@ -47,32 +47,32 @@ static const struct {
     int kind;
     const char *text;
 } kinds[] = {
-    { "a step of DistriOptimizer", HEAD STEP, LOG_ITERATION, "" },
-    { "the end of an epoch", HEAD "Epoch finished. Wall clock time is 29917.408867 ms", LOG_EPOCH_END, "" },
+    { "a step of DistriOptimizer", HEAD STEP, REPORT_STEP, "" },
+    { "the end of an epoch", HEAD "Epoch finished. Wall clock time is 29917.408867 ms", REPORT_EPOCH, "" },
     { "validation begins", HEAD "Validate model...", NOTHING, NULL },
     { "the speed of validation is no result", HEAD "validate model throughput is 10138.838 records/second", NOTHING,
       NULL },
-    { "an accuracy", HEAD "Top1Accuracy is Accuracy(correct: 9250, count: 10000, accuracy: 0.925)", LOG_METRIC,
+    { "an accuracy", HEAD "Top1Accuracy is Accuracy(correct: 9250, count: 10000, accuracy: 0.925)", REPORT_VALUE,
       "Top1Accuracy" },
-    { "a validation's loss", HEAD "Loss is (Loss: 4039.1206, count: 10000, Average Loss: 0.40391207)", LOG_METRIC,
+    { "a validation's loss", HEAD "Loss is (Loss: 4039.1206, count: 10000, Average Loss: 0.40391207)", REPORT_VALUE,
       "Loss" },
-    { "a mean absolute error", HEAD "MAE is (MAE: 12.0, count: 10, Average MAE: 1.2)", LOG_METRIC, "MAE" },
-    { "an area under a curve", HEAD "PRAUC is Precision Recall AUC is 0.75 on 100", LOG_METRIC, "PRAUC" },
-    { "a result that is a number alone", HEAD "NDCG is 0.5", LOG_METRIC, "NDCG" },
+    { "a mean absolute error", HEAD "MAE is (MAE: 12.0, count: 10, Average MAE: 1.2)", REPORT_VALUE, "MAE" },
+    { "an area under a curve", HEAD "PRAUC is Precision Recall AUC is 0.75 on 100", REPORT_VALUE, "PRAUC" },
+    { "a result that is a number alone", HEAD "NDCG is 0.5", REPORT_VALUE, "NDCG" },
     { "an accuracy of BigDL before 0.5, which has no head",
       "2017-03-16 17:47:32 INFO  DistriOptimizer$:408 - Top1Accuracy is Accuracy(correct: 9, count: 10, accuracy: 0.9)",
-      LOG_METRIC, "Top1Accuracy" },
+      REPORT_VALUE, "Top1Accuracy" },
     { "one in two words",
       "17/03/16 17:47:32 INFO DistriOptimizer$: top1 accuracy is Accuracy(correct: 9, count: 10, "
       "accuracy: 0.9)",
-      LOG_METRIC, "top1 accuracy" },
+      REPORT_VALUE, "top1 accuracy" },
     { "a loss without a head",
-      "17/03/16 17:47:32 INFO LocalOptimizer$: Loss is (Loss: 4.5, count: 10, Average Loss: 0.45)", LOG_METRIC,
+      "17/03/16 17:47:32 INFO LocalOptimizer$: Loss is (Loss: 4.5, count: 10, Average Loss: 0.45)", REPORT_VALUE,
       "Loss" },
     { "an accuracy that the application prints", "Top1Accuracy is Accuracy(correct: 9, count: 10, accuracy: 0.9)",
       NOTHING, NULL },
     { "a step of BigDL 0.1", HEAD "Train 128 in 0.0419seconds. Throughput is 3049.2 records/second. Loss is 0.5.",
-      LOG_ITERATION, "" },
+      REPORT_STEP, "" },
     { "a sentence that says is", HEAD "Loss is not what it was", NOTHING, NULL },
     { "a model saved",
       "2026-11-18 12:00:47.923 INFO DistriOptimizer$: [Wall Clock 34.548866593s] Save model to /ck/20261118_1", NOTHING,
@@ -80,35 +80,36 @@ static const struct {
     { "a state saved: the checkpoint is whole",
       "2026-11-18 12:00:47.947 INFO DistriOptimizer$: [Wall Clock 34.548866593s] Save optimMethod "
       "com.intel.analytics.bigdl.dllib.optim.SGD$mcF$sp@21274afe to /a folder/20261118_120011",
-      LOG_CHECKPOINT, "/a folder/20261118_120011" },
+      REPORT_CHECKPOINT, "/a folder/20261118_120011" },
     { "a state saved by BigDL 0.x",
-      "2020-03-16 17:47:32 INFO  DistriOptimizer$:433 - [Wall Clock 8.5s] Save state to /ck", LOG_CHECKPOINT, "/ck" },
+      "2020-03-16 17:47:32 INFO  DistriOptimizer$:433 - [Wall Clock 8.5s] Save state to /ck", REPORT_CHECKPOINT,
+      "/ck" },
     { "a model recovered", "2026-11-18 12:13:23.047 INFO DistriOptimizer$: Model recover from last snapshot",
-      LOG_RECOVERY, "last snapshot" },
+      REPORT_RECOVERY, "last snapshot" },
     { "its state recovered", "… INFO DistriOptimizer$: Sequential1's OptimMethod recover from last snapshot", NOTHING,
       NULL },
     { "an application's id",
       "2026-11-18 12:11:13.183 INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID "
       "app-20261118121113-0000",
-      LOG_APP_ID, "app-20261118121113-0000" },
+      REPORT_READY, "app-20261118121113-0000" },
     { "an application's id on YARN", "26/11/18 12:11:13 INFO YarnClientImpl: Submitted application application_17_0001",
-      LOG_APP_ID, "application_17_0001" },
+      REPORT_READY, "application_17_0001" },
     { "an executor granted",
       "2026-11-18 12:11:13.269 INFO StandaloneSchedulerBackend: Granted executor ID app-20261118121113-0000/0 on "
       "hostPort "
       "127.0.0.1:32789 with 2 core(s), 2.0 GiB RAM",
-      LOG_GRANTED, "app-20261118121113-0000/0" },
+      REPORT_GRANTED, "app-20261118121113-0000/0" },
     { "an executor registered",
       "26/11/18 12:11:13 INFO YarnSchedulerBackend$YarnDriverEndpoint: Registered executor "
       "NettyRpcEndpointRef(spark-client://Executor) (10.0.0.1:42314) with ID 7,  ResourceProfileId 0",
-      LOG_GRANTED, "7" },
-    { "the data is being read", "2026-11-18 12:11:14.100 INFO DistriOptimizer$: caching training rdd ...", LOG_DATA,
+      REPORT_GRANTED, "7" },
+    { "the data is being read", "2026-11-18 12:11:14.100 INFO DistriOptimizer$: caching training rdd ...", REPORT_DATA,
       "" },
     { "an executor lost",
       "2026-11-18 12:12:25.595 ERROR TaskSchedulerImpl: Lost executor 0 on 127.0.0.1: Command exited with code 137",
-      LOG_LOST, "0 on 127.0.0.1: Command exited with code 137" },
-    { "a session's trial begins", "PIPETUNE trial 1-2 begin", LOG_MARK, "1-2" },
-    { "a session's trial ends", "PIPETUNE trial A_z-09 end\r", LOG_MARK, "A_z-09" },
+      REPORT_LOST, "0 on 127.0.0.1: Command exited with code 137" },
+    { "a session's trial begins", "PIPETUNE trial 1-2 begin", REPORT_MARK, "1-2" },
+    { "a session's trial ends", "PIPETUNE trial A_z-09 end\r", REPORT_MARK, "A_z-09" },
     { "a mark with something behind it", "PIPETUNE trial 1 begin again", NOTHING, NULL },
     { "a mark with something before it", " PIPETUNE trial 1 begin", NOTHING, NULL },
     { "a mark that says neither", "PIPETUNE trial 1 went", NOTHING, NULL },
@@ -116,7 +117,7 @@ static const struct {
     { "a mark without an id", "PIPETUNE trial  begin", NOTHING, NULL },
     { "a mark with an id of other letters", "PIPETUNE trial a/b begin", NOTHING, NULL },
     { "a mark with an id of 64 letters",
-      "PIPETUNE trial 0123456789012345678901234567890123456789012345678901234567890123 end", LOG_MARK,
+      "PIPETUNE trial 0123456789012345678901234567890123456789012345678901234567890123 end", REPORT_MARK,
       "0123456789012345678901234567890123456789012345678901234567890123" },
     { "a mark with an id of 65 letters",
       "PIPETUNE trial 01234567890123456789012345678901234567890123456789012345678901234 end", NOTHING, NULL },
@@ -136,7 +137,7 @@ static void test_log_tells_lines_apart(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        struct log_event ev;
+        struct app_report ev;
         int got = parse_line(kinds[i].line, strlen(kinds[i].line), &ev) ? (int)ev.kind : NOTHING;
         if (got != kinds[i].kind)
             fail_msg("%s: got %s, want %s", kinds[i].name, kind_name(got), kind_name(kinds[i].kind));
@@ -147,9 +148,9 @@ static void test_log_tells_lines_apart(void **state)
 
 /* ---- figures -------------------------------------------------------------------------------------------------------- */
 
-static struct log_event parsed(const char *line)
+static struct app_report parsed(const char *line)
 {
-    struct log_event ev;
+    struct app_report ev;
     if (!parse_line(line, strlen(line), &ev))
         fail_msg("says nothing: %s", line);
     return ev;
@@ -164,7 +165,7 @@ static void assert_number(const char *name, double got, double want)
 static void test_log_tells_beginnings_from_ends(void **state)
 {
     (void)state;
-    struct log_event begin = parsed("PIPETUNE trial 7 begin"), end = parsed("PIPETUNE trial 7 end");
+    struct app_report begin = parsed("PIPETUNE trial 7 begin"), end = parsed("PIPETUNE trial 7 end");
     assert_true(begin.begins);
     assert_false(end.begins);
     assert_int_equal(begin.stamp_ms, -1);
@@ -185,9 +186,9 @@ static void test_log_reads_what_an_executor_has(void **state)
 static void test_log_reads_a_step(void **state)
 {
     (void)state;
-    struct log_event ev = parsed(HEAD STEP);
+    struct app_report ev = parsed(HEAD STEP);
     assert_int_equal(ev.epoch, 1);
-    assert_int_equal(ev.iteration, 469);
+    assert_int_equal(ev.step, 469);
     assert_int_equal(ev.records_done, 60032);
     assert_int_equal(ev.records_all, 60000);
     assert_number("wall", ev.wall_s, 29.654904923);
@@ -203,10 +204,10 @@ static void test_log_reads_a_step(void **state)
 static void test_log_reads_a_step_of_bigdl_0(void **state)
 {
     (void)state;
-    struct log_event ev = parsed(
+    struct app_report ev = parsed(
         "2020-03-16 17:47:32 INFO  DistriOptimizer$:408 - [Epoch 1 128/60000][Iteration 1][Wall Clock 0.643855191s] "
         "Trained 128 records in 0.643855191 seconds. Throughput is 198.8 records/second. Loss is 2.5E-4. \r");
-    assert_int_equal(ev.kind, LOG_ITERATION);
+    assert_int_equal(ev.kind, REPORT_STEP);
     assert_int_equal(ev.stamp_ms, 1584380852000);
     assert_true(ev.stamp_coarse);
     assert_number("records", ev.records, 128);
@@ -217,11 +218,11 @@ static void test_log_reads_a_step_of_bigdl_0(void **state)
 static void test_log_reads_a_step_of_the_local_optimizer(void **state)
 {
     (void)state;
-    struct log_event ev = parsed(
+    struct app_report ev = parsed(
         "2026-11-18 10:29:51.189 INFO LocalOptimizer$: [Epoch 3 60032/60000][Iteration 469][Wall Clock 29.6s] loss is "
         "2.154, iteration time is 0.0173s data fetch time is 0.001s, train time 0.0163s. Throughput is 7398.8439306 "
         "record / second. Current learning rate is 0.01. ");
-    assert_int_equal(ev.kind, LOG_ITERATION);
+    assert_int_equal(ev.kind, REPORT_STEP);
     assert_number("loss", ev.loss, 2.154);
     assert_number("seconds", ev.seconds, 0.0173);
     assert_number("records", ev.records, 128);
@@ -274,13 +275,13 @@ static void test_log_reads_pauses_of_the_collector(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(pauses); i++) {
-        struct log_event ev = { 0 };
+        struct app_report ev = { 0 };
         int rc = parse_line(pauses[i].line, strlen(pauses[i].line), &ev);
         if (rc != !isnan(pauses[i].seconds))
             fail_msg("%s: %d", pauses[i].name, rc);
         if (rc == 0)
             continue;
-        assert_int_equal(ev.kind, LOG_PAUSE);
+        assert_int_equal(ev.kind, REPORT_PAUSE);
         assert_number(pauses[i].name, ev.seconds, pauses[i].seconds);
         assert_int_equal(ev.stamp_ms, pauses[i].stamp_ms);
     }
@@ -310,7 +311,7 @@ static void test_log_reads_stamps(void **state)
     for (size_t i = 0; i < ARRAY_LEN(stamps); i++) {
         char line[200];
         (void)snprintf(line, sizeof line, "%sModel recover from last snapshot", stamps[i].line);
-        struct log_event ev = parsed(line);
+        struct app_report ev = parsed(line);
         if (ev.stamp_ms != stamps[i].ms || ev.stamp_coarse != stamps[i].coarse)
             fail_msg("%s: got %lld %d, want %lld %d", stamps[i].name, (long long)ev.stamp_ms, ev.stamp_coarse,
                      (long long)stamps[i].ms, stamps[i].coarse);
@@ -349,6 +350,11 @@ static void test_log_reads_numbers_as_strtod_does(void **state)
         (void)snprintf(text, sizeof text, i & 1 ? "%.*f" : "%.*E", (int)(x % 19), v);
         assert_reads_as_strtod(text);
     }
+}
+
+static enum log_cause row_of(const struct cause *c)
+{
+    return c ? (enum log_cause)(c - log_causes) : CAUSE_NONE;
 }
 
 /* ---- causes --------------------------------------------------------------------------------------------------------- */
@@ -415,11 +421,11 @@ static void test_log_finds_causes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cause_lines); i++) {
-        struct log_event ev;
+        struct app_report ev;
         const char *line = cause_lines[i].line;
-        enum log_cause got = parse_line(line, strlen(line), &ev) ? ev.cause : CAUSE_NONE;
+        enum log_cause got = parse_line(line, strlen(line), &ev) ? row_of(ev.cause) : CAUSE_NONE;
         if (got != cause_lines[i].cause)
-            fail_msg("%s: got %s, want %s", line, log_cause_name(got), log_cause_name(cause_lines[i].cause));
+            fail_msg("%s: got %s, want %s", line, log_causes[got].name, log_causes[cause_lines[i].cause].name);
         if (cause_lines[i].text && strcmp(ev.text, cause_lines[i].text) != 0)
             fail_msg("got the text '%s', want '%s'", ev.text, cause_lines[i].text);
     }
@@ -429,16 +435,16 @@ static void test_log_every_cause_has_a_name_of_its_own(void **state)
 {
     (void)state;
     for (int i = CAUSE_NONE; i < CAUSE_MAX; i++) {
-        assert_non_null(log_cause_name((enum log_cause)i));
+        assert_non_null(log_causes[i].name);
         for (int k = CAUSE_NONE; k < i; k++)
-            assert_string_not_equal(log_cause_name((enum log_cause)i), log_cause_name((enum log_cause)k));
+            assert_string_not_equal(log_causes[i].name, log_causes[k].name);
     }
-    assert_string_equal(log_cause_name((enum log_cause)999), "none");
-    assert_int_equal(log_cause_verdict(CAUSE_OUT_OF_MEMORY), VERDICT_INFEASIBLE);
-    assert_int_equal(log_cause_verdict(CAUSE_BATCH), VERDICT_INFEASIBLE);
-    assert_int_equal(log_cause_verdict(CAUSE_DATA_MISSING), VERDICT_ENVIRONMENT);
-    assert_int_equal(log_cause_verdict(CAUSE_NATIVE_MISSING), VERDICT_ENVIRONMENT);
-    assert_int_equal(log_cause_verdict(CAUSE_EXECUTOR_LOST), VERDICT_FAILED);
+    assert_string_equal(cause_name(NULL), "none");
+    assert_int_equal(log_causes[CAUSE_OUT_OF_MEMORY].verdict, VERDICT_INFEASIBLE);
+    assert_int_equal(log_causes[CAUSE_BATCH].verdict, VERDICT_INFEASIBLE);
+    assert_int_equal(log_causes[CAUSE_DATA_MISSING].verdict, VERDICT_ENVIRONMENT);
+    assert_int_equal(log_causes[CAUSE_NATIVE_MISSING].verdict, VERDICT_ENVIRONMENT);
+    assert_int_equal(log_causes[CAUSE_EXECUTOR_LOST].verdict, VERDICT_FAILED);
 }
 
 static void test_log_text_is_short_clean_and_tells(void **state)
@@ -447,13 +453,13 @@ static void test_log_text_is_short_clean_and_tells(void **state)
     char line[2000];
     memset(line, 'x', sizeof line);
     memcpy(line + 1500, "Java heap space \x01\xff\xc3\xa9", 20);
-    struct log_event ev;
+    struct app_report ev;
     assert_int_equal(parse_line(line, 1520, &ev), 1);
     assert_string_equal(ev.text, "Java heap space  ?\xc3\xa9");
     memcpy(line, "Java heap space ", 16);
     memset(line + 16, 0xc3, sizeof line - 16); /* no sequence is whole */
     assert_int_equal(parse_line(line, sizeof line, &ev), 1);
-    assert_int_equal(strlen(ev.text), LOG_TEXT_MAX - 1);
+    assert_int_equal(strlen(ev.text), REPORT_TEXT_MAX - 1);
 }
 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
@@ -464,13 +470,13 @@ struct record {
 };
 
 /* Every field of every event, so that two runs can be compared. */
-static int record(void *ctx, const struct log_event *ev, uint64_t end)
+static int record(void *ctx, const struct app_report *ev, uint64_t end)
 {
     struct record *r = ctx;
     buf_printf(&r->text, "%s %lld%s %d %lld %lld/%lld %a %a %a %a %a %a %s %d '%s' @%llu\n", kind_name((int)ev->kind),
-               (long long)ev->stamp_ms, ev->stamp_coarse ? "~" : "", ev->epoch, (long long)ev->iteration,
+               (long long)ev->stamp_ms, ev->stamp_coarse ? "~" : "", ev->epoch, (long long)ev->step,
                (long long)ev->records_done, (long long)ev->records_all, ev->wall_s, ev->records, ev->seconds, ev->loss,
-               ev->learning_rate, ev->value, log_cause_name(ev->cause), ev->closes_epoch, ev->text,
+               ev->learning_rate, ev->value, cause_name(ev->cause), ev->closes_epoch, ev->text,
                (unsigned long long)end);
     return ++r->seen == r->stop_after ? 42 : 0;
 }
@@ -478,13 +484,13 @@ static int record(void *ctx, const struct log_event *ev, uint64_t end)
 static struct buf events_of(const char *text, size_t len, size_t split)
 {
     struct record r = { .text = BUF_INIT };
-    struct log_stream s;
-    log_stream_init(&s, 0);
-    assert_int_equal(log_stream_feed(&s, text, split, record, &r), 0);
-    assert_int_equal(log_stream_feed(&s, text + split, len - split, record, &r), 0);
-    assert_int_equal(log_stream_end(&s, record, &r), 0);
+    struct lines s;
+    lines_init(&s, &log_reader, 0);
+    assert_int_equal(lines_feed(&s, text, split, record, &r), 0);
+    assert_int_equal(lines_feed(&s, text + split, len - split, record, &r), 0);
+    assert_int_equal(lines_end(&s, record, &r), 0);
     assert_int_equal(s.offset, len);
-    log_stream_done(&s);
+    lines_done(&s);
     assert_false(r.text.failed);
     return r.text;
 }
@@ -513,50 +519,52 @@ static void test_log_a_stream_goes_on_where_the_sink_stopped(void **state)
     size_t len = sizeof stream_text - 1;
     AUTO_BUF struct buf whole = events_of(stream_text, len, len);
     struct record r = { .text = BUF_INIT };
-    struct log_stream s;
-    log_stream_init(&s, 0);
+    struct lines s;
+    lines_init(&s, &log_reader, 0);
     int rc = 42;
     while (rc == 42) {
         r.stop_after = r.seen + 1;
-        rc = log_stream_feed(&s, stream_text + s.offset, len - s.offset, record, &r);
+        rc = lines_feed(&s, stream_text + s.offset, len - s.offset, record, &r);
     }
     assert_int_equal(rc, 0);
     r.stop_after = 0;
-    assert_int_equal(log_stream_end(&s, record, &r), 0);
+    assert_int_equal(lines_end(&s, record, &r), 0);
     assert_string_equal(buf_text(&r.text), buf_text(&whole));
-    log_stream_done(&s);
+    lines_done(&s);
     buf_done(&r.text);
 }
 
 static void test_log_over_long_lines_are_cut_not_kept(void **state)
 {
     (void)state;
-    size_t len = 3 * (size_t)LOG_LINE_MAX;
+    size_t len = 3 * (size_t)LINE_BYTES_MAX;
     AUTO_FREE char *text = malloc(len);
     assert_non_null(text);
     memset(text, 'x', len);
     memcpy(text, "Java heap space", 15);
-    memcpy(text + LOG_LINE_MAX, "No space left on device", 23); /* behind the cut */
-    memcpy(text + 2 * LOG_LINE_MAX, "\nOOMKilled\n", 11);
+    memcpy(text + LINE_BYTES_MAX, "No space left on device", 23); /* behind the cut */
+    memcpy(text + 2 * LINE_BYTES_MAX, "\nOOMKilled\n", 11);
     AUTO_BUF struct buf whole = events_of(text, len, len);
-    static const size_t splits[] = { 1, 100, LOG_LINE_MAX - 1, LOG_LINE_MAX, LOG_LINE_MAX + 1, 2 * LOG_LINE_MAX };
+    static const size_t splits[] = {
+        1, 100, LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1, 2 * LINE_BYTES_MAX
+    };
     for (size_t i = 0; i < ARRAY_LEN(splits); i++) {
         AUTO_BUF struct buf got = events_of(text, len, splits[i]);
         assert_string_equal(buf_text(&got), buf_text(&whole));
     }
     assert_null(strstr(buf_text(&whole), "No space"));
     assert_non_null(strstr(buf_text(&whole), "OOMKilled"));
-    struct log_stream s;
+    struct lines s;
     struct record r = { .text = BUF_INIT };
-    log_stream_init(&s, 0);
-    for (size_t i = 0; i < 2 * LOG_LINE_MAX; i += 1000)
-        assert_int_equal(log_stream_feed(&s, text + i, 1000, record, &r), 0);
-    assert_true(s.partial_cap <= LOG_LINE_MAX);
-    log_stream_done(&s);
+    lines_init(&s, &log_reader, 0);
+    for (size_t i = 0; i < 2 * LINE_BYTES_MAX; i += 1000)
+        assert_int_equal(lines_feed(&s, text + i, 1000, record, &r), 0);
+    assert_true(s.partial_cap <= LINE_BYTES_MAX);
+    lines_done(&s);
     buf_done(&r.text);
 }
 
-static int count_events(void *ctx, const struct log_event *ev, uint64_t end)
+static int count_events(void *ctx, const struct app_report *ev, uint64_t end)
 {
     (void)ev;
     (void)end;
@@ -565,12 +573,12 @@ static int count_events(void *ctx, const struct log_event *ev, uint64_t end)
 }
 
 /* In pieces of 37 bytes: most lines begin in one and end in another. */
-static int feed_in_pieces(struct log_stream *s, const char *text, size_t len, int *seen)
+static int feed_in_pieces(struct lines *s, const char *text, size_t len, int *seen)
 {
     int rc = 0;
     while (rc == 0 && s->offset < len) {
         size_t n = len - s->offset < 37 ? len - s->offset : 37;
-        rc = log_stream_feed(s, text + s->offset, n, count_events, seen);
+        rc = lines_feed(s, text + s->offset, n, count_events, seen);
     }
     return rc;
 }
@@ -583,23 +591,23 @@ static void test_log_a_stream_survives_lack_of_memory(void **state)
     for (unsigned nth = 1; rc < 0; nth++) {
         assert_true(nth < 64);
         int seen = 0;
-        struct log_stream s;
-        log_stream_init(&s, 0);
+        struct lines s;
+        lines_init(&s, &log_reader, 0);
         fault_arm(FAULT_ALLOC, nth);
         rc = feed_in_pieces(&s, stream_text, len, &seen);
         fault_disarm();
         if (rc == -ENOMEM) /* what was not taken is fed again */
             assert_int_equal(feed_in_pieces(&s, stream_text, len, &seen), 0);
-        assert_int_equal(log_stream_end(&s, count_events, &seen), 0);
+        assert_int_equal(lines_end(&s, count_events, &seen), 0);
         assert_int_equal(seen, 6);
-        log_stream_done(&s);
+        lines_done(&s);
     }
 }
 
 /* ---- real logs ------------------------------------------------------------------------------------------------------ */
 
 struct summary {
-    int counts[LOG_DATA + 1];
+    int counts[REPORT_DATA + 1];
     int last_epoch;
     double accuracy;
     int backwards; /* iteration numbers that went back */
@@ -607,21 +615,22 @@ struct summary {
     enum log_cause cause;
 };
 
-static int summarise(void *ctx, const struct log_event *ev, uint64_t end)
+static int summarise(void *ctx, const struct app_report *ev, uint64_t end)
 {
     (void)end;
     struct summary *s = ctx;
     s->counts[ev->kind]++;
-    if (ev->kind == LOG_EPOCH_END)
+    if (ev->kind == REPORT_EPOCH)
         s->last_epoch = ev->epoch;
-    if (ev->kind == LOG_METRIC && strcmp(ev->text, "Top1Accuracy") == 0)
+    if (ev->kind == REPORT_VALUE && strcmp(ev->text, "Top1Accuracy") == 0)
         s->accuracy = ev->value;
-    if (ev->kind == LOG_ITERATION) {
-        s->backwards += ev->iteration <= s->last_iteration;
-        s->last_iteration = ev->iteration;
+    if (ev->kind == REPORT_STEP) {
+        s->backwards += ev->step <= s->last_iteration;
+        s->last_iteration = ev->step;
     }
-    if (ev->cause != CAUSE_NONE && (s->cause == CAUSE_NONE || ev->cause < s->cause))
-        s->cause = ev->cause;
+    enum log_cause cause = row_of(ev->cause);
+    if (cause != CAUSE_NONE && (s->cause == CAUSE_NONE || cause < s->cause))
+        s->cause = cause;
     return 0;
 }
 
@@ -670,11 +679,11 @@ static bool holds_a_needle(const char *line, size_t len)
 /* Who passes on only the lines with one of the texts leaves out nothing that counts. */
 static void check_needles(const char *text)
 {
-    struct log_event ev;
-    struct log_place place = { .level = LEVEL_NONE };
+    struct app_report ev;
+    struct line_place place = { .level = LEVEL_NONE };
     for (size_t len; *text; text += len + (text[len] == '\n')) {
         len = strcspn(text, "\n");
-        if (log_parse_line(&place, text, len, &ev) && ev.kind != LOG_CAUSE && !holds_a_needle(text, len))
+        if (log_reader.parse(NULL, &place, text, len, &ev) && ev.kind != REPORT_CAUSE && !holds_a_needle(text, len))
             fail_msg("no needle is in '%.*s'", (int)len, text);
     }
 }
@@ -688,11 +697,11 @@ static struct summary summary_of(const char *file)
     (void)snprintf(path, sizeof path, "tests/data/logs/%s.log", file);
     if (io_read_file(&text, path, 1 << 24, &e) < 0)
         fail_msg("%s", e.text);
-    struct log_stream stream;
-    log_stream_init(&stream, 0);
-    assert_int_equal(log_stream_feed(&stream, buf_text(&text), text.len, summarise, &s), 0);
-    assert_int_equal(log_stream_end(&stream, summarise, &s), 0);
-    log_stream_done(&stream);
+    struct lines stream;
+    lines_init(&stream, &log_reader, 0);
+    assert_int_equal(lines_feed(&stream, buf_text(&text), text.len, summarise, &s), 0);
+    assert_int_equal(lines_end(&stream, summarise, &s), 0);
+    lines_done(&stream);
     check_needles(buf_text(&text));
     return s;
 }
@@ -702,16 +711,16 @@ static void test_log_reads_real_logs(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(real_logs); i++) {
         struct summary s = summary_of(real_logs[i].file);
-        if (s.counts[LOG_ITERATION] != real_logs[i].iterations || s.counts[LOG_EPOCH_END] != real_logs[i].epochs ||
-            s.last_epoch != real_logs[i].last_epoch || s.counts[LOG_CHECKPOINT] != real_logs[i].epochs)
+        if (s.counts[REPORT_STEP] != real_logs[i].iterations || s.counts[REPORT_EPOCH] != real_logs[i].epochs ||
+            s.last_epoch != real_logs[i].last_epoch || s.counts[REPORT_CHECKPOINT] != real_logs[i].epochs)
             fail_msg("%s: got %d iterations, %d epochs, %d checkpoints, last epoch %d", real_logs[i].file,
-                     s.counts[LOG_ITERATION], s.counts[LOG_EPOCH_END], s.counts[LOG_CHECKPOINT], s.last_epoch);
-        if (s.counts[LOG_RECOVERY] != real_logs[i].recoveries || s.backwards != real_logs[i].backwards)
-            fail_msg("%s: got %d recoveries, %d times back", real_logs[i].file, s.counts[LOG_RECOVERY], s.backwards);
+                     s.counts[REPORT_STEP], s.counts[REPORT_EPOCH], s.counts[REPORT_CHECKPOINT], s.last_epoch);
+        if (s.counts[REPORT_RECOVERY] != real_logs[i].recoveries || s.backwards != real_logs[i].backwards)
+            fail_msg("%s: got %d recoveries, %d times back", real_logs[i].file, s.counts[REPORT_RECOVERY], s.backwards);
         assert_number(real_logs[i].file, s.accuracy, real_logs[i].accuracy);
         if (s.cause != real_logs[i].cause)
-            fail_msg("%s: got %s, want %s", real_logs[i].file, log_cause_name(s.cause),
-                     log_cause_name(real_logs[i].cause));
+            fail_msg("%s: got %s, want %s", real_logs[i].file, log_causes[s.cause].name,
+                     log_causes[real_logs[i].cause].name);
     }
 }
 

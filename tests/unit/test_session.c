@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "app/session.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "bigdl/session.h"
 #include "live/session.h"
 #include "tests/fault.h"
 

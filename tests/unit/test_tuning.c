@@ -195,19 +195,19 @@ static double step_s(const struct bench *b)
     return 0.02 * (1 - b->core_share + b->core_share * 4 / cores);
 }
 
-static struct log_event line(const struct bench *b, int epoch, double seconds)
+static struct app_report line(const struct bench *b, int epoch, double seconds)
 {
     int64_t stamp = (int64_t)b->log_ms;
-    return (struct log_event){ .kind = LOG_ITERATION,
-                               .stamp_ms = b->no_stamps       ? -1
-                                           : b->coarse_stamps ? stamp / 1000 * 1000
-                                                              : stamp,
-                               .stamp_coarse = b->coarse_stamps,
-                               .epoch = epoch,
-                               .records_all = (int64_t)RECORDS * STEPS,
-                               .wall_s = b->wall_s,
-                               .records = RECORDS,
-                               .seconds = seconds };
+    return (struct app_report){ .kind = REPORT_STEP,
+                                .stamp_ms = b->no_stamps       ? -1
+                                            : b->coarse_stamps ? stamp / 1000 * 1000
+                                                               : stamp,
+                                .stamp_coarse = b->coarse_stamps,
+                                .epoch = epoch,
+                                .records_all = (int64_t)RECORDS * STEPS,
+                                .wall_s = b->wall_s,
+                                .records = RECORDS,
+                                .seconds = seconds };
 }
 
 static int step(struct bench *b, int epoch, struct err *e)
@@ -215,7 +215,7 @@ static int step(struct bench *b, int epoch, struct err *e)
     double s = step_s(b);
     b->log_ms += s * 1000;
     b->wall_s += s;
-    struct log_event ev = line(b, epoch, s);
+    struct app_report ev = line(b, epoch, s);
     int rc = tuning_iteration(b->t, b->trial, &ev, our_ms(b), e);
     if (rc == 0 && b->asked) {
         b->asked = false;
@@ -691,7 +691,7 @@ static void test_a_policy_that_chooses_nothing_needs_none(void **state)
     begin(&b, "v1");
     assert_null(b.t);
     next_trial(&b);
-    struct log_event ev = line(&b, 1, 0.1);
+    struct app_report ev = line(&b, 1, 0.1);
     check(tuning_iteration(b.t, b.trial, &ev, our_ms(&b), &e), &e);
     check(tuning_epoch(b.t, b.trial, 1, 1, 64, &e), &e);
     check(tuning_end(b.t, b.trial, true, &e), &e);

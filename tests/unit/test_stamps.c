@@ -9,17 +9,18 @@
 
 #include <cmocka.h>
 
+#include "app/fold.h"
+#include "app/stamps.h"
 #include "base/own.h"
-#include "bigdl/fold.h"
-#include "bigdl/log_clock.h"
+#include "bigdl/log.h"
 
 enum { STEPS = 10, STEP_MS = 900, VALIDATION_MS = 700, BEGIN_MS = 36000000 /* 10:00 */ };
 
 /* One log as it is written, and read 40 ms later where somebody watches. */
 struct writer {
-    struct log_clock clock;
+    struct stamps clock;
     struct fold fold;
-    struct log_place place;
+    struct line_place place;
     int64_t true_ms; /* since it began */
     int64_t set_ms;  /* what the wall clock is off by now */
     double wall_s;
@@ -32,17 +33,17 @@ static void take(struct writer *w, const char *text)
 {
     int64_t at = BEGIN_MS + w->true_ms + w->set_ms;
     char line[400];
-    struct log_event ev;
+    struct app_report ev;
     struct fold_epoch epoch;
     int n = snprintf(line, sizeof line, "2026-11-19 %02d:%02d:%02d", (int)(at / 3600000 % 24), (int)(at / 60000 % 60),
                      (int)(at / 1000 % 60));
     if (!w->coarse)
         n += snprintf(line + n, sizeof line - (size_t)n, ".%03d", (int)(at % 1000));
     (void)snprintf(line + n, sizeof line - (size_t)n, " INFO  DistriOptimizer$:408 - %s", text);
-    if (!log_parse_line(&w->place, line, strlen(line), &ev))
+    if (!log_reader.parse(NULL, &w->place, line, strlen(line), &ev))
         fail_msg("no event: %s", line);
-    log_clock_mend(&w->clock, &ev, w->live ? 5000000 + w->true_ms + 40 : 99000000, w->live);
-    if (fold_event(&w->fold, &ev, 1, &epoch))
+    stamps_mend(&w->clock, &ev, w->live ? 5000000 + w->true_ms + 40 : 99000000, w->live);
+    if (fold_report(&w->fold, &ev, 1, &epoch))
         w->seconds[w->n++] = epoch.seconds;
 }
 
@@ -64,7 +65,7 @@ static void write_step(struct writer *w, int epoch, int i)
 static void write_log(struct writer *w, int at_epoch, int at_step, int64_t by_ms)
 {
     fold_init(&w->fold, "accuracy", 0);
-    w->clock = (struct log_clock){ .begun = false };
+    w->clock = (struct stamps){ .begun = false };
     for (int epoch = 1; epoch <= 3; epoch++) {
         for (int i = 1; i <= STEPS; i++) {
             write_step(w, epoch, i);
@@ -147,15 +148,15 @@ static void test_a_log_that_nobody_watched(void **state)
 static void test_lines_that_come_late_are_no_step(void **state)
 {
     (void)state;
-    struct log_clock c = { .begun = false };
+    struct stamps c = { .begun = false };
     for (int i = 0; i < 100; i++) {
         int64_t at = 1000 + i * 500, read = at < 10000 ? at + 30 : at < 40000 ? 40000 : at + 30;
-        struct log_event ev = { .kind = LOG_ITERATION, .stamp_ms = at, .epoch = 1, .wall_s = NAN };
-        log_clock_mend(&c, &ev, read, true);
+        struct app_report ev = { .kind = REPORT_STEP, .stamp_ms = at, .epoch = 1, .wall_s = NAN };
+        stamps_mend(&c, &ev, read, true);
         assert_int_equal(ev.stamp_ms, at);
     }
-    struct log_event none = { .kind = LOG_ITERATION, .stamp_ms = -1 };
-    log_clock_mend(&c, &none, 0, true);
+    struct app_report none = { .kind = REPORT_STEP, .stamp_ms = -1 };
+    stamps_mend(&c, &none, 0, true);
     assert_int_equal(none.stamp_ms, -1);
 }
 

@@ -1,17 +1,18 @@
-/* The events of one attempt become its epochs: what the log says, added up. Pure. */
-#ifndef BIGDL_FOLD_H
-#define BIGDL_FOLD_H
+/* The reports of one attempt become its epochs: what was told, added up. Pure. */
+#ifndef APP_FOLD_H
+#define APP_FOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bigdl/log.h"
+#include "app/cause.h"
+#include "app/report.h"
 
-enum { FOLD_NAME_MAX = 64, FOLD_REPORTED_MAX = 8 };
+enum { FOLD_REPORTED_MAX = 8 };
 
 struct fold_epoch {
-    int epoch;              /* as the log numbers it */
-    int64_t iterations;     /* in this epoch */
+    int epoch;              /* as the application numbers it */
+    int64_t iterations;     /* in this epoch; 0: it was told of as a whole */
     int64_t last_iteration; /* counted from the trial's beginning */
     double records;
     double train_loss;        /* of the last iteration */
@@ -20,18 +21,20 @@ struct fold_epoch {
     double metric;            /* the study's metric; NAN: not printed */
     double learning_rate;     /* NAN: not printed */
     double seconds;           /* first iteration's begin to the epoch's last line, validation and checkpoint included */
-    int64_t start_ms, end_ms; /* the log's stamps; -1: the log has none */
+    int64_t start_ms, end_ms; /* stamps of reports; -1: there are none */
+    size_t n_values;          /* all that was told of the epoch by name, as it was named; the newest of a name */
+    struct report_value values[REPORT_VALUES_MAX];
 };
 
-/* A cause that the log named, and where. */
+/* A cause that was named, and where. */
 struct fold_seen {
-    enum log_cause cause; /* CAUSE_NONE: none */
-    uint64_t end;         /* of its line */
-    char text[LOG_TEXT_MAX];
+    const struct cause *cause; /* NULL: none */
+    uint64_t end;              /* of its line */
+    char text[REPORT_TEXT_MAX];
 };
 
 struct fold {
-    char metric[FOLD_NAME_MAX];
+    char metric[REPORT_NAME_MAX];
     /* what a watcher shows */
     int64_t iteration;
     int64_t records_done, records_all;
@@ -40,18 +43,21 @@ struct fold {
     bool granted;         /* it trains, or did when it was left */
     bool data;            /* the training data is being read */
     int executors, cores; /* granted; cores 0: not told */
-    char app_id[64];
+    char app_id[64];      /* what its place calls it */
     int recoveries;
-    char reported[FOLD_REPORTED_MAX][FOLD_NAME_MAX]; /* names of validation results so far, the first of them */
+    char reported[FOLD_REPORTED_MAX][REPORT_NAME_MAX]; /* names of validation results so far, the first of them */
     int n_reported;
     bool has_metric; /* the study's was among them */
     /* the log up to here is in the epochs given out so far: where a later reader goes on */
     uint64_t safe_offset;
+    int last_epoch; /* that was given out; who goes on with an epoch sets it to the one before */
     /* private */
     struct fold_epoch now;
-    bool open;    /* `now` has an iteration */
-    bool pending; /* its "Epoch finished" was seen, its results may still come */
+    bool open;    /* `now` has begun */
+    bool guessed; /* its number was not told */
+    bool pending; /* its training is over, its results may still come */
     uint64_t last_end;
+    int64_t since_ms; /* the newest stamp before the epoch; -1: none */
     /* since the last step of training, the most telling each: of what a program printed by itself when it died last, of what was
      * logged as an error, and of anything that may explain another cause */
     struct fold_seen died, error, hint;
@@ -60,8 +66,8 @@ struct fold {
 /* `metric`: "accuracy", "loss", or the name of a validation result. `offset`: where the log is read from. */
 void fold_init(struct fold *f, const char *metric, uint64_t offset);
 
-/* Takes one event, whose line ends at `end`: 1 when it completes an epoch, given in *out; else 0. */
-int fold_event(struct fold *f, const struct log_event *ev, uint64_t end, struct fold_epoch *out);
+/* Takes one report, whose line ends at `end`: 1 when it completes an epoch, given in *out; else 0. */
+int fold_report(struct fold *f, const struct app_report *r, uint64_t end, struct fold_epoch *out);
 
 /* The log has ended: 1 when an epoch was only waiting for results, given in *out; else 0. */
 int fold_end(struct fold *f, struct fold_epoch *out);

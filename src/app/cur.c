@@ -1,4 +1,4 @@
-#include "bigdl/cur.h"
+#include "app/cur.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
  *   PIPETUNE trial ID begin        PIPETUNE trial ID end
  * The end's line is written before `done` is sent; it may be read after it, since the log comes another way.
  */
-#ifndef BIGDL_SESSION_H
-#define BIGDL_SESSION_H
+#ifndef APP_SESSION_H
+#define APP_SESSION_H
 
 #include <jansson.h>
 #include <stdbool.h>

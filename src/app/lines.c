@@ -1,35 +1,34 @@
-/* The log as it grows: bytes become lines, lines events. */
+#include "app/lines.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bigdl/log.h"
-
-void log_stream_init(struct log_stream *s, uint64_t offset)
+void lines_init(struct lines *s, const struct line_reader *reader, uint64_t offset)
 {
-    *s = (struct log_stream){ .offset = offset };
+    *s = (struct lines){ .reader = *reader, .offset = offset };
 }
 
-void log_stream_done(struct log_stream *s)
+void lines_done(struct lines *s)
 {
     if (!s)
         return;
     free(s->partial);
-    *s = (struct log_stream){ 0 };
+    *s = (struct lines){ 0 };
 }
 
-static int deliver(struct log_stream *s, const char *line, size_t len, log_sink *sink, void *ctx)
+static int deliver(struct lines *s, const char *line, size_t len, report_sink *sink, void *ctx)
 {
-    struct log_event ev;
-    if (!log_parse_line(&s->place, line, len < LOG_LINE_MAX ? len : LOG_LINE_MAX, &ev))
+    struct app_report r;
+    if (!s->reader.parse(s->reader.ctx, &s->place, line, len < LINE_BYTES_MAX ? len : LINE_BYTES_MAX, &r))
         return 0;
-    return sink(ctx, &ev, s->offset);
+    return sink(ctx, &r, s->offset);
 }
 
 /* Keeps the beginning of a line; of an over-long one only what will be parsed. */
-static int keep(struct log_stream *s, const char *bytes, size_t len)
+static int keep(struct lines *s, const char *bytes, size_t len)
 {
-    size_t room = LOG_LINE_MAX - s->partial_len;
+    size_t room = LINE_BYTES_MAX - s->partial_len;
     size_t take = len < room ? len : room;
     if (s->partial_len + take > s->partial_cap) {
         size_t cap = s->partial_cap ? s->partial_cap : 512;
@@ -44,13 +43,13 @@ static int keep(struct log_stream *s, const char *bytes, size_t len)
     if (take)
         memcpy(s->partial + s->partial_len, bytes, take);
     s->partial_len += take;
-    s->skipping = s->partial_len == LOG_LINE_MAX;
+    s->skipping = s->partial_len == LINE_BYTES_MAX;
     s->offset += len;
     return 0;
 }
 
 /* The line that began in `partial` has ended. */
-static int flush(struct log_stream *s, log_sink *sink, void *ctx)
+static int flush(struct lines *s, report_sink *sink, void *ctx)
 {
     size_t len = s->partial_len;
     s->partial_len = 0;
@@ -58,7 +57,7 @@ static int flush(struct log_stream *s, log_sink *sink, void *ctx)
     return len ? deliver(s, s->partial, len, sink, ctx) : 0;
 }
 
-int log_stream_feed(struct log_stream *s, const char *bytes, size_t len, log_sink *sink, void *ctx)
+int lines_feed(struct lines *s, const char *bytes, size_t len, report_sink *sink, void *ctx)
 {
     const char *p = bytes, *end = bytes + len;
     while (p < end) {
@@ -83,7 +82,7 @@ int log_stream_feed(struct log_stream *s, const char *bytes, size_t len, log_sin
     return 0;
 }
 
-int log_stream_end(struct log_stream *s, log_sink *sink, void *ctx)
+int lines_end(struct lines *s, report_sink *sink, void *ctx)
 {
     return flush(s, sink, ctx);
 }

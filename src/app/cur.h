@@ -1,6 +1,6 @@
 /* A cursor over one line of a log: literals, decimal numbers as Java prints them, time stamps. Pure; any bytes are allowed. */
-#ifndef BIGDL_CUR_H
-#define BIGDL_CUR_H
+#ifndef APP_CUR_H
+#define APP_CUR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,25 +1,24 @@
-#include "bigdl/log_clock.h"
+#include "app/stamps.h"
 
 #include <math.h>
 
 enum {
     SLACK_MS = 1000,   /* lines of several threads, and what is computed before it is printed */
     LATE_MS = 2000,    /* that the first line which was met may have waited to be read */
-    UNSEEN_MS = 60000, /* that BigDL's clock may leave out between two steps, where nobody watched */
+    UNSEEN_MS = 60000, /* that the application's clock may leave out between two steps, where nobody watched */
     UNSEEN_TIMES = 10, /* … and not without being much longer than the step */
     COARSE_MS = 1000,  /* stamps of whole seconds are as much off */
 };
 
-/* Between two steps of an epoch with nothing printed between them, by BigDL's own clock; NAN: the line is no such step. */
-static double gap_ms(const struct log_clock *c, const struct log_event *ev)
+/* Between two steps of an epoch with nothing printed between them, by the application's own clock; NAN: the line is no such step. */
+static double gap_ms(const struct stamps *c, const struct app_report *ev)
 {
-    bool follows = ev->kind == LOG_ITERATION && c->steps && ev->epoch == c->epoch && ev->wall_s >= c->wall_s;
+    bool follows = ev->kind == REPORT_STEP && c->steps && ev->epoch == c->epoch && ev->wall_s >= c->wall_s;
     return follows ? (ev->wall_s - c->wall_s) * 1000 : (double)NAN;
 }
 
 /* By how much the printed clock was set between the last line and this one, which is mended as if it was not; 0: it was not. */
-static int64_t step_ms(const struct log_clock *c, const struct log_event *ev, int64_t stamp_ms, int64_t now_ms,
-                       bool live)
+static int64_t step_ms(const struct stamps *c, const struct app_report *ev, int64_t stamp_ms, int64_t now_ms, bool live)
 {
     double known = gap_ms(c, ev), took = (double)(stamp_ms - c->last_ms);
     double slack = SLACK_MS + (ev->stamp_coarse ? COARSE_MS : 0);
@@ -34,12 +33,12 @@ static int64_t step_ms(const struct log_clock *c, const struct log_event *ev, in
     return (int64_t)round(took - (isnan(known) ? by_arrival : known));
 }
 
-void log_clock_mend(struct log_clock *c, struct log_event *ev, int64_t now_ms, bool live)
+void stamps_mend(struct stamps *c, struct app_report *ev, int64_t now_ms, bool live)
 {
     if (ev->stamp_ms < 0)
         return;
     int64_t stamp_ms = ev->stamp_ms - c->shift_ms;
-    if (ev->kind == LOG_PAUSE) { /* of the JVM's own threads, and by its own stamps */
+    if (ev->kind == REPORT_PAUSE) { /* of the runtime's own threads, and by its own stamps */
         ev->stamp_ms = stamp_ms;
         return;
     }
@@ -53,7 +52,7 @@ void log_clock_mend(struct log_clock *c, struct log_event *ev, int64_t now_ms, b
     }
     c->begun = true;
     c->last_ms = stamp_ms > c->last_ms || step != 0 ? stamp_ms : c->last_ms;
-    c->steps = ev->kind == LOG_ITERATION && isfinite(ev->wall_s);
+    c->steps = ev->kind == REPORT_STEP && isfinite(ev->wall_s);
     c->epoch = ev->epoch;
     c->wall_s = ev->wall_s;
     ev->stamp_ms = stamp_ms < 0 ? 0 : stamp_ms;

@@ -1,4 +1,4 @@
-#include "bigdl/session.h"
+#include "app/session.h"
 
 #include <errno.h>
 #include <limits.h>
