@@ -180,17 +180,27 @@ bench-influx: all
 	@$(MAKE) --no-print-directory $(BENCH)
 	@tests/bench/influx/run $(B)
 
-# The page is printed by the program, and committed so that it can be read and installed without running anything.
+# The pages are printed by the program, and committed so that they can be read and installed without running anything.
 man: all
-	@./pipetune help --man >docs/pipetune.1.new && mv -f docs/pipetune.1.new docs/pipetune.1
+	@rm -rf docs/man.new && mkdir docs/man.new
+	@./pipetune help --man >docs/man.new/pipetune.1
+	@set -e; for c in $$(./pipetune help --names); do ./pipetune help "$$c" --man >docs/man.new/pipetune-"$$c".1; done
+	@rm -rf docs/man && mv docs/man.new docs/man
+
+# Where Debian's shells look, with prefix=/usr as well as with /usr/local.
+COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/pipetune $(DESTDIR)$(prefix)/share/zsh/site-functions/_pipetune \
+	$(DESTDIR)$(prefix)/share/fish/vendor_completions.d/pipetune.fish
 
 install: all
-	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/share/pipetune $(DESTDIR)$(prefix)/share/man/man1
+	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/share/pipetune $(DESTDIR)$(prefix)/share/man/man1 $(dir $(COMPLETION))
 	install -m 755 pipetune pipetune-node $(DESTDIR)$(prefix)/bin
 	cp -r conf examples $(DESTDIR)$(prefix)/share/pipetune/
 	install -d $(DESTDIR)$(prefix)/share/pipetune/bigdl
 	cp -r bigdl/config bigdl/apps $(DESTDIR)$(prefix)/share/pipetune/bigdl/
-	install -m 644 docs/pipetune.1 $(DESTDIR)$(prefix)/share/man/man1
+	install -m 644 docs/man/*.1 $(DESTDIR)$(prefix)/share/man/man1/
+	./pipetune completion bash >$(word 1,$(COMPLETION))
+	./pipetune completion zsh >$(word 2,$(COMPLETION))
+	./pipetune completion fish >$(word 3,$(COMPLETION))
 
 clean:
 	rm -rf build pipetune pipetune-node
@@ -209,7 +219,7 @@ help:
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"
 	@echo "make bench-monitor what the monitor takes of a core and of memory at 1 Hz, for BENCH_SECONDS (60)"
-	@echo "make man          docs/pipetune.1 anew, from the program's tables"
+	@echo "make man          docs/man anew, from the program's tables"
 	@echo "make install      to DESTDIR and prefix (/usr/local);  make clean"
 
 -include $(shell find build/$(VARIANT) -type f -name '*.d' 2>/dev/null)

@@ -11,7 +11,7 @@ BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4
 RUN_PACKAGES=(ca-certificates procps)
 JAVA_PACKAGES=(openjdk-17-jre-headless)
 PYTHON_PACKAGES=(python3 python3-venv)
-CHECK_PACKAGES=(libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim)
+CHECK_PACKAGES=(libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim groff-base zsh fish)
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 here=$PWD

@@ -362,21 +362,3 @@ void opt_help(struct buf *b, const struct opt_set *set)
         buf_putc(b, '\n');
     }
 }
-
-/* "  --NAME ARG  …  HELP": neither a name nor what stands for a value holds two blanks. */
-const char *opt_help_line(const char *text, struct opt_line *out)
-{
-    size_t all = strcspn(text, "\n");
-    if (all < 5 || memcmp(text, "  --", 4) != 0)
-        return NULL;
-    const char *name = text + 4, *end = text + all;
-    const char *gap = memmem(name, (size_t)(end - name), "  ", 2);
-    if (!gap)
-        return NULL;
-    const char *help = gap + strspn(gap, " ");
-    const char *blank = memchr(name, ' ', (size_t)(gap - name));
-    out->name = (struct opt_piece){ name, (size_t)((blank ? blank : gap) - name) };
-    out->arg = blank ? (struct opt_piece){ blank + 1, (size_t)(gap - blank - 1) } : (struct opt_piece){ gap, 0 };
-    out->help = (struct opt_piece){ help, (size_t)(end - help) };
-    return *end ? end + 1 : end;
-}

@@ -22,11 +22,12 @@ struct opt_row {
     const char *section; /* of the config file; "" = top level; NULL = command line only */
     const char *key;     /* "max_trials"; the option is --max-trials, "bigdlConf" is --bigdl-conf */
     enum opt_type type;
-    size_t offset;              /* of the field in the target */
-    const char *preset;         /* the default, as text; NULL: zero, or no text */
-    double min, max;            /* OPT_INT, OPT_REAL: inclusive */
-    const char *const *choices; /* ends with NULL; of an OPT_INT: one word for `min`, which is no number then */
-    const char *arg;            /* what --help calls the value: "N", "FILE", "SECONDS" */
+    size_t offset;      /* of the field in the target */
+    const char *preset; /* the default, as text; NULL: zero, or no text */
+    double min, max;    /* OPT_INT, OPT_REAL: inclusive */
+    const char *const *
+        choices; /* ends with NULL; of an OPT_INT: one word for `min`, which is no number then; of an OPT_TEXT: words that mean something */
+    const char *arg; /* what --help calls the value: "N", "FILE", "SECONDS" */
     const char *help;
 };
 
@@ -60,17 +61,5 @@ int opt_to_json(const struct opt_set *set, json_t *root);
 
 /* "  --max-trials N     help (default 20)", one line per row. */
 void opt_help(struct buf *b, const struct opt_set *set);
-
-/* Pieces of a line that opt_help() wrote; they point into it. */
-struct opt_piece {
-    const char *text;
-    size_t len;
-};
-struct opt_line {
-    struct opt_piece name, arg, help; /* "max-trials", "N" (empty when there is none), "help (default 20)" */
-};
-
-/* Takes the first line of `text` apart and returns what follows it; NULL when it is none of opt_help()'s. */
-const char *opt_help_line(const char *text, struct opt_line *out);
 
 #endif

@@ -30,10 +30,10 @@ static struct opt_set best_opts(struct best_options *o)
     return (struct opt_set){ .rows = best_rows, .n = ARRAY_LEN(best_rows), .target = o };
 }
 
-void cmd_best_options(struct buf *b)
+void cmd_best_options(struct cmd_rows *out)
 {
     struct opt_set set = best_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 static int keep_trial(void *ctx, const struct store_trial *row)

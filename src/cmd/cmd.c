@@ -1,5 +1,6 @@
 #include "cmd/cmd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,12 +15,13 @@
 const struct command cmd_table[] = {
     { "best", cmd_best, cmd_best_options, "STUDY [--checkpoint] [OPTION…]", "the best trial of a study, and where its trained model is" },
     { "compare", cmd_compare, cmd_compare_options, "STUDY STUDY… [OPTION…]", "studies side by side" },
+    { "completion", cmd_completion, NULL, "bash | zsh | fish", "a script by which a shell completes commands, options and studies" },
     { "diff", cmd_diff, cmd_diff_options, "STUDY/N STUDY/M [OPTION…]", "what differs between two trials" },
     { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
     { "energy", cmd_energy, cmd_energy_options, "STUDY[/N] [OPTION…]", "joules per node, trial and epoch, with where they come from" },
     { "events", cmd_events, cmd_events_options, "[OPTION…]", "the 58 hardware events, and what each is here" },
     { "gc", cmd_gc, cmd_gc_options, "[--dry-run] [OPTION…]", "frees folders of no study, old checkpoints, samples of finished studies" },
-    { "help", cmd_help, NULL, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
+    { "help", cmd_help, cmd_help_options, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
     { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
     { "model", cmd_model, cmd_model_options, "ls | show | explain | train | import | export | predict | forget [OPTION…]", "what was learnt of jobs: clusters of profiles, best settings" },
     { "monitor", cmd_monitor, cmd_monitor_options, "[--config FILE] --url URL | --print [OPTION…]", "collectors of this machine -> InfluxDB: events, meters, line protocol over UDP" },
@@ -34,6 +36,13 @@ const struct command cmd_table[] = {
     { NULL, NULL, NULL, NULL, NULL },
 };
 /* clang-format on */
+
+void cmd_rows_add(struct cmd_rows *out, const struct opt_set *set)
+{
+    assert(out->n + set->n <= CMD_ROWS_MAX);
+    memcpy(out->v + out->n, set->rows, set->n * sizeof *set->rows);
+    out->n += set->n;
+}
 
 void cmd_say(const char *fmt, ...)
 {

@@ -14,12 +14,23 @@ enum cmd_exit {
     CMD_INTERRUPTED = 130,
 };
 
+/* A command's options for those who tell of them: its own rows first, then those of the config that it takes. */
+enum { CMD_ROWS_MAX = 128 };
+struct cmd_rows {
+    struct opt_row v[CMD_ROWS_MAX];
+    size_t n;
+};
+
+void cmd_rows_add(struct cmd_rows *out, const struct opt_set *set);
+
 struct command {
     const char *name;
-    int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
-    void (*options)(struct buf *b);    /* appends the "--help" lines of its options; NULL: none */
-    const char *usage;                 /* what follows the name: "STUDY [TRIAL]" */
-    const char *help;                  /* one line */
+    int (*run)(int argc, char **argv);     /* argv[0] is the command's name; returns the exit code */
+    void (*options)(struct cmd_rows *out); /* the rows of its options; NULL: none */
+    /* What follows the name: "ls | show STUDY | import FILE [OPTION…]". Completion reads it, too: small letters are words to be
+     * typed as they are; STUDY, FILE, DIR and COMMAND stand for what they say. */
+    const char *usage;
+    const char *help; /* one line */
 };
 
 extern const struct command cmd_table[]; /* sorted by name, ends with a NULL name */
@@ -27,6 +38,7 @@ extern const struct command cmd_table[]; /* sorted by name, ends with a NULL nam
 /* One file each: src/cmd/NAME.c */
 int cmd_best(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_energy(int argc, char **argv);
@@ -44,24 +56,25 @@ int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);
-void cmd_best_options(struct buf *b);
-void cmd_compare_options(struct buf *b);
-void cmd_diff_options(struct buf *b);
-void cmd_doctor_options(struct buf *b);
-void cmd_energy_options(struct buf *b);
-void cmd_events_options(struct buf *b);
-void cmd_gc_options(struct buf *b);
-void cmd_ls_options(struct buf *b);
-void cmd_model_options(struct buf *b);
-void cmd_monitor_options(struct buf *b);
-void cmd_replay_options(struct buf *b);
-void cmd_report_options(struct buf *b);
-void cmd_retry_options(struct buf *b);
-void cmd_rm_options(struct buf *b);
-void cmd_run_options(struct buf *b);
-void cmd_show_options(struct buf *b);
-void cmd_trace_options(struct buf *b);
-void cmd_version_options(struct buf *b);
+void cmd_best_options(struct cmd_rows *out);
+void cmd_compare_options(struct cmd_rows *out);
+void cmd_diff_options(struct cmd_rows *out);
+void cmd_doctor_options(struct cmd_rows *out);
+void cmd_energy_options(struct cmd_rows *out);
+void cmd_events_options(struct cmd_rows *out);
+void cmd_gc_options(struct cmd_rows *out);
+void cmd_help_options(struct cmd_rows *out);
+void cmd_ls_options(struct cmd_rows *out);
+void cmd_model_options(struct cmd_rows *out);
+void cmd_monitor_options(struct cmd_rows *out);
+void cmd_replay_options(struct cmd_rows *out);
+void cmd_report_options(struct cmd_rows *out);
+void cmd_retry_options(struct cmd_rows *out);
+void cmd_rm_options(struct cmd_rows *out);
+void cmd_run_options(struct cmd_rows *out);
+void cmd_show_options(struct cmd_rows *out);
+void cmd_trace_options(struct cmd_rows *out);
+void cmd_version_options(struct cmd_rows *out);
 
 /* "pipetune: …" on stderr, on one line that is fit for a terminal. */
 void cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

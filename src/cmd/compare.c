@@ -30,10 +30,10 @@ static struct opt_set compare_opts(struct compare_options *o)
     return (struct opt_set){ .rows = compare_rows, .n = ARRAY_LEN(compare_rows), .target = o };
 }
 
-void cmd_compare_options(struct buf *b)
+void cmd_compare_options(struct cmd_rows *out)
 {
     struct opt_set set = compare_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* One study, as far as it is compared. */

@@ -31,10 +31,10 @@ static struct opt_set diff_opts(struct diff_options *o)
     return (struct opt_set){ .rows = diff_rows, .n = ARRAY_LEN(diff_rows), .target = o };
 }
 
-void cmd_diff_options(struct buf *b)
+void cmd_diff_options(struct cmd_rows *out)
 {
     struct opt_set set = diff_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* One of the two: every figure of it by its name, flat. */

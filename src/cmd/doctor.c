@@ -26,10 +26,10 @@ static struct opt_set doctor_opts(struct doctor_options *o)
     return (struct opt_set){ .rows = doctor_rows, .n = ARRAY_LEN(doctor_rows), .target = o };
 }
 
-void cmd_doctor_options(struct buf *b)
+void cmd_doctor_options(struct cmd_rows *out)
 {
     struct opt_set set = doctor_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 static const char *const state_names[] = { "ok", "warn", "missing" };

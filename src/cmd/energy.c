@@ -44,10 +44,10 @@ static struct opt_set energy_opts(struct energy_options *o)
     return (struct opt_set){ .rows = energy_rows, .n = ARRAY_LEN(energy_rows), .target = o };
 }
 
-void cmd_energy_options(struct buf *b)
+void cmd_energy_options(struct cmd_rows *out)
 {
     struct opt_set set = energy_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* --- figures --- */

@@ -28,10 +28,10 @@ static struct opt_set events_opts(struct events_options *o)
     return (struct opt_set){ .rows = events_rows, .n = ARRAY_LEN(events_rows), .target = o };
 }
 
-void cmd_events_options(struct buf *b)
+void cmd_events_options(struct cmd_rows *out)
 {
     struct opt_set set = events_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 struct answer {

@@ -36,10 +36,10 @@ static struct opt_set gc_opts(struct gc_options *o)
     return (struct opt_set){ .rows = gc_rows, .n = ARRAY_LEN(gc_rows), .target = o };
 }
 
-void cmd_gc_options(struct buf *b)
+void cmd_gc_options(struct cmd_rows *out)
 {
     struct opt_set set = gc_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 struct gc {

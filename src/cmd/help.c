@@ -1,10 +1,13 @@
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"
+#include "cmd/help_facts.h"
 #include "cmd/look.h"
 #include "cmd/table.h"
 #include "core/config.h"
@@ -12,15 +15,30 @@
 #include "search/search.h"
 
 struct help_options {
-    bool man, json;
+    bool man, names, json;
 };
 
 static const struct opt_row help_rows[] = {
     { NULL, "man", OPT_FLAG, offsetof(struct help_options, man), NULL, 0, 0, NULL, NULL, "print the manual page" },
+    { NULL, "names", OPT_FLAG, offsetof(struct help_options, names), NULL, 0, 0, NULL, NULL,
+      "print the names of the commands alone, a line each" },
     LOOK_JSON_ROW(struct help_options),
 };
 
+static struct opt_set help_opts(struct help_options *o)
+{
+    return (struct opt_set){ .rows = help_rows, .n = ARRAY_LEN(help_rows), .target = o };
+}
+
+void cmd_help_options(struct cmd_rows *out)
+{
+    struct opt_set set = help_opts(NULL);
+    cmd_rows_add(out, &set);
+}
+
 /* --- the commands --- */
+
+enum { FACT_COLUMN = 28 };
 
 static void put_commands(struct buf *b)
 {
@@ -46,25 +64,91 @@ static json_t *commands_json(void)
     return list;
 }
 
+/* A long one stands above its text. */
+static void put_fact(struct buf *b, const struct help_fact *f)
+{
+    size_t columns = utf8_columns(f->tag) + 2; /* %-26s would count bytes */
+    buf_printf(b, "  %s", f->tag);
+    if (columns + 2 > FACT_COLUMN) {
+        buf_putc(b, '\n');
+        columns = 0;
+    }
+    buf_printf(b, "%*s", (int)(FACT_COLUMN - columns), "");
+    table_put_wrapped(b, f->text, FACT_COLUMN, 0);
+}
+
+/* As manual pages have it; in lines that fit. */
+static void put_facts(struct buf *b, const struct help_kind *kind, const char *page)
+{
+    bool any = false;
+    for (const struct help_fact *f = kind->facts; f->pages; f++) {
+        if (!help_is_on(kind->facts, f, page))
+            continue;
+        if (!any)
+            buf_printf(b, "\n%s:\n", kind->heading);
+        any = true;
+        put_fact(b, f);
+    }
+}
+
+static void put_options(struct buf *b, const struct cmd_rows *rows)
+{
+    size_t own = 0;
+    while (own < rows->n && !rows->v[own].section)
+        own++;
+    const struct opt_set first = { .rows = rows->v, .n = own };
+    const struct opt_set config = { .rows = rows->v + own, .n = rows->n - own };
+    if (first.n > 0)
+        buf_puts(b, "\noptions:\n");
+    opt_help(b, &first);
+    if (config.n > 0)
+        buf_puts(b, "\nkeys of the config, as options:\n");
+    opt_help(b, &config);
+}
+
 static void put_command(struct buf *b, const struct command *c)
 {
-    buf_printf(b, "usage: pipetune %s %s\n\n%s\n", c->name, c->usage, c->help);
-    AUTO_BUF struct buf options = BUF_INIT;
+    struct cmd_rows rows = { .n = 0 };
     if (c->options)
-        c->options(&options);
-    if (options.len > 0)
-        buf_printf(b, "\noptions:\n%s", buf_text(&options));
-    b->failed |= options.failed;
+        c->options(&rows);
+    buf_printf(b, "usage: pipetune %s %s\n\n%s\n", c->name, c->usage, c->help);
+    if (*help_about(c->name))
+        buf_putc(b, '\n');
+    table_put_lines(b, help_about(c->name), 0);
+    put_options(b, &rows);
+    for (const struct help_kind *kind = help_kinds; kind->title; kind++)
+        put_facts(b, kind, c->name);
+}
+
+static json_t *facts_json(const struct help_kind *kind, const char *page)
+{
+    json_t *list = json_array();
+    for (const struct help_fact *f = kind->facts; list && f->pages; f++)
+        if (help_is_on(kind->facts, f, page) &&
+            json_array_append_new(list, json_pack("{s:s, s:s}", "name", f->tag, "text", f->text)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
 }
 
 static json_t *command_json(const struct command *c)
 {
     AUTO_BUF struct buf options = BUF_INIT;
+    struct cmd_rows rows = { .n = 0 };
     if (c->options)
-        c->options(&options);
-    return options.failed ? NULL
-                          : json_pack("{s:s, s:s, s:s, s:s}", "command", c->name, "usage", c->usage, "help", c->help,
-                                      "options", buf_text(&options));
+        c->options(&rows);
+    put_options(&options, &rows);
+    json_t *j = options.failed ? NULL
+                               : json_pack("{s:s, s:s, s:s, s:s, s:s}", "command", c->name, "usage", c->usage, "help",
+                                           c->help, "about", help_about(c->name), "options", buf_text(&options));
+    int rc = j ? 0 : -1;
+    for (const struct help_kind *kind = help_kinds; rc == 0 && kind->title; kind++)
+        rc = json_object_set_new(j, kind->key, facts_json(kind, c->name));
+    if (rc == 0)
+        return j;
+    json_decref(j);
+    return NULL;
 }
 
 /* --- the config --- */
@@ -194,53 +278,73 @@ static int unknown(const char *topic)
     return cmd_fail(&e);
 }
 
-static int print_topic(const char *topic, bool json)
+/* NULL: none of that name. */
+static const struct command *find(const char *name)
+{
+    const struct command *c = cmd_table;
+    while (c->name && strcmp(c->name, name) != 0)
+        c++;
+    return c->name ? c : NULL;
+}
+
+static int print_names(void)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    const struct command *c = cmd_table;
-    while (topic && c->name && strcmp(c->name, topic) != 0)
-        c++;
-    if (!topic) {
-        if (json)
-            return cmd_print_json(commands_json());
-        put_commands(&b);
-    } else if (strcmp(topic, "config") == 0) {
-        if (json)
-            return cmd_print_json(config_json());
-        put_config(&b);
-    } else if (c->name) {
-        if (json)
-            return cmd_print_json(command_json(c));
-        put_command(&b, c);
-    } else {
-        return unknown(topic);
-    }
+    for (const struct command *c = cmd_table; c->name; c++)
+        buf_printf(&b, "%s\n", c->name);
     return cmd_print(&b);
 }
 
-static int print_man(const struct strv *words, bool json)
+static int print_topic(const char *topic, bool json)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    const struct command *c = topic ? find(topic) : NULL;
+    bool config = topic && strcmp(topic, "config") == 0;
+    if (topic && !c && !config)
+        return unknown(topic);
+    if (json)
+        return cmd_print_json(c ? command_json(c) : config ? config_json() : commands_json());
+    if (c)
+        put_command(&b, c);
+    else if (config)
+        put_config(&b);
+    else
+        put_commands(&b);
+    return cmd_print(&b);
+}
+
+static int print_man(const char *topic, bool json)
 {
     AUTO_BUF struct buf b = BUF_INIT;
     struct err e;
-    if (words->n > 0 || json) {
-        (void)err_set(&e, -EINVAL, "option '--man' prints the whole manual page: no command, config or --json with it");
+    const struct command *c = topic ? find(topic) : NULL;
+    if (topic && !c && strcmp(topic, "config") != 0)
+        return unknown(topic);
+    if (json || (topic && !c)) {
+        (void)err_set(&e, -EINVAL,
+                      "option '--man' prints the manual page of pipetune, where the config stands, too, or of a "
+                      "command: no JSON");
         return cmd_fail(&e);
     }
-    help_man(&b);
+    if (c)
+        help_man_of(&b, c);
+    else
+        help_man(&b);
     return cmd_print(&b);
 }
 
 int cmd_help(int argc, char **argv)
 {
     struct help_options o = { 0 };
-    struct opt_set set = { .rows = help_rows, .n = ARRAY_LEN(help_rows), .target = &o };
+    struct opt_set set = help_opts(&o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return print_topic(NULL, false); /* and not the help on help */
     if (cmd_options("help", argc, argv, &set, 1, &words, 1, &code))
         return code;
-    if (o.man)
-        return print_man(&words, o.json);
-    return print_topic(words.n ? words.v[0] : NULL, o.json);
+    const char *topic = words.n ? words.v[0] : NULL;
+    if (o.names)
+        return print_names();
+    return o.man ? print_man(topic, o.json) : print_topic(topic, o.json);
 }

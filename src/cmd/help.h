@@ -1,4 +1,4 @@
-/* What `help` prints in more than one form: as text (help.c) and as the manual page (help_man.c). */
+/* What `help` prints in more than one form: as text (help.c) and as manual pages (help_man.c). */
 #ifndef CMD_HELP_H
 #define CMD_HELP_H
 
@@ -15,7 +15,10 @@ extern const char help_example[];              /* a config, in whole lines */
 
 const char *help_type(const struct opt_row *row); /* "integer", … */
 
-/* The manual page as man(7) source. Nothing in it depends on the machine or the day: docs/pipetune.1 is a copy of it. */
+/* The manual pages as man(7) source, of the program and of one command. Nothing in them depends on the machine or the day: docs/man/ has
+ * copies of them. */
+struct command;
 void help_man(struct buf *b);
+void help_man_of(struct buf *b, const struct command *c);
 
 #endif

@@ -1,4 +1,5 @@
-/* The manual page, from the tables that the program itself runs by; only what no table says is written here. */
+/* The manual pages, from the tables that the program itself runs by; only what no table says is written here. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,13 +8,10 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/help.h"
+#include "cmd/help_facts.h"
 #include "core/config.h"
 #include "core/space.h"
 #include "search/search.h"
-
-struct entry {
-    const char *tag, *text; /* of several sentences, each is a line of its own, as man(7) wants it */
-};
 
 static const char description[] =
     "pipetune tunes training jobs on Spark and BigDL.\n"
@@ -31,60 +29,6 @@ static const char going_on[] =
     "A study that is finished is only shown again; --again makes a new one, NAME@2.\n"
     "A config that has changed is refused with the keys that differ; max_trials, parallel, monitoring, influxdb and "
     "store may change.\n";
-
-static const struct {
-    enum cmd_exit code;
-    const char *text;
-} exits[] = {
-    { CMD_OK, "At least one trial finished, or all is well." },
-    { CMD_NONE, "No trial finished." },
-    { CMD_USAGE, "Wrong usage, or a mistake in the config: the error names file, line and key." },
-    { CMD_ENVIRONMENT, "This machine lacks something: the error, or pipetune doctor, says what and how to mend it." },
-    { CMD_INTERRUPTED, "Interrupted, or left running after a hangup: the same command goes on." },
-};
-
-static const struct entry variables[] = {
-    { "PIPETUNE_STORE", "The store, when neither --store nor the config names one (default ./pipetune.db)." },
-    { "PIPETUNE_HOME", "The folder that holds PipeTune's own conf/ and bigdl/ (default: where the program is, or its "
-                       "share/pipetune)." },
-    { "PIPETUNE_DATA", "$PIPETUNE_DATA in a BigDL file (default ./.pipetune/data)." },
-    { "SPARK_HOME", "Spark, when the config does not name it (default ./.pipetune/spark, else spark-submit on PATH)." },
-    { "JAVA_HOME", "Java, when the config does not name it (default: java on PATH)." },
-    { "BIGDL_HOME", "$BIGDL_HOME in a BigDL file (default ./.pipetune/bigdl)." },
-    { "SPARK_LOCAL_IP", "Is 127.0.0.1 for trials on one machine when it is not set: a host name that does not resolve "
-                        "would stop Spark." },
-    { "TMPDIR", "Where doctor --try trains (default /tmp)." },
-    { "PIPETUNE_LAUNCH", "Set for all that an attempt starts, so that nothing of it is overlooked." },
-};
-
-static const struct entry files[] = {
-    { "pipetune.db", "The store." },
-    { "pipetune.d/STUDY/driver.lock", "Beside the store; locked while a driver runs the study." },
-    { "pipetune.d/STUDY/TRIAL/log",
-      "What the application printed, all attempts one after the other; log.1 is what came before, and "
-      "what was before that is gone (--log-mb)." },
-    { "pipetune.d/STUDY/TRIAL/checkpoint/", "BigDL's checkpoints, from which a trial is continued." },
-    { "pipetune.d/STUDY/TRIAL/exit", "How the last attempt ended." },
-    { ".pipetune/", "Spark, BigDL, Python and data, where ./run-pipetune.sh setup puts them." },
-    { "conf/pipetune.conf", "A config to begin with, and bigdl/config/ BigDL files; installed in share/pipetune." },
-};
-
-static const struct entry examples[] = {
-    { "pipetune doctor", "What works here, and the fix for what does not." },
-    { "pipetune run --config conf/pipetune.conf --dry-run", "Each trial's spark-submit command, and nothing else." },
-    { "pipetune run --config conf/pipetune.conf --name demo --max-trials 4 --epochs 2",
-      "Four trials of two epochs each, as the study demo." },
-    { "pipetune run --config conf/pipetune.conf --setting cores=4,memory=8", "Trials under another setting." },
-    { "pipetune ls", "The studies." },
-    { "pipetune show demo", "The study's trials, and the best." },
-    { "pipetune show demo 2", "Its second trial: epochs, attempts, and the command." },
-    { "pipetune show demo --decisions", "What was decided, when and why." },
-    { "tail -F $(pipetune show demo 2 --log)", "What the trial prints." },
-    { "pipetune report demo --html demo.html", "All of the study as one page for a browser." },
-    { "pipetune compare demo demo@2", "Two studies side by side." },
-    { "pipetune diff demo/1 demo/2", "What differs between two trials." },
-    { "pipetune help --man | man -l -", "This page." },
-};
 
 /* --- roff --- */
 
@@ -146,11 +90,17 @@ static void put_entry(struct buf *b, const char *tag, const char *text)
     buf_putc(b, '\n');
 }
 
-static void put_entries(struct buf *b, const char *title, const struct entry *rows, size_t n)
+/* Nothing where the page has none of the kind. */
+static void put_facts(struct buf *b, const struct help_kind *kind, const char *page)
 {
-    put_section(b, title, "");
-    for (size_t i = 0; i < n; i++)
-        put_entry(b, rows[i].tag, rows[i].text);
+    size_t n = 0;
+    for (const struct help_fact *f = kind->facts; f->pages; f++) {
+        if (!help_is_on(kind->facts, f, page))
+            continue;
+        if (n++ == 0)
+            put_section(b, kind->title, "");
+        put_entry(b, f->tag, f->text);
+    }
 }
 
 /* --- the commands --- */
@@ -176,34 +126,47 @@ static void put_synopsis(struct buf *b)
     buf_puts(b, ".fi\n");
 }
 
-static void put_option(struct buf *b, const struct opt_line *o)
+static void put_choices(struct buf *b, const struct opt_row *row)
 {
+    for (size_t i = 0; row->choices && row->choices[i]; i++) {
+        put_text(b, i ? ", " : ": ");
+        put_text(b, row->choices[i]);
+    }
+}
+
+static void put_option(struct buf *b, const struct opt_row *row)
+{
+    char option[64];
     buf_puts(b, ".TP\n\\fB\\-\\-");
-    put_bytes(b, o->name.text, o->name.len);
-    buf_puts(b, o->arg.len ? "\\fR \\fI" : "");
-    put_bytes(b, o->arg.text, o->arg.len);
+    put_text(b, opt_name(row, option));
+    buf_puts(b, row->arg ? "\\fR \\fI" : "");
+    put_text(b, row->arg ? row->arg : "");
     buf_puts(b, "\\fR\n");
-    put_bytes(b, o->help.text, o->help.len);
+    put_text(b, row->help);
+    put_choices(b, row);
+    if (row->preset && row->type != OPT_FLAG) {
+        put_text(b, " (default ");
+        put_text(b, row->preset);
+        put_text(b, ")");
+    }
     buf_putc(b, '\n');
 }
 
-static void put_command(struct buf *b, const struct command *c)
+/* Those of the config stand apart. */
+static void put_options(struct buf *b, const struct command *c)
 {
-    buf_printf(b, ".SS %s\n", c->name);
-    put_usage(b, c);
-    buf_puts(b, ".PP\n");
-    put_text(b, c->help);
-    buf_puts(b, ".\n");
-    AUTO_BUF struct buf options = BUF_INIT;
+    struct cmd_rows rows = { .n = 0 };
+    bool config = false;
     if (c->options)
-        c->options(&options);
-    b->failed |= options.failed;
-    struct opt_line line;
-    const char *rest = buf_text(&options);
-    for (const char *next; (next = opt_help_line(rest, &line)) != NULL; rest = next)
-        put_option(b, &line);
-    if (*rest) /* of `run`: the rows of the config, which have a section of their own */
-        buf_puts(b, ".PP\nEvery scalar key of the config is an option too: see CONFIG.\n");
+        c->options(&rows);
+    if (rows.n > 0)
+        put_section(b, "OPTIONS", "");
+    for (size_t i = 0; i < rows.n; i++) {
+        if (rows.v[i].section && !config)
+            buf_puts(b, ".SS Keys of the config\nThe command line wins over the config.\n");
+        config = rows.v[i].section != NULL;
+        put_option(b, &rows.v[i]);
+    }
 }
 
 static void put_commands(struct buf *b)
@@ -212,8 +175,15 @@ static void put_commands(struct buf *b)
                 "Without a command, --config FILE means run.\n"
                 "Every command takes --help; those that show something print JSON with --json.\n"
                 "Options may be written --name VALUE or --name=VALUE, before or after other words; -- ends them.\n");
-    for (const struct command *c = cmd_table; c->name; c++)
-        put_command(b, c);
+    for (const struct command *c = cmd_table; c->name; c++) {
+        char page[64];
+        (void)snprintf(page, sizeof page, "pipetune-%s(1)", c->name);
+        buf_puts(b, ".TP\n");
+        put_bold(b, page, strlen(page) - 3);
+        buf_puts(b, "(1)\n");
+        put_text(b, c->help);
+        buf_puts(b, ".\n");
+    }
 }
 
 /* --- the config --- */
@@ -237,10 +207,9 @@ static void put_key(struct buf *b, const struct opt_row *row)
     put_bounds(b, row);
     buf_printf(&text, "%s%s; --%s)\n%s", row->preset ? ", default " : "", row->preset ? row->preset : "",
                opt_name(row, option), row->help);
-    for (size_t i = 0; row->choices && row->choices[i]; i++)
-        buf_printf(&text, "%s%s", i ? ", " : ": ", row->choices[i]);
-    buf_putc(&text, '\n');
     put_text(b, buf_text(&text));
+    put_choices(b, row);
+    buf_putc(b, '\n');
     b->failed |= text.failed;
 }
 
@@ -287,31 +256,45 @@ static void put_config(struct buf *b)
         put_entry(b, searches[i]->name, searches[i]->help);
 }
 
-/* --- the page --- */
+/* --- the pages --- */
 
-static void put_exits(struct buf *b)
+/* No date: today's would change the page by itself, and one written here would grow stale. */
+static void put_head(struct buf *b, const char *page, const char *what)
 {
-    put_section(b, "EXIT STATUS", "");
-    for (size_t i = 0; i < ARRAY_LEN(exits); i++) {
-        char code[16];
-        (void)snprintf(code, sizeof code, "%d", exits[i].code);
-        put_entry(b, code, exits[i].text);
-    }
+    buf_puts(b, ".\\\" Made by `make man` from the program's own tables.\n.TH ");
+    for (const char *c = page; *c; c++)
+        buf_printf(b, "%s%c", *c == '-' ? "\\" : "", toupper((unsigned char)*c));
+    buf_puts(b, " 1 \"\" \"PipeTune " PIPETUNE_VERSION "\" \"User Commands\"\n.SH NAME\n");
+    put_text(b, page);
+    buf_puts(b, " \\- ");
+    put_text(b, what);
+    buf_putc(b, '\n');
 }
 
 void help_man(struct buf *b)
 {
-    /* No date: today's would change the page by itself, and one written here would grow stale. */
-    buf_puts(b, ".\\\" Made by `make man` from the program's own tables.\n"
-                ".TH PIPETUNE 1 \"\" \"PipeTune " PIPETUNE_VERSION "\" \"User Commands\"\n"
-                ".SH NAME\npipetune \\- tune training jobs on Spark and BigDL\n");
+    put_head(b, "pipetune", "tune training jobs on Spark and BigDL");
     put_synopsis(b);
     put_section(b, "DESCRIPTION", description);
     put_commands(b);
     put_config(b);
     put_section(b, "STOPPING AND GOING ON", going_on);
-    put_exits(b);
-    put_entries(b, "ENVIRONMENT", variables, ARRAY_LEN(variables));
-    put_entries(b, "FILES", files, ARRAY_LEN(files));
-    put_entries(b, "EXAMPLES", examples, ARRAY_LEN(examples));
+    for (const struct help_kind *kind = help_kinds; kind->title; kind++)
+        put_facts(b, kind, "pipetune");
+}
+
+void help_man_of(struct buf *b, const struct command *c)
+{
+    char page[64];
+    (void)snprintf(page, sizeof page, "pipetune-%s", c->name);
+    put_head(b, page, c->help);
+    put_section(b, "SYNOPSIS", "");
+    put_usage(b, c);
+    put_section(b, "DESCRIPTION", help_about(c->name));
+    put_options(b, c);
+    for (const struct help_kind *kind = help_kinds; kind->title; kind++)
+        put_facts(b, kind, c->name);
+    put_section(b, "SEE ALSO", "");
+    put_bold(b, "pipetune", strlen("pipetune"));
+    buf_puts(b, "(1)\n");
 }

@@ -11,12 +11,14 @@
 
 struct ls_options {
     char *store;
-    bool json;
+    bool json, names;
 };
 
 static const struct opt_row ls_rows[] = {
     LOOK_STORE_ROW(struct ls_options),
     LOOK_JSON_ROW(struct ls_options),
+    { NULL, "names", OPT_FLAG, offsetof(struct ls_options, names), NULL, 0, 0, NULL, NULL,
+      "print the names alone, a line each" },
 };
 
 static struct opt_set ls_opts(struct ls_options *o)
@@ -24,17 +26,18 @@ static struct opt_set ls_opts(struct ls_options *o)
     return (struct opt_set){ .rows = ls_rows, .n = ARRAY_LEN(ls_rows), .target = o };
 }
 
-void cmd_ls_options(struct buf *b)
+void cmd_ls_options(struct cmd_rows *out)
 {
     struct opt_set set = ls_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 struct listing {
     const char *store; /* its path */
     struct store *open;
     struct err *e;
-    json_t *json; /* NULL: for people */
+    json_t *json;      /* NULL: for people */
+    struct buf *names; /* NULL: more than names */
     struct table table;
 };
 
@@ -107,6 +110,10 @@ static int add_study(void *ctx, const struct store_summary *stored)
 {
     struct listing *l = ctx;
     struct store_summary r = *stored;
+    if (l->names) {
+        buf_printf(l->names, "%s\n", r.name);
+        return 0;
+    }
     int rc = strcmp(r.state, "running") == 0 ? add_running(l, &r) : 0;
     if (rc < 0)
         return rc;
@@ -142,6 +149,8 @@ static int list(struct listing *l)
         (void)err_sys(&e, rc, "cannot list the studies");
     if (rc < 0)
         return cmd_fail(&e);
+    if (l->names)
+        return cmd_print(l->names);
     return l->json ? cmd_print_json(json_incref(l->json)) : print_table(l);
 }
 
@@ -154,8 +163,11 @@ int cmd_ls(int argc, char **argv)
     int code;
     if (!cmd_options("ls", argc, argv, &set, 1, NULL, 0, &code)) {
         AUTO_FREE char *path = study_store_path(o.store);
+        AUTO_BUF struct buf names = BUF_INIT;
         struct err e;
-        struct listing l = { .store = path, .json = o.json ? json_array() : NULL };
+        struct listing l = { .store = path,
+                             .json = o.json ? json_array() : NULL,
+                             .names = o.names && !o.json ? &names : NULL };
         table_init(&l.table, heads);
         code = path && (l.json || !o.json) ? list(&l) : (err_sys(&e, -ENOMEM, "cannot list"), cmd_fail(&e));
         json_decref(l.json);

@@ -13,14 +13,16 @@
 
 enum { WORDS_MAX = 1000 };
 
+static const char *const format_names[] = { "pipetune", "sklearn", NULL };
+
 static const struct opt_row model_rows[] = {
     LOOK_STORE_ROW(struct model_args),
     { NULL, "model", OPT_TEXT, offsetof(struct model_args, model), NULL, 0, 0, NULL, "FILE",
       "a model in a file (default: the one in the store)" },
     { NULL, "out", OPT_TEXT, offsetof(struct model_args, out), NULL, 0, 0, NULL, "FILE",
       "import, export: what to write, also -o FILE; an old file is replaced" },
-    { NULL, "format", OPT_TEXT, offsetof(struct model_args, format), NULL, 0, 0, NULL, "F",
-      "import: pipetune (the default) or sklearn" },
+    { NULL, "format", OPT_TEXT, offsetof(struct model_args, format), NULL, 0, 0, format_names, "F",
+      "import: whose model it is" },
     { NULL, "replace", OPT_FLAG, offsetof(struct model_args, replace), NULL, 0, 0, NULL, NULL,
       "import: in place of the model in the store" },
     { NULL, "cluster", OPT_INT, offsetof(struct model_args, cluster), "-1", -1, 9e15, NULL, "ID",
@@ -34,10 +36,10 @@ static struct opt_set model_opts(struct model_args *a)
     return (struct opt_set){ .rows = model_rows, .n = ARRAY_LEN(model_rows), .target = a };
 }
 
-void cmd_model_options(struct buf *b)
+void cmd_model_options(struct cmd_rows *out)
 {
     struct opt_set set = model_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 static int read_text(struct buf *out, const char *path, struct err *e)

@@ -50,12 +50,12 @@ static struct opt_set config_part(struct config *c, struct opt_row rows[ROWS_MAX
     return (struct opt_set){ .rows = rows, .n = n, .target = c };
 }
 
-void cmd_monitor_options(struct buf *b)
+void cmd_monitor_options(struct cmd_rows *out)
 {
     struct opt_row rows[ROWS_MAX];
     struct opt_set own = monitor_opts(NULL), config = config_part(NULL, rows);
-    opt_help(b, &own);
-    opt_help(b, &config);
+    cmd_rows_add(out, &own);
+    cmd_rows_add(out, &config);
 }
 
 /* What is to be done, as command line and config say it together. */

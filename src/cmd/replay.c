@@ -46,10 +46,10 @@ static struct opt_set replay_opts(struct replay_args *o)
     return (struct opt_set){ .rows = replay_rows, .n = ARRAY_LEN(replay_rows), .target = o };
 }
 
-void cmd_replay_options(struct buf *b)
+void cmd_replay_options(struct cmd_rows *out)
 {
     struct opt_set set = replay_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* --- reading --- */

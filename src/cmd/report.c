@@ -32,10 +32,10 @@ static struct opt_set report_opts(struct report_options *o)
     return (struct opt_set){ .rows = report_rows, .n = ARRAY_LEN(report_rows), .target = o };
 }
 
-void cmd_report_options(struct buf *b)
+void cmd_report_options(struct cmd_rows *out)
 {
     struct opt_set set = report_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 static int check(const struct report_options *o, const struct strv *words, struct err *e)

@@ -27,10 +27,10 @@ static struct opt_set retry_opts(struct retry_options *o)
     return (struct opt_set){ .rows = retry_rows, .n = ARRAY_LEN(retry_rows), .target = o };
 }
 
-void cmd_retry_options(struct buf *b)
+void cmd_retry_options(struct cmd_rows *out)
 {
     struct opt_set set = retry_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* What is to be tried again. */

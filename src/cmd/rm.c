@@ -31,10 +31,10 @@ static struct opt_set rm_opts(struct rm_options *o)
     return (struct opt_set){ .rows = rm_rows, .n = ARRAY_LEN(rm_rows), .target = o };
 }
 
-void cmd_rm_options(struct buf *b)
+void cmd_rm_options(struct cmd_rows *out)
 {
     struct opt_set set = rm_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* One word of the command line. */

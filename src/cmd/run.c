@@ -43,14 +43,13 @@ static struct opt_set run_opts(struct run_options *o)
     return (struct opt_set){ .rows = run_rows, .n = ARRAY_LEN(run_rows), .target = o };
 }
 
-void cmd_run_options(struct buf *b)
+void cmd_run_options(struct cmd_rows *out)
 {
     struct run_options o = { 0 };
     struct config c = { 0 };
     struct opt_set own = run_opts(&o), config = config_opts(&c);
-    opt_help(b, &own);
-    buf_puts(b, "\nand every scalar key of the config:\n");
-    opt_help(b, &config);
+    cmd_rows_add(out, &own);
+    cmd_rows_add(out, &config);
 }
 
 /* The command line, read twice: once for the config's name, once over what the config says. */

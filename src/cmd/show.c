@@ -34,10 +34,10 @@ static struct opt_set show_opts(struct show_options *o)
     return (struct opt_set){ .rows = show_rows, .n = ARRAY_LEN(show_rows), .target = o };
 }
 
-void cmd_show_options(struct buf *b)
+void cmd_show_options(struct cmd_rows *out)
 {
     struct opt_set set = show_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 int show_flush(struct show *l)

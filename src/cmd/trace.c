@@ -28,9 +28,12 @@ struct options {
     bool lenient, json;
 };
 
+static const char *const format_names[] = { "timeline",  "tune-offline", "tune-online", "perf-stat",
+                                            "bigdl-log", "csv",          "json",        NULL };
+
 static const struct opt_row trace_rows[] = {
-    { NULL, "format", OPT_TEXT, offsetof(struct options, format), NULL, 0, 0, NULL, "F",
-      "import: timeline, tune-offline, tune-online, perf-stat or bigdl-log; export: csv (the default) or json" },
+    { NULL, "format", OPT_TEXT, offsetof(struct options, format), NULL, 0, 0, format_names, "F",
+      "import: what the file is; export: csv (the default) or json" },
     { NULL, "out", OPT_TEXT, offsetof(struct options, out), NULL, 0, 0, NULL, "FILE",
       "import, export: what to write, also -o FILE; an old file is replaced" },
     { NULL, "lenient", OPT_FLAG, offsetof(struct options, lenient), NULL, 0, 0, NULL, NULL,
@@ -43,10 +46,10 @@ static struct opt_set trace_opts(struct options *o)
     return (struct opt_set){ .rows = trace_rows, .n = ARRAY_LEN(trace_rows), .target = o };
 }
 
-void cmd_trace_options(struct buf *b)
+void cmd_trace_options(struct cmd_rows *out)
 {
     struct opt_set set = trace_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 /* --- import --- */

@@ -23,10 +23,10 @@ static struct opt_set version_opts(struct version_options *o)
     return (struct opt_set){ .rows = version_rows, .n = ARRAY_LEN(version_rows), .target = o };
 }
 
-void cmd_version_options(struct buf *b)
+void cmd_version_options(struct cmd_rows *out)
 {
     struct opt_set set = version_opts(NULL);
-    opt_help(b, &set);
+    cmd_rows_add(out, &set);
 }
 
 static json_t *as_json(void)

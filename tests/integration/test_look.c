@@ -24,6 +24,8 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
+#include "cmd/cmd.h"
+#include "cmd/help_facts.h"
 #include "store/store.h"
 #include "tests/integration/harness.h"
 
@@ -237,6 +239,15 @@ static void test_ls_json_has_exactly_its_keys(void **state)
     assert_true(json_is_null(json_object_get(cut, "best")));
     assert_string_equal(json_string_value(json_object_get(cut, "state")), "interrupted");
     json_decref(j);
+}
+
+static void test_ls_names_are_the_names_alone(void **state)
+{
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--names", "--store", "@");
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.out, "demo\ncut\n");
+    AUTO_OUTPUT struct harness_output none = LOOK(*state, "ls", "--names", "--store", "/nonexistent/x.db");
+    assert_string_equal(none.out, "");
 }
 
 static void test_ls_prints_a_table(void **state)
@@ -622,7 +633,8 @@ static const struct {
     { "no trial for its log", { "show", "demo", "--log", "--store", "@" }, 2, "needs a trial" },
     { "no store", { "show", "demo", "--store", "/nonexistent/x.db" }, 3, "no store '/nonexistent/x.db'" },
     { "help on nothing known", { "help", "rnu" }, 2, "did you mean 'run'?" },
-    { "the manual of one command", { "help", "run", "--man" }, 2, "prints the whole manual page" },
+    { "the manual of the config alone", { "help", "config", "--man" }, 2, "where the config stands" },
+    { "the manual of nothing known", { "help", "rnu", "--man" }, 2, "did you mean 'run'?" },
 };
 
 static void test_mistakes_are_named_on_stderr(void **state)
@@ -720,13 +732,88 @@ static void test_help_and_version_answer_in_every_form(void **state)
     json_decref(j);
 }
 
-static void test_the_manual_page_is_what_help_prints(void **state)
+/* docs/man/PAGE.1, since tests run in the tree's root, is what is printed. */
+static void expect_page(const struct harness_output *o, const char *page)
 {
-    AUTO_OUTPUT struct harness_output o = LOOK(*state, "help", "--man");
-    assert_int_equal(o.code, 0);
-    AUTO_FREE char *page = harness_read("docs", "pipetune.1"); /* tests run in the tree's root */
-    if (!page || strcmp(page, o.out) != 0)
-        fail_msg("docs/pipetune.1 is not what 'pipetune help --man' prints: run `make man`");
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s.1", page);
+    AUTO_FREE char *committed = harness_read("docs/man", name);
+    assert_int_equal(o->code, 0);
+    if (!committed || strcmp(committed, o->out) != 0)
+        fail_msg("docs/man/%s is not what 'pipetune help --man' prints: run `make man`", name);
+}
+
+static void test_the_manual_pages_are_what_help_prints(void **state)
+{
+    AUTO_OUTPUT struct harness_output all = LOOK(*state, "help", "--man");
+    expect_page(&all, "pipetune");
+    for (const struct command *c = cmd_table; c->name; c++) {
+        char page[64];
+        (void)snprintf(page, sizeof page, "pipetune-%s", c->name);
+        AUTO_OUTPUT struct harness_output one = LOOK(*state, "help", c->name, "--man");
+        expect_page(&one, page);
+    }
+}
+
+/* roff's own signs taken off, and no blanks: lines are broken elsewhere. */
+static char *bare(const char *text)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    static const struct {
+        const char *roff, *plain;
+    } signs[] = { { "\\fB", "" },   { "\\fI", "" },    { "\\fR", "" },   { "\\-", "-" },
+                  { "\\(aq", "'" }, { "\\(dq", "\"" }, { "\\(ga", "`" }, { "\\(ha", "^" },
+                  { "\\(ti", "~" }, { "\\&", "" },     { "\\e", "\\" },  { "\\[u2026]", "…" } };
+    while (*text) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(signs) && strncmp(text, signs[i].roff, strlen(signs[i].roff)) != 0)
+            i++;
+        if (i < ARRAY_LEN(signs))
+            buf_puts(&b, signs[i].plain);
+        else if (*text != ' ' && *text != '\n')
+            buf_putc(&b, *text);
+        text += i < ARRAY_LEN(signs) ? strlen(signs[i].roff) : 1;
+    }
+    return buf_take(&b);
+}
+
+static void expect_fact(const char *command, const char *fact, const char *help, const char *page)
+{
+    AUTO_FREE char *want = bare(fact);
+    if (!strstr(help, want) || !strstr(page, want))
+        fail_msg("%s: '%s' stands in %s alone", command, fact,
+                 strstr(help, want) ? "its help" : "its page, or nowhere");
+}
+
+/* What a page says, `help COMMAND`, `COMMAND --help` and its JSON say, too. */
+static void test_help_and_the_page_of_a_command_tell_the_same(void **state)
+{
+    for (const struct command *c = cmd_table; c->name; c++) {
+        AUTO_OUTPUT struct harness_output man = LOOK(*state, "help", c->name, "--man");
+        AUTO_OUTPUT struct harness_output help = LOOK(*state, "help", c->name);
+        AUTO_OUTPUT struct harness_output own = LOOK(*state, c->name, "--help");
+        AUTO_OUTPUT struct harness_output json = LOOK(*state, "help", c->name, "--json");
+        if (strcmp(c->name, "help") != 0)
+            assert_string_equal(own.out, help.out);
+        AUTO_FREE char *page = bare(man.out);
+        AUTO_FREE char *text = bare(help.out);
+        struct cmd_rows rows = { .n = 0 };
+        if (c->options)
+            c->options(&rows);
+        for (size_t i = 0; i < rows.n; i++)
+            expect_fact(c->name, rows.v[i].help, text, page);
+        for (const struct help_kind *kind = help_kinds; kind->title; kind++)
+            for (const struct help_fact *f = kind->facts; f->pages; f++)
+                if (help_is_on(kind->facts, f, c->name)) {
+                    expect_fact(c->name, f->tag, text, page);
+                    expect_fact(c->name, f->text, text, page);
+                }
+        expect_fact(c->name, help_about(c->name), text, page);
+        json_t *j = parsed(&json);
+        EXPECT_KEYS(j, "command", "usage", "help", "about", "options", "words", "exits", "environment", "files",
+                    "examples");
+        json_decref(j);
+    }
 }
 
 static void test_doctor_lists_every_check(void **state)
@@ -791,7 +878,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_newer_store_is_refused_and_left_alone, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_closed_pipe_is_quiet, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_help_and_version_answer_in_every_form, make_world, end_world),
-        cmocka_unit_test_setup_teardown(test_the_manual_page_is_what_help_prints, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_the_manual_pages_are_what_help_prints, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_help_and_the_page_of_a_command_tell_the_same, make_world, end_world),
+        cmocka_unit_test_setup_teardown(test_ls_names_are_the_names_alone, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_doctor_lists_every_check, make_world, end_world),
         cmocka_unit_test_setup_teardown(test_doctor_names_what_is_missing, make_world, end_world),
     };

@@ -1,0 +1,195 @@
+#include "cmd/help_facts.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct help_fact abouts[] = {
+    { "best", NULL, "Tells the best finished trial by the study's metric, with its hyperparameters.\n"
+        "With --checkpoint it prints the path of the trained model alone, for a script.\n" },
+    { "compare", NULL, "Puts the figures of two or more studies beside each other: their best trials, time, energy, and what failed.\n" },
+    { "completion", NULL, "Prints a script that a shell reads; `make install` puts it where shells look.\n"
+        "Commands, options, the words that an option takes, and the names of studies are completed.\n" },
+    { "diff", NULL, "Prints only what differs between two trials, of one study or of two: settings, figures, causes.\n" },
+    { "doctor", NULL, "Looks at everything that trials need, and at every meter, one line each: ok, warn or missing, what was found, and the fix.\n"
+        "It changes nothing.\n" },
+    { "energy", NULL, "Divides what the meters read among nodes, trials and epochs.\n"
+        "Each figure has its source, its coverage and its error; what was not measured is absent, never 0.\n" },
+    { "events", NULL, "Tells of each of the 58 hardware events how it is encoded on this machine, whether it can be counted, and what share of the time.\n" },
+    { "gc", NULL, "Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, halves of files, sockets of "
+        "the dead, and the samples of finished studies, of which the profiles stay.\n"
+        "What runs is never touched.\n" },
+    { "ls", NULL, "One line per study: its best trial, state, trials, time and when it began.\n" },
+    { "model", NULL, "Looks at what studies have taught of jobs, and changes it.\n"
+        "The model is kept in the store; --model FILE names one in a file instead.\n" },
+    { "monitor", NULL, "Measures this machine without any study, and sends the lines to an InfluxDB until it is ended.\n"
+        "What cannot be delivered is kept on disk and sent later.\n" },
+    { "replay", NULL, "Runs policies over what was recorded, without training anything, or derives a study's decisions again.\n" },
+    { "report", NULL, "Gathers all of a study: settings, epochs, energy, decisions, heat maps of the counters.\n" },
+    { "retry", NULL, "Forgives what became of a failed trial's attempts: the next run of the study tries it again, from its newest checkpoint.\n"
+        "Nothing is started here.\n" },
+    { "rm", NULL, "Removes a study with all that stands beside the store, or what one trial did.\n"
+        "A removed trial stays in its study as failed, \"removed\", so that its number is not given to another.\n"
+        "What runs is not removed.\n" },
+    { "run", NULL, "Trains the trials of a study and chooses their system parameters while they train.\n"
+        "The same command goes on with a study that was interrupted, whatever ended it, and only shows one that is finished.\n" },
+    { "show", NULL, "A study's trials and the best of them, or one trial with its epochs, attempts and command.\n"
+        "Of a trial that runs the epoch under way, its speed and its CPUs are told as of this moment.\n" },
+    { "trace", NULL, "Traces are HDF5 files of recorded runs, for `replay` and for others.\n"
+        "`run --trace FILE` writes one of a study.\n" },
+    { "version", NULL, "The version, the commit it was built from, and those of the libraries in use.\n" },
+    { NULL, NULL, NULL },
+};
+
+static const struct help_fact words[] = {
+    { "completion", "bash, zsh, fish", "For that shell." },
+    { "help", "COMMAND", "What one command does, with its options." },
+    { "help", "config", "The keys of a config, the system parameters, the searches." },
+    { "model", "ls", "The classes of jobs, one line each." },
+    { "model", "show", "Clusters and classes with their figures." },
+    { "model", "explain TRIAL | STUDY/TRIAL", "Which features decided what a trial was recognised as, and what was near." },
+    { "model", "train TRACE…", "Learns from the samples of traces." },
+    { "model", "import FILE", "Takes a model from a file, ours or scikit-learn's, into the store or, with -o, into another file." },
+    { "model", "export", "Writes the store's model, to take it elsewhere." },
+    { "model", "predict FILE", "The cluster of each vector in the file." },
+    { "model", "forget [CLASS]", "Forgets a class, a cluster, or all: such jobs are searched anew." },
+    { "replay", "offline TRACE", "What each policy would have cost on recorded jobs, from one plain run each to an oracle." },
+    { "replay", "online DIR", "The same for recorded queues." },
+    { "replay", "decisions STUDY | TRACE", "Derives each decision of the tuner from what it was told, and compares." },
+    { "show", "STUDY", "All of a study." },
+    { "show", "STUDY/N", "One trial; also as STUDY N." },
+    { "trace", "import FILE", "Recorded runs of another form into a trace." },
+    { "trace", "info FILE", "What is in a trace." },
+    { "trace", "export FILE", "A trace as CSV or JSON." },
+    { NULL, NULL, NULL },
+};
+
+static const struct help_fact exits[] = { /* by their codes */
+    { "run", "0", "At least one trial finished." },
+    { "pipetune", "0", "At least one trial finished, or all is well." },
+    { "*", "0", "All is well." },
+    { "run", "1", "No trial finished; or the trace was not written, or lines for an InfluxDB were left behind." },
+    { "best", "1", "No trial of the study is finished yet, or it has no checkpoint." },
+    { "monitor", "1", "Lines were left behind." },
+    { "replay", "1", "A decision was derived otherwise than it was stored (decisions)." },
+    { "pipetune", "1", "No trial finished, or data was left behind." },
+    { "*", "2", "Wrong usage, or a mistake in the config: the error names file, line and key." },
+    { "doctor", "3", "Something is missing without which no trial can run." },
+    { "*", "3", "This machine lacks something: the error, or pipetune doctor, says what and how to mend it." },
+    { "pipetune run", "130", "Interrupted, or left running after a hangup: the same command goes on." },
+    { NULL, NULL, NULL },
+};
+
+#define LOOKS "best compare diff doctor energy gc ls model replay report retry rm run show"
+
+static const struct help_fact variables[] = {
+    { "pipetune " LOOKS, "PIPETUNE_STORE", "The store, when neither --store nor the config names one (default ./pipetune.db)." },
+    { "pipetune doctor run", "PIPETUNE_HOME", "The folder that holds PipeTune's own conf/ and bigdl/ (default: where the program is, or its share/pipetune)." },
+    { "pipetune doctor run", "PIPETUNE_DATA", "$PIPETUNE_DATA in a BigDL file (default ./.pipetune/data)." },
+    { "pipetune doctor run", "SPARK_HOME", "Spark, when the config does not name it (default ./.pipetune/spark, else spark-submit on PATH)." },
+    { "pipetune doctor run", "JAVA_HOME", "Java, when the config does not name it (default: java on PATH)." },
+    { "pipetune doctor run", "BIGDL_HOME", "$BIGDL_HOME in a BigDL file (default ./.pipetune/bigdl)." },
+    { "pipetune run", "PYSPARK_PYTHON", "The Python of driver and executors, when neither the study nor the BigDL file names one (default: the one that set-up made)." },
+    { "pipetune run", "SPARK_LOCAL_IP", "Is 127.0.0.1 for trials on one machine when it is not set: a host name that does not resolve would stop Spark." },
+    { "pipetune run", "PIPETUNE_LAUNCH", "Set for all that an attempt starts, so that nothing of it is overlooked." },
+    { "pipetune doctor", "TMPDIR", "Where doctor --try trains (default /tmp)." },
+    { "pipetune monitor", "STATE_DIRECTORY", "Where lines wait for the server; systemd sets it (default ./pipetune-monitor)." },
+    { "pipetune compare diff energy events ls model replay report show trace", "COLUMNS", "How wide tables may be (default: as the terminal, 100 where there is none)." },
+    { NULL, NULL, NULL },
+};
+
+static const struct help_fact files[] = {
+    { "pipetune " LOOKS, "pipetune.db", "The store." },
+    { "pipetune gc retry rm run", "pipetune.d/STUDY/driver.lock", "Beside the store; locked while a driver runs the study." },
+    { "pipetune gc rm run show", "pipetune.d/STUDY/TRIAL/log", "What the application printed, all attempts one after the other; log.1 is what came before, and "
+      "what was before that is gone (--log-mb)." },
+    { "pipetune best gc rm run", "pipetune.d/STUDY/TRIAL/checkpoint/", "BigDL's checkpoints, from which a trial is continued." },
+    { "pipetune run", "pipetune.d/STUDY/TRIAL/exit", "How the last attempt ended." },
+    { "pipetune doctor run", ".pipetune/", "Spark, BigDL, Python and data, where ./run-pipetune.sh setup puts them." },
+    { "pipetune run", "conf/pipetune.conf", "A config to begin with, and bigdl/config/ BigDL files; installed in share/pipetune." },
+    { "pipetune monitor", "conf/monitor.json", "A config of the monitor; conf/README.md has the service and the rules for RAPL." },
+    { "pipetune model", "examples/demo-model.json", "What the demo taught elsewhere, to be imported." },
+    { "pipetune replay trace", "examples/lenet-grid.h5", "A trace to try it on." },
+    { NULL, NULL, NULL },
+};
+
+static const struct help_fact examples[] = {
+    { "pipetune doctor", "pipetune doctor", "What works here, and the fix for what does not." },
+    { "pipetune run", "pipetune run --config conf/pipetune.conf --dry-run", "Each trial's spark-submit command, and nothing else." },
+    { "pipetune run", "pipetune run --config conf/pipetune.conf --name demo --max-trials 4 --epochs 2", "Four trials of two epochs each, as the study demo." },
+    { "pipetune run", "pipetune run --config conf/pipetune.conf --setting cores=4,memory=8", "Trials under another setting." },
+    { "pipetune ls", "pipetune ls", "The studies." },
+    { "ls", "pipetune ls --json | jq -r '.[].study'", "Their names, in a script." },
+    { "pipetune show", "pipetune show demo", "The study's trials, and the best." },
+    { "pipetune show", "pipetune show demo/2", "Its second trial: epochs, attempts, and the command." },
+    { "pipetune show", "pipetune show demo --decisions", "What was decided, when and why." },
+    { "pipetune show", "tail -F $(pipetune show demo/2 --log)", "What the trial prints." },
+    { "pipetune report", "pipetune report demo --html demo.html", "All of the study as one page for a browser." },
+    { "report", "pipetune report demo --csv -o demo.csv", "Its trials and epochs for a spreadsheet." },
+    { "pipetune compare", "pipetune compare demo demo@2", "Two studies side by side." },
+    { "pipetune diff", "pipetune diff demo/1 demo/2", "What differs between two trials." },
+    { "best", "cp $(pipetune best demo --checkpoint) model.bigdl", "The trained model of the best trial." },
+    { "completion", "pipetune completion bash >~/.local/share/bash-completion/completions/pipetune", "For one user's bash." },
+    { "completion", "source <(pipetune completion bash)", "For this bash alone." },
+    { "completion", "pipetune completion fish >~/.config/fish/completions/pipetune.fish", "For one user's fish." },
+    { "doctor", "pipetune doctor --try", "The same, and a minute of training." },
+    { "energy", "pipetune energy demo", "Joules per node, trial and epoch." },
+    { "energy", "pipetune energy demo/2 --carbon 300 --price 0.3", "Of one trial, as grams and money, too." },
+    { "events", "pipetune events", "All 58." },
+    { "gc", "pipetune gc --dry-run", "How much would be freed." },
+    { "help", "pipetune help run", "What run does, with its options." },
+    { "help", "pipetune help config", "The keys of a config." },
+    { "pipetune help", "pipetune help run --man | man -l -", "The manual page of a command." },
+    { "model", "pipetune model show", "What is known of jobs." },
+    { "model", "pipetune model explain demo/2", "What a trial was recognised as, and why." },
+    { "model", "pipetune model import examples/demo-model.json", "What a recorded demo taught elsewhere." },
+    { "monitor", "pipetune monitor --print --once", "One round of samples, to look at." },
+    { "monitor", "pipetune monitor --url http://127.0.0.1:8086 --database energy", "To an InfluxDB, until it is ended." },
+    { "replay", "pipetune replay offline examples/lenet-grid.h5 --epochs 10 --repeat 3", "Policies on a recorded grid." },
+    { "replay", "pipetune replay decisions demo", "Each decision of a study, derived again." },
+    { "retry", "pipetune retry demo/2", "One failed trial again, with the next run." },
+    { "rm", "pipetune rm demo --yes", "Without asking." },
+    { "trace", "pipetune trace info examples/lenet-grid.h5", "What is in it." },
+    { "trace", "pipetune trace import --format timeline runs.csv -o runs.h5", "Recorded runs as a trace." },
+    { "version", "pipetune version", "This program and its libraries." },
+    { NULL, NULL, NULL },
+};
+/* clang-format on */
+
+/* clang-format off */
+const struct help_kind help_kinds[] = {
+    { "WORDS", "words", "words", words },
+    { "EXIT STATUS", "exit codes", "exits", exits },
+    { "ENVIRONMENT", "environment", "environment", variables },
+    { "FILES", "files", "files", files },
+    { "EXAMPLES", "examples", "examples", examples },
+    { NULL, NULL, NULL, NULL },
+};
+/* clang-format on */
+
+static bool names(const char *pages, const char *page)
+{
+    size_t len = strlen(page);
+    for (const char *at = pages; (at = strstr(at, page)); at += len)
+        if ((at == pages || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return strcmp(pages, "*") == 0;
+}
+
+const char *help_about(const char *page)
+{
+    const struct help_fact *f = abouts;
+    while (f->pages && !names(f->pages, page))
+        f++;
+    return f->pages ? f->text : "";
+}
+
+bool help_is_on(const struct help_fact *facts, const struct help_fact *f, const char *page)
+{
+    if (!names(f->pages, page))
+        return false;
+    for (; facts < f; facts++)
+        if (strcmp(facts->tag, f->tag) == 0 && names(facts->pages, page))
+            return false;
+    return true;
+}
