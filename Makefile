@@ -35,6 +35,10 @@ endif
 ifneq ($(filter fuzz,$(VARIANT)),)
 CFLAGS += -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 endif
+ifneq ($(filter coverage,$(VARIANT)),)
+CFLAGS += -O0 --coverage -fprofile-update=atomic
+LDFLAGS += --coverage
+endif
 # Everything but the shipped variant can be killed at a named point (base/failpoint.h).
 ifneq ($(VARIANT),release)
 CPPFLAGS += -DPIPETUNE_FAILPOINTS
@@ -56,7 +60,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
 BIN := $(B)/pipetune $(B)/pipetune-node
 
-.PHONY: all check check-asan check-spark check-net check-clang lint fuzz fuzz-targets man install clean help tests bench
+.PHONY: all check check-asan check-spark check-net check-clang lint fuzz fuzz-targets man install clean help tests test-tools bench test coverage compile_commands
 all: pipetune pipetune-node
 
 pipetune pipetune-node: %: $(B)/%
@@ -118,6 +122,7 @@ $(B)/tests/net/%: $(B)/tests/net/%.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+test-tools: $(TEST_TOOLS)
 tests: $(BIN) $(UNIT) $(INTEGRATION) $(TEST_TOOLS) $(BENCH)
 
 # The failpoints live in the `check` variant; it is the same code otherwise.
@@ -128,6 +133,19 @@ check:
 check-asan:
 	@$(MAKE) --no-print-directory VARIANT=asan tests
 	@tests/run-tests build/asan unit integration
+
+# One of them, or a few: `make test T=sched`.
+test:
+	@VARIANT=$(if $(filter release,$(VARIANT)),check,$(VARIANT)) tests/run-one "$(T)"
+
+coverage:
+	@$(MAKE) --no-print-directory VARIANT=coverage CC=gcc tests
+	@tests/coverage build/coverage
+
+# What make would run to compile each file, as clangd and others read it.
+compile_commands:
+	@$(MAKE) --no-print-directory --dry-run --always-make V=1 VARIANT=check tests fuzz-targets | tests/compile-commands >compile_commands.json.new
+	@mv -f compile_commands.json.new compile_commands.json && echo "compile_commands.json: $$(grep -c '"file"' compile_commands.json) files"
 
 check-spark: all
 	@$(MAKE) --no-print-directory VARIANT=check tests
@@ -207,10 +225,13 @@ clean:
 
 help:
 	@echo "make              ./pipetune and ./pipetune-node"
+	@echo "make test T=sched one unit or integration test, or those whose names hold the word; VARIANT=asan: under ASan and UBSan"
 	@echo "make check        unit and integration tests, fast and offline; check-asan: under ASan and UBSan"
 	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
 	@echo "make check-net    nodes over real ssh, in network namespaces (needs root)"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
+	@echo "make coverage     unit and integration tests again, and what share of the lines they pass, by folder"
+	@echo "make compile_commands  compile_commands.json, for editors"
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each, FUZZ_JOBS (2) at a time"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
