@@ -99,7 +99,7 @@ BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/be
 WRAPPED := malloc calloc realloc strdup strndup write fsync rename open fork
 WRAP := $(WRAPPED:%=-Wl,--wrap=%)
 
-$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/fake_sysfs.o $(B)/tests/bench/gen_timeline.o \
+$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/fault.o $(B)/tests/fake_sysfs.o $(B)/tests/played.o $(B)/tests/bench/gen_timeline.o \
 		$(B)/tests/bench/gen_profiles.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(WRAP) -o $@ $^ -lcmocka $(LDLIBS)

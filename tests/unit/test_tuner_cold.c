@@ -10,36 +10,15 @@
 
 #include "base/own.h"
 #include "core/knowledge.h"
-#include "core/tuner.h"
+#include "tests/played.h"
 
-enum { STEPS = 100, EPOCHS = 10, HOT = 4, COLD = 3 };
+enum { HOT = 4, COLD = 3 };
 
-static const struct tuner_cfg cfg = { .window_s = 3, .probe_budget = 0.1, .tie_margin = 0.01, .noise_floor = 0.01 };
-
-/* Seconds of an iteration under each memory and number of cores; 0: that cannot be had. In a first epoch `cold` times that, 0: as many. */
+/* Seconds of a step under each memory and number of cores; 0: that cannot be had. In the first epoch of a launch `cold` times that, 0: as many. */
 struct job {
     double step_s[COLD][HOT];
     double cold;
 };
-
-struct run {
-    struct tuner *t;
-    const char *class_key;
-    double startup_s;
-    struct tuner_setting at;
-    int first_epoch;
-    bool relaunch;
-    int launches, failed; /* of the trial */
-    double now_s, wake_s;
-    char story[65536];
-    size_t len;
-};
-
-static struct run run_in(const struct tuner_space *space, double startup_s)
-{
-    return (
-        struct run){ .t = tuner_new(space, &cfg), .class_key = "class", .startup_s = startup_s, .wake_s = INFINITY };
-}
 
 static const struct tuner_space ladder = {
     .n_hot = HOT, .n_cold = COLD, .cores = { 2, 4, 8, 16 }, .memory = { 4, 8, 16 }
@@ -50,128 +29,34 @@ static const struct tuner_space three = {
     .n_hot = HOT, .n_cold = COLD, .cores = { 2, 4, 8, 16 }, .other = { 0, 1, 2 }
 };
 
-static struct run new_run(double startup_s)
+static bool can_be_had(void *ctx, const struct sim_run *r, struct tuner_setting s)
 {
-    return run_in(&ladder, startup_s);
-}
-
-static bool can_be_had(const struct job *j, struct tuner_setting s)
-{
+    const struct job *j = ((const struct played *)ctx)->what;
+    (void)r;
     return j->step_s[s.cold][s.hot] > 0;
 }
 
-static void feed(struct run *r, const struct job *j, struct tuner_event ev)
+static double step_of(void *ctx, const struct sim_run *r)
 {
-    struct tuner_actions acts;
-    struct err e;
-    ev.trial = 1;
-    ev.t_s = r->now_s;
-    ev.class_key = r->class_key;
-    ev.family_key = "family";
-    if (tuner_step(r->t, &ev, &acts, &e) < 0)
-        fail_msg("%s", e.text);
-    r->wake_s = INFINITY;
-    for (size_t i = 0; i < acts.n; i++) {
-        const struct tuner_action *a = &acts.list[i];
-        r->len += (size_t)snprintf(r->story + r->len, sizeof r->story - r->len, "%.1f %s\n", a->t_s, a->reason);
-        assert_true(r->len < sizeof r->story);
-        if (a->kind == ACT_WAKE)
-            r->wake_s = a->t_s;
-        r->relaunch |= a->kind == ACT_RELAUNCH;
-        if (a->kind == ACT_APPLY && !can_be_had(j, a->setting)) {
-            feed(r, j, (struct tuner_event){ .kind = EV_FAILED, .setting = a->setting, .infeasible = true });
-            return;
-        }
-        r->at = a->kind == ACT_APPLY ? a->setting : r->at;
-    }
+    const struct job *j = ((const struct played *)ctx)->what;
+    return j->step_s[r->at.cold][r->at.hot] * (r->epoch == r->first && j->cold > 0 ? j->cold : 1);
 }
 
-static void run_iteration(struct run *r, const struct job *j, int epoch)
+static struct played *begin(const struct tuner_space *space, const struct job *j, struct tuner_setting start,
+                            double startup_s)
 {
-    double begin = r->now_s, left = 1, warm_up = epoch == r->first_epoch && j->cold > 0 ? j->cold : 1;
-    for (;;) {
-        double whole = j->step_s[r->at.cold][r->at.hot] * warm_up, end = r->now_s + left * whole;
-        if (r->wake_s >= end) {
-            r->now_s = end;
-            feed(r, j,
-                 (struct tuner_event){ .kind = EV_ITERATION,
-                                       .epoch = epoch,
-                                       .seconds = end - begin,
-                                       .records = 1,
-                                       .epoch_records = STEPS });
-            return;
-        }
-        double step = r->wake_s > r->now_s ? r->wake_s - r->now_s : 0;
-        left -= step / whole;
-        r->now_s += step;
-        feed(r, j, (struct tuner_event){ .kind = EV_TICK });
-    }
+    static const struct sim_world world = { .has = can_be_had, .step_s = step_of, .unexplained = true };
+    static struct played r;
+    played_init(&r, space, &world, j);
+    r.job.family_key = "family";
+    r.job.start = start;
+    r.startup_s = startup_s;
+    return &r;
 }
 
-static struct tuner_setting ask(struct run *r, struct tuner_setting start)
+static void refuse_launch(struct played *r, struct tuner_setting at)
 {
-    char reason[TUNER_REASON_MAX];
-    struct err e;
-    struct tuner_setting at;
-    struct tuner_ask a = { 1, r->class_key, "family", start, 0, true };
-    assert_int_equal(tuner_launch(r->t, &a, &at, reason, &e), 0);
-    r->len += (size_t)snprintf(r->story + r->len, sizeof r->story - r->len, "%.1f launch %d, %d: %s\n", r->now_s,
-                               at.hot, at.cold, reason);
-    return at;
-}
-
-static void refuse_launch(struct run *r, const struct job *j, struct tuner_setting at)
-{
-    feed(r, j, (struct tuner_event){ .kind = EV_FAILED, .setting = at, .infeasible = true, .unexplained = true });
-}
-
-static void launch(struct run *r, const struct job *j, struct tuner_setting start, int epoch)
-{
-    for (;;) {
-        r->at = ask(r, start);
-        r->now_s += r->startup_s;
-        r->launches++;
-        if (can_be_had(j, r->at))
-            break;
-        r->failed++;
-        refuse_launch(r, j, r->at);
-    }
-    r->relaunch = false;
-    r->first_epoch = epoch;
-    feed(r, j,
-         (struct tuner_event){ .kind = EV_TRIAL_STARTED,
-                               .setting = r->at,
-                               .epoch = epoch,
-                               .epochs = EPOCHS,
-                               .alone = true,
-                               .startup_s = r->startup_s });
-}
-
-static void run_epoch(struct run *r, const struct job *j, int epoch)
-{
-    double from = r->now_s;
-    for (int i = 0; i < STEPS && !r->relaunch; i++)
-        run_iteration(r, j, epoch);
-    if (!r->relaunch)
-        feed(r, j,
-             (struct tuner_event){ .kind = EV_EPOCH, .epoch = epoch, .seconds = r->now_s - from, .records = STEPS });
-}
-
-static void run_trial(struct run *r, const struct job *j, struct tuner_setting start)
-{
-    r->launches = r->failed = 0;
-    launch(r, j, start, 1);
-    for (int epoch = 1; epoch <= EPOCHS;) {
-        run_epoch(r, j, epoch);
-        epoch += !r->relaunch;
-        if (!r->relaunch)
-            continue;
-        feed(r, j, (struct tuner_event){ .kind = EV_TRIAL_LOST });
-        launch(r, j, start, epoch);
-    }
-    struct tuner_setting at = r->at;
-    feed(r, j, (struct tuner_event){ .kind = EV_TRIAL_ENDED });
-    r->at = at;
+    played_tell(r, (struct tuner_event){ .kind = EV_FAILED, .setting = at, .infeasible = true, .unexplained = true });
 }
 
 /* --- rows: some trials of a job, after one of another batch if `relative` has any --- */
@@ -312,21 +197,24 @@ static void test_what_is_launched(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        static struct run r;
-        r = run_in(cases[i].space ? cases[i].space : &ladder, cases[i].startup_s);
+        struct played *r = begin(cases[i].space ? cases[i].space : &ladder, &cases[i].relative, cases[i].relative_start,
+                                 cases[i].startup_s);
         if (cases[i].relative.cold > 0) {
-            r.class_key = "relative";
-            run_trial(&r, &cases[i].relative, cases[i].relative_start);
-            r.class_key = "class";
+            r->job.class_key = "relative";
+            (void)played_trial(r);
+            r->job.class_key = "class";
         }
+        r->what = &cases[i].job;
+        r->job.start = cases[i].start;
         for (int n = 0; n < cases[i].trials; n++)
-            run_trial(&r, &cases[i].job, cases[i].start);
-        if (r.at.hot != cases[i].want.hot || r.at.cold != cases[i].want.cold || r.launches != cases[i].launches ||
-            r.failed != cases[i].failed)
+            (void)played_trial(r);
+        const struct sim_run *got = &r->run;
+        if (got->at.hot != cases[i].want.hot || got->at.cold != cases[i].want.cold ||
+            got->launches != cases[i].launches || got->failed != cases[i].failed)
             fail_msg("%s: got %d, %d in %d launches of which %d failed, want %d, %d in %d, %d\n%s", cases[i].name,
-                     r.at.hot, r.at.cold, r.launches, r.failed, cases[i].want.hot, cases[i].want.cold,
-                     cases[i].launches, cases[i].failed, r.story);
-        tuner_free(r.t);
+                     got->at.hot, got->at.cold, got->launches, got->failed, cases[i].want.hot, cases[i].want.cold,
+                     cases[i].launches, cases[i].failed, r->story);
+        played_done(r);
     }
 }
 
@@ -363,56 +251,53 @@ static void test_what_a_relative_says_of_the_first_launch(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(firsts); i++) {
-        static struct run r;
-        struct tuner_setting begin = firsts[i].relative_start;
-        bool less =
-            begin.cold > 0; /* then the relative has trained in the least memory, too: somebody asked for that */
+        bool less = firsts[i].relative_start.cold >
+                    0; /* then the relative has trained in the least memory, too: somebody asked for that */
         struct tuner_space space = ladder;
         space.memory_entered = less;
-        r = run_in(&space, 100);
-        r.class_key = "relative";
+        struct played *r = begin(&space, &firsts[i].relative, firsts[i].relative_start, 100);
+        r->job.class_key = "relative";
+        r->job.start.cold = 0;
         if (less)
-            run_trial(&r, &firsts[i].relative, (struct tuner_setting){ begin.hot, 0 });
-        run_trial(&r, &firsts[i].relative, begin);
-        r.class_key = "class";
-        struct tuner_setting at = ask(&r, firsts[i].start);
+            (void)played_trial(r);
+        r->job.start = firsts[i].relative_start;
+        (void)played_trial(r);
+        r->job.class_key = "class";
+        r->job.start = firsts[i].start;
+        struct tuner_setting at = played_ask(r);
         if (at.hot != firsts[i].want.hot || at.cold != firsts[i].want.cold)
-            fail_msg("%s: got %d, %d\n%s", firsts[i].name, at.hot, at.cold, r.story);
-        tuner_free(r.t);
+            fail_msg("%s: got %d, %d\n%s", firsts[i].name, at.hot, at.cold, r->story);
+        played_done(r);
     }
 }
 
 static void test_a_default_that_was_refused_is_not_preferred_to_less_memory(void **state)
 {
     (void)state;
-    static struct run r;
     struct tuner_setting start = firsts[0].start;
-    r = new_run(100);
-    r.class_key = "relative";
+    struct played *r = begin(&ladder, &firsts[0].relative, start, 100);
+    r->job.class_key = "relative";
     for (int n = 0; n < 4; n++)
-        run_trial(&r, &firsts[0].relative, start);
-    r.class_key = "class";
-    struct tuner_setting at = ask(&r, start);
+        (void)played_trial(r);
+    r->job.class_key = "class";
+    struct tuner_setting at = played_ask(r);
     assert_true(at.hot == start.hot && at.cold == start.cold);
-    refuse_launch(&r, &(struct job){ .cold = 1 }, at);
-    at = ask(&r, start);
+    refuse_launch(r, at);
+    at = played_ask(r);
     assert_true(at.hot == start.hot && at.cold < start.cold);
-    tuner_free(r.t);
+    played_done(r);
 }
 
 static void test_only_one_memory_below_the_largest_is_tried_for_a_stranger(void **state)
 {
     (void)state;
-    static struct run r;
-    struct job none = { .cold = 1 };
-    struct tuner_setting start = { 1, 0 };
-    r = new_run(100);
+    struct played *r = begin(&ladder, NULL, (struct tuner_setting){ 1, 0 }, 100);
     for (int cold = COLD - 1; cold >= 0; cold--) {
-        struct tuner_setting at = ask(&r, start);
+        struct tuner_setting at = played_ask(r);
         assert_true(at.hot == 1 && at.cold == cold);
-        refuse_launch(&r, &none, at);
+        refuse_launch(r, at);
     }
-    tuner_free(r.t);
+    played_done(r);
 }
 
 /* --- what earlier studies knew --- */
@@ -433,10 +318,9 @@ static void test_what_was_recalled_is_launched(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(recalled); i++) {
-        static struct run r;
         struct tuner_actions acts;
         struct err e;
-        r = run_in(recalled[i].space, 10);
+        struct played *r = begin(recalled[i].space, NULL, recalled[i].start, 10);
         struct tuner_event ev = { .kind = EV_RECALL,
                                   .class_key = "class",
                                   .family_key = "family",
@@ -444,86 +328,79 @@ static void test_what_was_recalled_is_launched(void **state)
                                   .over = recalled[i].best,
                                   .best = true,
                                   .trials = 1 };
-        assert_int_equal(tuner_step(r.t, &ev, &acts, &e), 0);
+        assert_int_equal(tuner_step(r->t, &ev, &acts, &e), 0);
         ev.over = recalled[i].start;
         ev.ratio = -0.2;
-        assert_int_equal(recalled[i].compared ? tuner_step(r.t, &ev, &acts, &e) : 0, 0);
-        struct tuner_setting at = ask(&r, recalled[i].start);
+        assert_int_equal(recalled[i].compared ? tuner_step(r->t, &ev, &acts, &e) : 0, 0);
+        struct tuner_setting at = played_ask(r);
         if (at.hot != recalled[i].want.hot || at.cold != recalled[i].want.cold)
-            fail_msg("%s: got %d, %d\n%s", recalled[i].name, at.hot, at.cold, r.story);
-        tuner_free(r.t);
+            fail_msg("%s: got %d, %d\n%s", recalled[i].name, at.hot, at.cold, r->story);
+        played_done(r);
     }
 }
 
 static void test_nothing_is_learnt_of_what_was_not_compared(void **state)
 {
     (void)state;
-    static struct run r;
     struct job j = { { { 1, 0, 0, 0 }, { 1, 0, 0, 0 }, { 1, 0, 0, 0 } }, 1 };
     struct tuner_space one = three;
     one.n_hot = 1;
-    r = run_in(&one, 1000);
-    run_trial(&r, &j, (struct tuner_setting){ 0, 1 });
-    assert_null(strstr(r.story, "the best of its class"));
-    assert_false(knowledge_compared(tuner_knowledge(r.t)->classes[0]));
-    tuner_free(r.t);
-    r = run_in(&one, 1);
+    struct played *r = begin(&one, &j, (struct tuner_setting){ 0, 1 }, 1000);
+    (void)played_trial(r);
+    assert_null(strstr(r->story, "the best of its class"));
+    assert_false(knowledge_compared(tuner_knowledge(r->t)->classes[0]));
+    played_done(r);
+    r = begin(&one, &j, (struct tuner_setting){ 0, 1 }, 1);
     for (int n = 0; n < 3; n++)
-        run_trial(&r, &j, (struct tuner_setting){ 0, 1 });
-    assert_non_null(strstr(r.story, "the best of its class"));
-    assert_int_equal(tuner_knowledge(r.t)->classes[0]->best.cold, 1); /* of equals what was written first */
-    tuner_free(r.t);
+        (void)played_trial(r);
+    assert_non_null(strstr(r->story, "the best of its class"));
+    assert_int_equal(tuner_knowledge(r->t)->classes[0]->best.cold, 1); /* of equals what was written first */
+    played_done(r);
 }
 
 /* --- what classes that differ in batch alone could not have --- */
 
-static void refuse_for(struct run *r, const char *class_key, struct tuner_setting at)
+static void refuse_for(struct played *r, const char *class_key, struct tuner_setting at)
 {
-    r->class_key = class_key;
-    refuse_launch(r, &(struct job){ .cold = 1 }, at);
-    r->class_key = "class";
+    r->job.class_key = class_key;
+    refuse_launch(r, at);
+    r->job.class_key = "class";
 }
 
 static void test_what_relatives_could_not_have_is_evidence(void **state)
 {
     (void)state;
-    static struct run r;
-    struct tuner_setting start = { 3, 0 }, large = { 3, 2 }, at;
+    struct tuner_setting start = { 3, 0 }, large = { 3, 2 };
     struct tuner_space space = ladder;
     struct job trains = { { { 4, 3, 2, 1 }, { 4, 3, 2, 1 }, { 4, 3, 2, 1 } }, 1 };
-    r = run_in(&space, 10);
-    refuse_for(&r, "a", large);
-    at = ask(&r, start);
-    assert_int_equal(at.cold, 2); /* one may have failed for any reason */
-    refuse_for(&r, "b", large);
-    at = ask(&r, start);
-    assert_int_equal(at.cold, 1);
-    tuner_free(r.t);
+    struct played *r = begin(&space, &trains, start, 10);
+    refuse_for(r, "a", large);
+    assert_int_equal(played_ask(r).cold, 2); /* one may have failed for any reason */
+    refuse_for(r, "b", large);
+    assert_int_equal(played_ask(r).cold, 1);
+    played_done(r);
     space.memory_entered = true;
-    r = run_in(&space, 10);
-    refuse_for(&r, "a", start);
-    at = ask(&r, start);
-    assert_true(at.cold > 0);
-    tuner_free(r.t);
-    r = run_in(&space, 10); /* one that trained in it says more */
-    r.class_key = "b";
-    run_trial(&r, &trains, start);
-    refuse_for(&r, "a", start);
-    at = ask(&r, start);
-    assert_int_equal(at.cold, 0);
-    tuner_free(r.t);
+    r = begin(&space, &trains, start, 10);
+    refuse_for(r, "a", start);
+    assert_true(played_ask(r).cold > 0);
+    played_done(r);
+    r = begin(&space, &trains, start, 10); /* one that trained in it says more */
+    r->job.class_key = "b";
+    (void)played_trial(r);
+    refuse_for(r, "a", start);
+    assert_int_equal(played_ask(r).cold, 0);
+    played_done(r);
 }
 
 static void test_a_memory_that_was_entered_is_what_a_stranger_begins_with(void **state)
 {
     (void)state;
-    static struct run r;
     struct tuner_space space = ladder;
     for (int entered = 0; entered < 2; entered++) {
         space.memory_entered = entered;
-        r = run_in(&space, 10);
-        assert_int_equal(ask(&r, (struct tuner_setting){ 1, 0 }).cold, entered ? 0 : 2);
-        tuner_free(r.t);
+        struct played *r = begin(&space, NULL, (struct tuner_setting){ 1, 0 }, 10);
+        assert_int_equal(played_ask(r).cold, entered ? 0 : 2);
+        played_done(r);
     }
 }
 
@@ -544,17 +421,16 @@ static void test_a_try_is_charged_with_what_it_cost(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(charges); i++) {
-        static struct run r;
         double s = charges[i].step_s;
         struct job j = { { { 4 * s, 3 * s, 2 * s, s }, { 0 }, { 4, 3, 2, 1 } }, 1 };
-        r = run_in(&three, 20);
-        run_trial(&r, &j, (struct tuner_setting){ 3, 2 });
-        run_trial(&r, &j, (struct tuner_setting){ 3, 2 });
-        assert_non_null(strstr(r.story, "launch 3, 0: worth a try"));
-        double spent = tuner_knowledge(r.t)->classes[0]->spent_s;
+        struct played *r = begin(&three, &j, (struct tuner_setting){ 3, 2 }, 20);
+        for (int n = 0; n < 2; n++)
+            (void)played_trial(r);
+        assert_non_null(strstr(r->story, "launch 3, 0: worth a try"));
+        double spent = tuner_knowledge(r->t)->classes[0]->spent_s;
         if (spent < charges[i].least || spent > charges[i].most)
-            fail_msg("%s: charged %.1f s\n%s", charges[i].name, spent, r.story);
-        tuner_free(r.t);
+            fail_msg("%s: charged %.1f s\n%s", charges[i].name, spent, r->story);
+        played_done(r);
     }
 }
 
@@ -563,49 +439,45 @@ static void test_a_try_is_charged_with_what_it_cost(void **state)
 static void test_the_far_end_is_measured_first_then_what_is_near(void **state)
 {
     (void)state;
-    static struct run r;
     struct job j = { { { 0 }, { 0 }, { 4, 1.3, 1.2, 1 } }, 1 };
-    r = new_run(10);
-    run_trial(&r, &j, (struct tuner_setting){ 0, 2 });
-    const char *far = strstr(r.story, "probe 1 of 16"), *near = strstr(r.story, "probe 1 of 8"),
-               *last = strstr(r.story, "probe 1 of 4");
+    struct played *r = begin(&ladder, &j, (struct tuner_setting){ 0, 2 }, 10);
+    (void)played_trial(r);
+    const char *far = strstr(r->story, "probe 1 of 16"), *near = strstr(r->story, "probe 1 of 8"),
+               *last = strstr(r->story, "probe 1 of 4");
     if (!far || !near || !last || far > near || near > last)
-        fail_msg("%s", r.story);
-    tuner_free(r.t);
+        fail_msg("%s", r->story);
+    played_done(r);
 }
 
 static void test_what_was_a_third_slower_in_the_first_epoch_is_looked_at_again(void **state)
 {
     (void)state;
-    static struct run r;
     struct job j = { { { 0 }, { 0 }, { 1.3, 1.1, 1, 0 } }, 1 };
-    r = new_run(10);
-    launch(&r, &j, (struct tuner_setting){ 2, 2 }, 1);
-    run_epoch(&r, &j, 1);
-    const char *second = r.story + r.len;
-    run_epoch(&r, &j, 2);
+    struct played *r = begin(&ladder, &j, (struct tuner_setting){ 2, 2 }, 10);
+    played_begin(r);
+    (void)played_epoch(r);
+    const char *second = r->story + r->len;
+    (void)played_epoch(r);
     if (!strstr(second, "of 4 cores") || !strstr(second, "of 2 cores"))
-        fail_msg("%s", r.story);
-    tuner_free(r.t);
+        fail_msg("%s", r->story);
+    played_done(r);
 }
 
 static void test_what_a_trial_had_no_time_to_compare_the_next_one_does(void **state)
 {
     (void)state;
-    static struct run r;
     struct job j = { { { 0 }, { 0 }, { 4, 3, 1.1, 1 } }, 1 };
-    struct tuner_setting start = { 0, 2 };
-    r = new_run(10);
-    launch(&r, &j, start, 1);
-    while (r.at.hot == 0)
-        run_iteration(&r, &j, 1);
-    feed(&r, &j, (struct tuner_event){ .kind = EV_TRIAL_ENDED }); /* while its first candidate is measured */
-    run_trial(&r, &j, start);
-    assert_int_equal(r.at.hot, 3);
-    const char *once = strstr(r.story, "probe 1 of 8");
+    struct played *r = begin(&ladder, &j, (struct tuner_setting){ 0, 2 }, 10);
+    played_begin(r);
+    while (r->run.at.hot == 0)
+        played_step(r);
+    played_end(r); /* while its first candidate is measured */
+    (void)played_trial(r);
+    assert_int_equal(r->run.at.hot, 3);
+    const char *once = strstr(r->story, "probe 1 of 8");
     assert_non_null(once);
     assert_non_null(strstr(once + 1, "probe 1 of 8")); /* confirmed in its second epoch */
-    tuner_free(r.t);
+    played_done(r);
 }
 
 int main(void)

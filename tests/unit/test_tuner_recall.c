@@ -15,12 +15,13 @@
 #include "core/rng.h"
 #include "core/tuner.h"
 #include "tests/fault.h"
+#include "tests/played.h"
 
 enum { HOT = 3, COLD = 2, STEPS = 100, EPOCHS = 10 };
 
-static const struct tuner_cfg cfg = { .window_s = 3, .probe_budget = 0.1, .tie_margin = 0.01, .noise_floor = 0.01 };
+static const struct tuner_space space = { .n_hot = HOT, .n_cold = COLD, .cores = { 4, 8, 16 }, .memory = { 4, 8 } };
 
-/* A job whose iteration takes step_s[hot] seconds, in its first epoch `cold` times that, and `noise` (an amplitude) more or less. */
+/* A job whose step takes step_s[hot] seconds, in its first epoch `cold` times that, and `noise` (an amplitude) more or less. */
 struct job {
     double step_s[HOT];
     double cold, noise;
@@ -32,177 +33,94 @@ struct answer {
     bool given;
     enum tuner_verdict verdict;
     const char *key;
-    int after; /* iterations */
+    int after; /* steps */
 };
 
-struct run {
-    struct tuner *t;
+/* Trials 1, 2, … of such a job, which start at once, so that nothing is relaunched. */
+struct recalled {
+    struct played p;
     struct job job;
-    double warms;          /* so many times its time more when it begins, which it loses within seconds */
-    const char *class_key; /* NULL: "class" */
-    struct tuner_setting start;
-    bool packed;
-    int n_hot; /* 0: all */
+    double warms; /* so many times its time more when it begins, which it loses within seconds */
     struct answer answer;
     struct rng rng;
-    int trial;
-    struct tuner_setting launched, at;
-    double now_s, wake_s;
-    int answer_in;             /* iterations; -1: never */
-    int kinds[ACT_WEAKEN + 1]; /* how often each was told */
-    double profile_from_s, profile_to_s;
-    char launch_reason[TUNER_REASON_MAX];
-    char story[65536];
-    size_t len;
+    int answer_in;     /* steps */
+    double profiled_s; /* when that was asked for */
 };
 
-static struct run *new_run(struct job job, int start_hot)
+static bool can_be_had(void *ctx, const struct sim_run *r, struct tuner_setting s)
 {
-    static struct run r;
-    const struct tuner_space space = { .n_hot = HOT, .n_cold = COLD, .cores = { 4, 8, 16 }, .memory = { 4, 8 } };
-    r = (struct run){ .t = tuner_new(&space, &cfg), .job = job, .start = { start_hot, 0 }, .rng = rng_seeded(1) };
-    assert_non_null(r.t);
-    return &r;
+    const struct recalled *x = ctx;
+    return !r->training || s.hot != x->job.refused;
 }
 
-static void feed(struct run *r, struct tuner_event ev);
-
-static void take(struct run *r, const struct tuner_action *a)
+static double step_of(void *ctx, const struct sim_run *r)
 {
-    r->len += (size_t)snprintf(r->story + r->len, sizeof r->story - r->len, "%.2f %d %d: %d %d %s\n", a->t_s, a->trial,
-                               a->kind, a->setting.hot, a->setting.cold, a->reason);
-    assert_true(r->len < sizeof r->story);
-    r->kinds[a->kind]++;
-    if (a->kind == ACT_WAKE)
-        r->wake_s = a->t_s;
-    if (a->kind == ACT_PROFILE) {
-        r->profile_from_s = a->t_s;
-        r->profile_to_s = a->until_s;
-        r->answer_in = r->answer.given ? r->answer.after : -1;
-    }
-    if (a->kind == ACT_APPLY)
-        r->at = a->setting;
+    const struct recalled *x = ctx;
+    double warm = 1.0 + x->warms * exp(-(r->stride_s - r->began_s) / 4);
+    return x->job.step_s[r->at.hot] * (r->epoch == 1 ? x->job.cold : 1.0) * warm;
 }
 
-static void feed(struct run *r, struct tuner_event ev)
+static double noise(void *ctx, struct sim_run *r, int steps)
+{
+    struct recalled *x = ctx;
+    (void)r, (void)steps;
+    return 1.0 + x->job.noise * (2 * rng_unit(&x->rng) - 1);
+}
+
+static bool verdict(void *ctx, const struct sim_run *r, struct tuner_event *out)
+{
+    struct recalled *x = ctx;
+    if (x->profiled_s != r->profile_to_s)
+        x->answer_in = x->answer.after;
+    x->profiled_s = r->profile_to_s;
+    if (!x->answer.given || x->answer_in-- > 0)
+        return false;
+    out->verdict = x->answer.verdict;
+    out->class_key = x->answer.key;
+    return true;
+}
+
+static struct recalled *new_run(struct job job, int start_hot)
+{
+    static const struct sim_world world = { .has = can_be_had, .step_s = step_of, .noise = noise, .verdict = verdict };
+    static struct recalled x;
+    x = (struct recalled){ .job = job, .rng = rng_seeded(1) };
+    played_init(&x.p, &space, &world, NULL);
+    x.p.job.start.hot = start_hot;
+    x.p.job.trial = 0;
+    return &x;
+}
+
+static void begin_trial(struct recalled *x)
+{
+    x->p.job.trial++;
+    played_begin(&x->p);
+}
+
+static double run_trial(struct recalled *x)
+{
+    x->p.job.trial++;
+    return played_trial(&x->p);
+}
+
+static void tell_recall(struct recalled *r, struct tuner_event ev)
 {
     struct tuner_actions acts;
     struct err e;
-    if (ev.kind != EV_RECALL && ev.trial == 0)
-        ev.trial = r->trial;
-    ev.t_s = r->now_s;
-    if (tuner_step(r->t, &ev, &acts, &e) < 0)
-        fail_msg("%s\n%s", e.text, r->story);
-    r->wake_s = INFINITY;
-    struct tuner_setting before = r->at;
-    for (size_t i = 0; i < acts.n; i++)
-        take(r, &acts.list[i]);
-    struct tuner_setting asked = r->at;
-    if (asked.hot != before.hot && asked.hot == r->job.refused) {
-        r->at = before;
-        feed(r, (struct tuner_event){ .kind = EV_FAILED, .setting = asked });
-    }
+    ev.kind = EV_RECALL;
+    if (tuner_step(r->p.t, &ev, &acts, &e) < 0)
+        fail_msg("%s", e.text);
 }
 
-static double step_of(struct run *r, int epoch)
-{
-    double wave = 1.0 + r->job.noise * (2 * rng_unit(&r->rng) - 1);
-    double warm = 1.0 + r->warms * exp(-r->now_s / 4);
-    return r->job.step_s[r->at.hot] * (epoch == 1 ? r->job.cold : 1.0) * wave * warm;
-}
-
-/* With the ticks that are asked for; a change within it goes on at the new speed. */
-static void run_iteration(struct run *r, int epoch)
-{
-    double begin = r->now_s, left = 1.0;
-    for (;;) {
-        double whole = step_of(r, epoch), end = r->now_s + left * whole;
-        if (r->wake_s >= end) {
-            r->now_s = end;
-            feed(r, (struct tuner_event){ .kind = EV_ITERATION,
-                                          .epoch = epoch,
-                                          .seconds = end - begin,
-                                          .records = 1,
-                                          .epoch_records = STEPS });
-            break;
-        }
-        double step = r->wake_s > r->now_s ? r->wake_s - r->now_s : 0;
-        left -= step / whole;
-        r->now_s += step;
-        feed(r, (struct tuner_event){ .kind = EV_TICK });
-    }
-    if (r->answer_in < 0 || r->answer_in-- > 0)
-        return;
-    feed(r, (struct tuner_event){ .kind = EV_VERDICT, .verdict = r->answer.verdict, .class_key = r->answer.key });
-}
-
-static const char *class_of(const struct run *r)
-{
-    return r->class_key ? r->class_key : "class";
-}
-
-static struct tuner_setting launch(struct run *r)
-{
-    struct tuner_setting at;
-    struct err e;
-    const struct tuner_ask ask = {
-        .trial = r->trial, .class_key = class_of(r), .start = r->start, .n_hot = r->n_hot, .alone = !r->packed
-    };
-    assert_int_equal(tuner_launch(r->t, &ask, &at, r->launch_reason, &e), 0);
-    return at;
-}
-
-static void begin_trial(struct run *r)
-{
-    r->trial++;
-    r->answer_in = -1;
-    r->launched = r->at = launch(r);
-    feed(r, (struct tuner_event){ .kind = EV_TRIAL_STARTED,
-                                  .class_key = class_of(r),
-                                  .setting = r->at,
-                                  .epoch = 1,
-                                  .epochs = EPOCHS,
-                                  .n_hot = r->n_hot,
-                                  .alone = !r->packed,
-                                  .startup_s = 5 });
-}
-
-static void run_epoch(struct run *r, int epoch)
-{
-    double from = r->now_s;
-    for (int i = 0; i < STEPS; i++)
-        run_iteration(r, epoch);
-    feed(r, (struct tuner_event){ .kind = EV_EPOCH, .epoch = epoch, .seconds = r->now_s - from, .records = STEPS });
-}
-
-/* Its seconds; it stands on r->at then. */
-static double run_trial(struct run *r)
-{
-    double begin = r->now_s;
-    begin_trial(r);
-    for (int epoch = 1; epoch <= EPOCHS; epoch++)
-        run_epoch(r, epoch);
-    assert_true(tuner_settled(r->t, r->trial));
-    struct tuner_setting at = r->at;
-    feed(r, (struct tuner_event){ .kind = EV_TRIAL_ENDED });
-    r->at = at;
-    return r->now_s - begin;
-}
-
-static void recall(struct run *r, const char *key, struct tuner_setting s, struct tuner_setting over, double ratio,
+static void recall(struct recalled *r, const char *key, struct tuner_setting s, struct tuner_setting over, double ratio,
                    bool best)
 {
-    feed(r, (struct tuner_event){ .kind = EV_RECALL,
-                                  .class_key = key,
-                                  .setting = s,
-                                  .over = over,
-                                  .ratio = ratio,
-                                  .best = best,
-                                  .trials = 7 });
+    tell_recall(r, (struct tuner_event){
+                       .class_key = key, .setting = s, .over = over, .ratio = ratio, .best = best, .trials = 7 });
 }
 
 /* All hot settings under one cold one: what their steps take in the model. */
-static void recall_steps(struct run *r, const char *key, const double step_s[HOT], int cold)
+static void recall_steps(struct recalled *r, const char *key, const double step_s[HOT], int cold)
 {
     int best = 0;
     for (int h = 1; h < HOT; h++)
@@ -212,9 +130,9 @@ static void recall_steps(struct run *r, const char *key, const double step_s[HOT
                log(step_s[h] / step_s[best]), h == best);
 }
 
-static void done(struct run *r)
+static void done(struct recalled *r)
 {
-    tuner_free(r->t);
+    played_done(&r->p);
 }
 
 /* --- the canary --- */
@@ -245,16 +163,16 @@ static void test_the_canary(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(canaries); i++) {
-        struct run *r = new_run(canaries[i].job, canaries[i].start);
+        struct recalled *r = new_run(canaries[i].job, canaries[i].start);
         recall_steps(r, "class", canaries[i].recalled, 0);
         double took = run_trial(r), least = INFINITY;
         for (int h = 0; h < HOT; h++)
             least = fmin(least, canaries[i].job.step_s[h]);
         double over = took / (least * STEPS * (EPOCHS - 1 + canaries[i].job.cold));
-        if (r->at.hot != canaries[i].want || r->kinds[ACT_CONFIRM] != canaries[i].confirm ||
-            r->kinds[ACT_WEAKEN] != canaries[i].weaken || over > canaries[i].most)
-            fail_msg("%s: got hot %d, confirmed %d, weakened %d, %.4f of the best\n%s", canaries[i].name, r->at.hot,
-                     r->kinds[ACT_CONFIRM], r->kinds[ACT_WEAKEN], over, r->story);
+        if (r->p.run.at.hot != canaries[i].want || r->p.kinds[ACT_CONFIRM] != canaries[i].confirm ||
+            r->p.kinds[ACT_WEAKEN] != canaries[i].weaken || over > canaries[i].most)
+            fail_msg("%s: got hot %d, confirmed %d, weakened %d, %.4f of the best\n%s", canaries[i].name,
+                     r->p.run.at.hot, r->p.kinds[ACT_CONFIRM], r->p.kinds[ACT_WEAKEN], over, r->p.story);
         done(r);
     }
 }
@@ -264,15 +182,15 @@ static void test_a_job_that_warms_up_keeps_what_was_recalled(void **state)
 {
     (void)state;
     static const double step_s[HOT] = { 0.3, 0.2, 0.2 };
-    struct run *r = new_run((struct job){ { 0.3, 0.2, 0.2 }, 1, 0, -1 }, 1);
+    struct recalled *r = new_run((struct job){ { 0.3, 0.2, 0.2 }, 1, 0, -1 }, 1);
     r->warms = 3;
-    feed(r, (struct tuner_event){ .kind = EV_LOAD, .waiting = 1 });
+    played_load(&r->p, 1);
     recall_steps(r, "class", step_s, 0);
     begin_trial(r);
-    assert_int_equal(r->at.hot, 0);
-    run_epoch(r, 1);
-    if (r->kinds[ACT_WEAKEN] != 0 || r->kinds[ACT_CONFIRM] != 1 || r->at.hot != 0)
-        fail_msg("%s", r->story);
+    assert_int_equal(r->p.run.at.hot, 0);
+    (void)played_epoch(&r->p);
+    if (r->p.kinds[ACT_WEAKEN] != 0 || r->p.kinds[ACT_CONFIRM] != 1 || r->p.run.at.hot != 0)
+        fail_msg("%s", r->p.story);
     done(r);
 }
 
@@ -295,18 +213,18 @@ static void test_the_canary_is_short_while_trials_wait(void **state)
     for (size_t i = 0; i < ARRAY_LEN(short_canaries); i++) {
         const double own_s = short_canaries[i].own_s,
                      then_s[HOT] = { own_s, own_s * (short_canaries[i].waiting ? 0.8 : 1.3), 0.2 };
-        struct run *r = new_run((struct job){ { own_s, short_canaries[i].default_s, 0.2 }, 1, 0, -1 }, 1);
+        struct recalled *r = new_run((struct job){ { own_s, short_canaries[i].default_s, 0.2 }, 1, 0, -1 }, 1);
         if (short_canaries[i].waiting)
-            feed(r, (struct tuner_event){ .kind = EV_LOAD, .waiting = short_canaries[i].waiting });
+            played_load(&r->p, short_canaries[i].waiting);
         recall_steps(r, "class", then_s, 0);
         begin_trial(r);
-        double began_s = r->now_s;
-        for (int k = 0; k < 300 && r->kinds[ACT_CONFIRM] + r->kinds[ACT_WEAKEN] == 0; k++)
-            run_iteration(r, 1);
-        double took = r->now_s - began_s;
-        if (r->kinds[ACT_CONFIRM] != short_canaries[i].holds || took < short_canaries[i].least ||
+        double began_s = r->p.run.now_s;
+        for (int k = 0; k < 300 && r->p.kinds[ACT_CONFIRM] + r->p.kinds[ACT_WEAKEN] == 0; k++)
+            played_step(&r->p);
+        double took = r->p.run.now_s - began_s;
+        if (r->p.kinds[ACT_CONFIRM] != short_canaries[i].holds || took < short_canaries[i].least ||
             took > short_canaries[i].most)
-            fail_msg("%s: after %.1f s\n%s", short_canaries[i].name, took, r->story);
+            fail_msg("%s: after %.1f s\n%s", short_canaries[i].name, took, r->p.story);
         done(r);
     }
 }
@@ -314,17 +232,17 @@ static void test_the_canary_is_short_while_trials_wait(void **state)
 static void test_a_recalled_class_is_launched_with_what_was_best(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 1, 2 }, 1); /* the best of the larger memory, and of all */
-    struct tuner_setting at = launch(r);
+    struct tuner_setting at = played_ask(&r->p);
     assert_true(at.hot == 1 && at.cold == 1);
-    assert_non_null(strstr(r->launch_reason, "known from earlier studies"));
-    r->n_hot = 1;
-    assert_int_equal(launch(r).hot, 0); /* the best of what it may have */
-    r->n_hot = 0;
-    r->packed = true; /* memory has a price, and was chosen all the same */
-    assert_int_equal(launch(r).cold, 1);
+    assert_non_null(strstr(r->p.story, "known from earlier studies"));
+    r->p.n_hot = 1;
+    assert_int_equal(played_ask(&r->p).hot, 0); /* the best of what it may have */
+    r->p.n_hot = 0;
+    r->p.packed = true; /* memory has a price, and was chosen all the same */
+    assert_int_equal(played_ask(&r->p).cold, 1);
     done(r);
 }
 
@@ -332,59 +250,58 @@ static void test_a_recalled_class_is_launched_with_what_was_best(void **state)
 static void test_what_was_not_recalled_is_not_probed(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 0.5, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 0.5, 1 }, 1, 0, -1 }, 0);
     recall(r, "class", (struct tuner_setting){ 2, 0 }, (struct tuner_setting){ 2, 0 }, 0, true);
     recall(r, "class", (struct tuner_setting){ 0, 0 }, (struct tuner_setting){ 2, 0 }, log(4), false);
     for (int h = 0; h < HOT; h++) /* so that no launch tries the other memory */
-        feed(r,
-             (struct tuner_event){ .kind = EV_RECALL, .class_key = "class", .setting = { h, 1 }, .infeasible = true });
+        tell_recall(r, (struct tuner_event){ .class_key = "class", .setting = { h, 1 }, .infeasible = true });
     for (int trial = 0; trial < 2; trial++)
         (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_CONFIRM], 1);
-    assert_int_equal(r->at.hot, 2);
+    assert_int_equal(r->p.kinds[ACT_CONFIRM], 1);
+    assert_int_equal(r->p.run.at.hot, 2);
     done(r);
 }
 
 static void test_how_memories_compare_is_recalled_too(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 1);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     recall(r, "class", (struct tuner_setting){ 2, 0 }, (struct tuner_setting){ 2, 1 }, log(1.3), false);
-    assert_int_equal(launch(r).cold, 1);
-    const struct class_entry *c = knowledge_find(tuner_knowledge(r->t), "class");
+    assert_int_equal(played_ask(&r->p).cold, 1);
+    const struct class_entry *c = knowledge_find(tuner_knowledge(r->p.t), "class");
     assert_true(fabs(knowledge_gap(c, (struct tuner_setting){ 0, 0 }, (struct tuner_setting){ 1, 1 }) - log(2.6)) <
                 1e-9);
     recall(r, "class", (struct tuner_setting){ 2, 0 }, (struct tuner_setting){ 2, 1 }, 0,
            false); /* as good: less is enough */
-    assert_int_equal(launch(r).cold, 0);
+    assert_int_equal(played_ask(&r->p).cold, 0);
     done(r);
 }
 
 static void test_a_recalled_bound_is_not_tried(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
-    feed(r, (struct tuner_event){ .kind = EV_RECALL, .class_key = "class", .setting = { 2, 0 }, .infeasible = true });
-    assert_int_equal(launch(r).hot, 1);
+    tell_recall(r, (struct tuner_event){ .class_key = "class", .setting = { 2, 0 }, .infeasible = true });
+    assert_int_equal(played_ask(&r->p).hot, 1);
     done(r);
 }
 
 static void test_one_canary_per_study(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_CONFIRM], 1);
-    assert_non_null(strstr(r->story, "recognised: known from earlier studies; no worse than the default"));
-    int applies = r->kinds[ACT_APPLY];
+    assert_int_equal(r->p.kinds[ACT_CONFIRM], 1);
+    assert_non_null(strstr(r->p.story, "recognised: known from earlier studies; no worse than the default"));
+    int applies = r->p.kinds[ACT_APPLY];
     double took = run_trial(r);
     assert_true(fabs(took - STEPS * EPOCHS) < 1e-6);
-    assert_int_equal(r->kinds[ACT_APPLY], applies);
-    assert_int_equal(r->kinds[ACT_CONFIRM], 1);
+    assert_int_equal(r->p.kinds[ACT_APPLY], applies);
+    assert_int_equal(r->p.kinds[ACT_CONFIRM], 1);
     done(r);
 }
 
@@ -403,13 +320,13 @@ static void test_without_a_canary_it_settles_at_once(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(settles); i++) {
-        struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, settles[i].start);
+        struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, settles[i].start);
         recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
-        r->packed = settles[i].packed;
-        r->n_hot = settles[i].n_hot;
+        r->p.packed = settles[i].packed;
+        r->p.n_hot = settles[i].n_hot;
         begin_trial(r);
-        if (!tuner_settled(r->t, 1) || !strstr(r->story, settles[i].reason) || r->kinds[ACT_APPLY])
-            fail_msg("%s:\n%s", settles[i].name, r->story);
+        if (!tuner_settled(r->p.t, 1) || !strstr(r->p.story, settles[i].reason) || r->p.kinds[ACT_APPLY])
+            fail_msg("%s:\n%s", settles[i].name, r->p.story);
         done(r);
     }
 }
@@ -417,16 +334,16 @@ static void test_without_a_canary_it_settles_at_once(void **state)
 static void test_a_packed_trial_leaves_the_canary_to_the_next(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 1, 2, 4 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 1, 2, 4 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
-    r->packed = true;
+    r->p.packed = true;
     (void)run_trial(r);
-    assert_int_equal(r->at.hot, 2);
-    assert_int_equal(r->kinds[ACT_WEAKEN], 0);
-    r->packed = false;
+    assert_int_equal(r->p.run.at.hot, 2);
+    assert_int_equal(r->p.kinds[ACT_WEAKEN], 0);
+    r->p.packed = false;
     (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_WEAKEN], 1);
-    assert_int_equal(r->at.hot, 0);
+    assert_int_equal(r->p.kinds[ACT_WEAKEN], 1);
+    assert_int_equal(r->p.run.at.hot, 0);
     done(r);
 }
 
@@ -434,93 +351,93 @@ static void test_a_packed_trial_leaves_the_canary_to_the_next(void **state)
 static void test_a_packed_trial_that_is_left_alone_takes_what_was_best(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 1);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 1);
     recall(r, "class", (struct tuner_setting){ 2, 0 }, (struct tuner_setting){ 2, 0 }, 0, true);
-    r->packed = true;
-    r->n_hot = 1;
+    r->p.packed = true;
+    r->p.n_hot = 1;
     begin_trial(r);
-    run_epoch(r, 1);
-    assert_int_equal(r->at.hot, 0);
-    feed(r, (struct tuner_event){ .kind = EV_LOAD, .n_hot = HOT, .alone = true });
-    if (r->at.hot != 2)
-        fail_msg("%s", r->story);
+    (void)played_epoch(&r->p);
+    assert_int_equal(r->p.run.at.hot, 0);
+    played_tell(&r->p, (struct tuner_event){ .kind = EV_LOAD, .n_hot = HOT, .alone = true });
+    if (r->p.run.at.hot != 2)
+        fail_msg("%s", r->p.story);
     done(r);
 }
 
 static void test_a_trial_that_is_lost_leaves_the_canary_to_the_next(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 1.4, 1.2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 1.4, 1.2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     begin_trial(r);
     for (int i = 0; i < 8; i++)
-        run_iteration(r, 1);
-    assert_int_equal(r->at.hot, 0); /* in the canary */
-    feed(r, (struct tuner_event){ .kind = EV_TRIAL_LOST });
+        played_step(&r->p);
+    assert_int_equal(r->p.run.at.hot, 0); /* in the canary */
+    played_tell(&r->p, (struct tuner_event){ .kind = EV_TRIAL_LOST });
     (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_CONFIRM], 1);
-    assert_int_equal(r->at.hot, 2);
+    assert_int_equal(r->p.kinds[ACT_CONFIRM], 1);
+    assert_int_equal(r->p.run.at.hot, 2);
     done(r);
 }
 
 static void test_two_trials_do_one_canary(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     begin_trial(r);
     begin_trial(r);
-    assert_true(!tuner_settled(r->t, 1) && tuner_settled(r->t, 2));
-    assert_non_null(strstr(r->story, "another trial compares it"));
+    assert_true(!tuner_settled(r->p.t, 1) && tuner_settled(r->p.t, 2));
+    assert_non_null(strstr(r->p.story, "another trial compares it"));
     done(r);
 }
 
 static void test_company_ends_the_canary(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 1.4, 1.2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 1.4, 1.2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     begin_trial(r);
     for (int i = 0; i < 8; i++)
-        run_iteration(r, 1);
-    assert_int_equal(r->at.hot, 0);
-    feed(r, (struct tuner_event){ .kind = EV_LOAD, .trial = 1, .alone = false });
-    assert_true(tuner_settled(r->t, 1) && r->at.hot == 2);
-    assert_int_equal(r->kinds[ACT_CONFIRM] + r->kinds[ACT_WEAKEN], 0);
+        played_step(&r->p);
+    assert_int_equal(r->p.run.at.hot, 0);
+    played_tell(&r->p, (struct tuner_event){ .kind = EV_LOAD, .alone = false });
+    assert_true(tuner_settled(r->p.t, 1) && r->p.run.at.hot == 2);
+    assert_int_equal(r->p.kinds[ACT_CONFIRM] + r->p.kinds[ACT_WEAKEN], 0);
     done(r);
 }
 
 static void test_a_break_voids_the_window_of_the_canary(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 1.4, 1.2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 1.4, 1.2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     begin_trial(r);
     for (int i = 0; i < 8; i++)
-        run_iteration(r, 1);
-    assert_int_equal(r->at.hot, 0);
-    feed(r, (struct tuner_event){ .kind = EV_BREAK });
-    assert_int_equal(r->at.hot, 2);
+        played_step(&r->p);
+    assert_int_equal(r->p.run.at.hot, 0);
+    played_tell(&r->p, (struct tuner_event){ .kind = EV_BREAK });
+    assert_int_equal(r->p.run.at.hot, 2);
     for (int epoch = 1; epoch <= 2; epoch++)
-        run_epoch(r, epoch);
-    assert_int_equal(r->kinds[ACT_CONFIRM], 1);
-    assert_true(tuner_settled(r->t, 1));
+        (void)played_epoch(&r->p);
+    assert_int_equal(r->p.kinds[ACT_CONFIRM], 1);
+    assert_true(tuner_settled(r->p.t, 1));
     done(r);
 }
 
 static void test_a_stored_setting_that_cannot_be_launched_is_forgotten(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 1, 2, 4 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 1);
-    feed(r, (struct tuner_event){ .kind = EV_RECALL, .class_key = "class", .setting = { 0, 1 }, .infeasible = true });
-    struct tuner_setting at = launch(r);
+    tell_recall(r, (struct tuner_event){ .class_key = "class", .setting = { 0, 1 }, .infeasible = true });
+    struct tuner_setting at = played_ask(&r->p);
     assert_true(at.hot == 2 && at.cold == 1);
-    feed(r, (struct tuner_event){
-                .kind = EV_FAILED, .trial = 1, .class_key = "class", .setting = at, .infeasible = true });
-    assert_int_equal(r->kinds[ACT_WEAKEN], 1);
-    const struct class_entry *c = knowledge_find(tuner_knowledge(r->t), "class");
+    r->p.job.trial = 1;
+    played_tell(&r->p, (struct tuner_event){ .kind = EV_FAILED, .setting = at, .infeasible = true });
+    assert_int_equal(r->p.kinds[ACT_WEAKEN], 1);
+    const struct class_entry *c = knowledge_find(tuner_knowledge(r->p.t), "class");
     assert_true(c->recall == RECALL_REJECTED && c->best.cold < 0);
     assert_true(c->infeasible[2][1] && !c->infeasible[0][1]); /* what was found here stays */
     done(r);
@@ -529,42 +446,43 @@ static void test_a_stored_setting_that_cannot_be_launched_is_forgotten(void **st
 static void test_what_is_learnt_here_beats_what_is_recalled(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     (void)run_trial(r);
     recall_steps(r, "class", (double[]){ 1, 2, 4 }, 0);
-    assert_int_equal(launch(r).hot, 2);
+    assert_int_equal(played_ask(&r->p).hot, 2);
     (void)run_trial(r);
-    assert_int_equal(r->at.hot, 2);
-    assert_int_equal(r->kinds[ACT_CONFIRM] + r->kinds[ACT_WEAKEN], 0);
+    assert_int_equal(r->p.run.at.hot, 2);
+    assert_int_equal(r->p.kinds[ACT_CONFIRM] + r->p.kinds[ACT_WEAKEN], 0);
     done(r);
 }
 
 static void test_a_rejected_class_is_not_recalled_again(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 1, 2, 4 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 1, 2, 4 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_WEAKEN], 1);
+    assert_int_equal(r->p.kinds[ACT_WEAKEN], 1);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
+    size_t len = r->p.len;
     (void)run_trial(r);
-    assert_int_equal(r->launched.hot, 0);
-    assert_int_equal(r->kinds[ACT_WEAKEN], 1);
+    assert_non_null(strstr(r->p.story + len, "launch 0, "));
+    assert_int_equal(r->p.kinds[ACT_WEAKEN], 1);
     done(r);
 }
 
 static void test_a_settled_trial_still_follows_a_drift(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     begin_trial(r);
-    run_epoch(r, 1);
-    assert_int_equal(r->at.hot, 2);
+    (void)played_epoch(&r->p);
+    assert_int_equal(r->p.run.at.hot, 2);
     memcpy(r->job.step_s, (double[]){ 1, 2, 4 }, sizeof r->job.step_s);
     for (int epoch = 2; epoch <= 4; epoch++)
-        run_epoch(r, epoch);
-    assert_int_equal(r->at.hot, 0);
+        (void)played_epoch(&r->p);
+    assert_int_equal(r->p.run.at.hot, 0);
     done(r);
 }
 
@@ -581,13 +499,13 @@ static void test_wrong_knowledge_costs_no_more_than_the_budget(void **state)
             job.step_s[h] = exp(3 * rng_unit(&g) - 1.5);
             recalled[h] = exp(3 * rng_unit(&g) - 1.5);
         }
-        struct run *r = new_run(job, (int)rng_below(&g, HOT));
+        struct recalled *r = new_run(job, (int)rng_below(&g, HOT));
         r->rng = rng_seeded(seed);
         recall_steps(r, "class", recalled, (int)rng_below(&g, COLD));
         double took = run_trial(r);
-        double by_default = job.step_s[r->start.hot] * STEPS * (EPOCHS - 1 + job.cold);
-        if (took > by_default * (1 + cfg.probe_budget))
-            fail_msg("seed %d: %.3f of the default\n%s", (int)seed, took / by_default, r->story);
+        double by_default = job.step_s[r->p.job.start.hot] * STEPS * (EPOCHS - 1 + job.cold);
+        if (took > by_default * (1 + played_cfg.probe_budget))
+            fail_msg("seed %d: %.3f of the default\n%s", (int)seed, took / by_default, r->p.story);
         done(r);
     }
 }
@@ -597,17 +515,18 @@ static void test_wrong_knowledge_costs_no_more_than_the_budget(void **state)
 static void test_each_trial_is_profiled_once(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_PROFILE], 1);
-    assert_true(fabs(r->profile_from_s - 0) < 1e-9 && fabs(r->profile_to_s - 8) < 1e-9); /* two iterations, alike */
-    double began = r->now_s;
+    assert_int_equal(r->p.kinds[ACT_PROFILE], 1);
+    const struct sim_run *run = &r->p.run;
+    assert_true(fabs(run->profile_from_s - 0) < 1e-9 && fabs(run->profile_to_s - 8) < 1e-9); /* two steps, alike */
     (void)run_trial(r); /* of a class that is known */
-    assert_int_equal(r->kinds[ACT_PROFILE], 2);
-    assert_true(fabs(r->profile_from_s - began - 3) < 1e-6 && fabs(r->profile_to_s - began - 6) < 1e-6);
-    r->packed = true;
+    assert_int_equal(r->p.kinds[ACT_PROFILE], 2);
+    assert_true(fabs(run->profile_from_s - run->began_s - 3) < 1e-6 &&
+                fabs(run->profile_to_s - run->began_s - 6) < 1e-6);
+    r->p.packed = true;
     (void)run_trial(r);
-    assert_int_equal(r->kinds[ACT_PROFILE], 3);
+    assert_int_equal(r->p.kinds[ACT_PROFILE], 3);
     done(r);
 }
 
@@ -713,15 +632,16 @@ static void test_what_a_profile_says(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(verdicts); i++) {
-        struct run *r = new_run(verdicts[i].job, 0);
+        struct recalled *r = new_run(verdicts[i].job, 0);
         if (verdicts[i].recalled)
             recall_steps(r, verdicts[i].recalled, (double[]){ 4, 2, 1 }, 0);
         r->answer = verdicts[i].answer;
         (void)run_trial(r);
-        if (r->at.hot != verdicts[i].want || r->kinds[ACT_CONFIRM] != verdicts[i].confirm ||
-            r->kinds[ACT_WEAKEN] != verdicts[i].weaken || (verdicts[i].reason && !strstr(r->story, verdicts[i].reason)))
-            fail_msg("%s: got hot %d, confirmed %d, weakened %d\n%s", verdicts[i].name, r->at.hot,
-                     r->kinds[ACT_CONFIRM], r->kinds[ACT_WEAKEN], r->story);
+        if (r->p.run.at.hot != verdicts[i].want || r->p.kinds[ACT_CONFIRM] != verdicts[i].confirm ||
+            r->p.kinds[ACT_WEAKEN] != verdicts[i].weaken ||
+            (verdicts[i].reason && !strstr(r->p.story, verdicts[i].reason)))
+            fail_msg("%s: got hot %d, confirmed %d, weakened %d\n%s", verdicts[i].name, r->p.run.at.hot,
+                     r->p.kinds[ACT_CONFIRM], r->p.kinds[ACT_WEAKEN], r->p.story);
         done(r);
     }
 }
@@ -729,28 +649,28 @@ static void test_what_a_profile_says(void **state)
 static void test_a_class_that_is_another_one_takes_that_ones_knowledge(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 1, 2 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 1, 2 }, 1, 0, -1 }, 0);
     recall_steps(r, "class", (double[]){ 4, 2, 1 }, 0);
     recall_steps(r, "other", (double[]){ 4, 1, 2 }, 0);
     r->answer = (struct answer){ true, VERDICT_KNOWN, "other", 1 };
     (void)run_trial(r);
-    assert_int_equal(r->launched.hot, 2);
-    assert_int_equal(r->at.hot, 1);
-    assert_true(r->kinds[ACT_WEAKEN] == 1 && r->kinds[ACT_CONFIRM] == 1);
-    assert_non_null(strstr(r->story, "8 cores: its profile is that of other"));
+    assert_non_null(strstr(r->p.story, "launch 2, "));
+    assert_int_equal(r->p.run.at.hot, 1);
+    assert_true(r->p.kinds[ACT_WEAKEN] == 1 && r->p.kinds[ACT_CONFIRM] == 1);
+    assert_non_null(strstr(r->p.story, "8 cores: its profile is that of other"));
     done(r);
 }
 
 static void test_an_ambiguous_profile_says_what_to_probe_first(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 3 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 3 }, 1, 0, -1 }, 0);
     recall_steps(r, "other", (double[]){ 3, 1, 2 }, 0);
     begin_trial(r);
-    feed(r, (struct tuner_event){ .kind = EV_VERDICT, .verdict = VERDICT_AMBIGUOUS, .class_key = "other" });
+    played_tell(&r->p, (struct tuner_event){ .kind = EV_VERDICT, .verdict = VERDICT_AMBIGUOUS, .class_key = "other" });
     for (int i = 0; i < 4; i++)
-        run_iteration(r, 1);
-    assert_int_equal(r->at.hot, 1); /* the farthest would be 2 */
+        played_step(&r->p);
+    assert_int_equal(r->p.run.at.hot, 1); /* the farthest would be 2 */
     done(r);
 }
 
@@ -769,15 +689,15 @@ static void test_a_packed_trial_hears_its_verdict(void **state)
         { VERDICT_KNOWN, "other", "other", 2, 0, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+        struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
         recall_steps(r, rows[i].recalled, (double[]){ 4, 2, 1 }, 0);
-        r->packed = true;
+        r->p.packed = true;
         r->answer = (struct answer){ true, rows[i].verdict, rows[i].key, 0 };
         (void)run_trial(r);
-        if (r->at.hot != rows[i].want || r->kinds[ACT_CONFIRM] != rows[i].confirm ||
-            r->kinds[ACT_WEAKEN] != rows[i].weaken)
-            fail_msg("row %zu: hot %d, confirmed %d, weakened %d\n%s", i, r->at.hot, r->kinds[ACT_CONFIRM],
-                     r->kinds[ACT_WEAKEN], r->story);
+        if (r->p.run.at.hot != rows[i].want || r->p.kinds[ACT_CONFIRM] != rows[i].confirm ||
+            r->p.kinds[ACT_WEAKEN] != rows[i].weaken)
+            fail_msg("row %zu: hot %d, confirmed %d, weakened %d\n%s", i, r->p.run.at.hot, r->p.kinds[ACT_CONFIRM],
+                     r->p.kinds[ACT_WEAKEN], r->p.story);
         done(r);
     }
 }
@@ -787,15 +707,14 @@ static void test_a_packed_trial_hears_its_verdict(void **state)
 static void test_what_was_learnt_can_be_read_and_recalled(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     (void)run_trial(r);
     const struct policy *p = policy_find("pipetune");
-    assert_ptr_equal(p->knowledge(r->t), tuner_knowledge(r->t));
+    assert_ptr_equal(p->knowledge(r->p.t), tuner_knowledge(r->p.t));
     assert_null(policy_find("paper")->knowledge);
-    const struct class_entry *c = knowledge_find(tuner_knowledge(r->t), "class");
+    const struct class_entry *c = knowledge_find(tuner_knowledge(r->p.t), "class");
     assert_true(c->trials + c->earlier == 1 && c->recall == RECALL_NONE && c->best.hot == 2);
-    const struct tuner_space space = { .n_hot = HOT, .n_cold = COLD, .cores = { 4, 8, 16 }, .memory = { 4, 8 } };
-    struct tuner *next = tuner_new(&space, &cfg);
+    struct tuner *next = tuner_new(&space, &played_cfg);
     struct tuner_actions acts;
     struct err e;
     for (int cold = 0; cold < COLD; cold++) {
@@ -825,7 +744,7 @@ static void test_what_was_learnt_can_be_read_and_recalled(void **state)
 static void test_what_cannot_be_recalled_is_told(void **state)
 {
     (void)state;
-    struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+    struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
     const struct tuner_event wrong[] = {
         { .kind = EV_RECALL },
         { .kind = EV_RECALL, .class_key = "c", .trial = 1 },
@@ -838,7 +757,7 @@ static void test_what_cannot_be_recalled_is_told(void **state)
     struct tuner_actions acts;
     struct err e;
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        assert_int_equal(tuner_step(r->t, &wrong[i], &acts, &e), -EPROTO);
+        assert_int_equal(tuner_step(r->p.t, &wrong[i], &acts, &e), -EPROTO);
     done(r);
 }
 
@@ -848,12 +767,12 @@ static void test_memory_that_is_out_is_told(void **state)
     int rc = -ENOMEM;
     for (unsigned nth = 1; rc < 0; nth++) {
         assert_true(nth < 32);
-        struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+        struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
         const struct tuner_event ev = { .kind = EV_RECALL, .class_key = "c", .family_key = "f" };
         struct tuner_actions acts;
         struct err e;
         fault_arm(FAULT_ALLOC, nth);
-        rc = tuner_step(r->t, &ev, &acts, &e);
+        rc = tuner_step(r->p.t, &ev, &acts, &e);
         (void)fault_disarm();
         assert_true(rc == 0 || rc == -ENOMEM);
         done(r);
@@ -905,7 +824,7 @@ static void test_any_events_get_answers_in_range(void **state)
     (void)state;
     int told[ACT_WEAKEN + 1] = { 0 };
     for (uint64_t seed = 1; seed <= 200; seed++) {
-        struct run *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
+        struct recalled *r = new_run((struct job){ { 4, 2, 1 }, 1, 0, -1 }, 0);
         struct rng g = rng_seeded(seed);
         bool running[8] = { false };
         for (int i = 0; i < 2000; i++) {
@@ -917,8 +836,8 @@ static void test_any_events_get_answers_in_range(void **state)
                 .trial = ev.trial, .class_key = ev.class_key, .start = { 1, 1 }, .n_hot = ev.n_hot, .alone = ev.alone
             };
             if (ev.kind == EV_TRIAL_STARTED && rng_below(&g, 4))
-                assert_int_equal(tuner_launch(r->t, &ask, &ev.setting, reason, &e), 0);
-            assert_int_equal(tuner_step(r->t, &ev, &acts, &e), 0);
+                assert_int_equal(tuner_launch(r->p.t, &ask, &ev.setting, reason, &e), 0);
+            assert_int_equal(tuner_step(r->p.t, &ev, &acts, &e), 0);
             if (ev.trial > 0)
                 running[ev.trial] = ev.kind != EV_TRIAL_ENDED && ev.kind != EV_TRIAL_LOST;
             for (size_t n = 0; n < acts.n; n++) {
