@@ -205,8 +205,9 @@ man: all
 	@set -e; for c in $$(./pipetune help --names); do ./pipetune help "$$c" --man >docs/man.new/pipetune-"$$c".1; done
 	@rm -rf docs/man && mv docs/man.new docs/man
 
-# Where Debian's shells look, with prefix=/usr as well as with /usr/local.
-COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/pipetune $(DESTDIR)$(prefix)/share/zsh/site-functions/_pipetune \
+# Where Debian's shells look.
+ZSH_FOLDER = $(if $(filter /usr,$(prefix)),vendor-completions,site-functions)
+COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/pipetune $(DESTDIR)$(prefix)/share/zsh/$(ZSH_FOLDER)/_pipetune \
 	$(DESTDIR)$(prefix)/share/fish/vendor_completions.d/pipetune.fish
 
 install: all
