@@ -63,7 +63,7 @@ struct sim_run {
     int first, epoch;        /* the first of this launch, the one under way (or the next); from 1 */
     int launches, failed;    /* so far; those that could not be had */
     bool relaunch;           /* was asked for */
-    bool settles;            /* the machine has said so, in this launch or before */
+    int settles;             /* how often the machine has said so */
     bool profiled;           /* a profile was asked for, of this time, and has said nothing yet */
     double profile_from_s, profile_to_s;
     double now_s;   /* the time of its newest event */
