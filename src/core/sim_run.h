@@ -71,7 +71,7 @@ struct sim_run {
     double beside;  /* for the world: how busy others keep its node, 0 to 1 */
     /* the world's own memory of the run */
     struct rng rng;
-    double wander;
+    double bias, wander;
     /* what is under way */
     int step, upto;    /* the step that it stands in, from 0, and the one that it goes up to; 0: nothing is under way */
     double into, left; /* of that step, done; steps left until `upto` */
