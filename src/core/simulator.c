@@ -282,7 +282,7 @@ static int leave(struct simulator *s, struct sim_slot *slot, enum outcome why, s
 }
 
 /* What has become of a run. */
-static int settle(struct simulator *s, struct sim_slot *slot, int news, struct err *e)
+static int follow_up(struct simulator *s, struct sim_slot *slot, int news, struct err *e)
 {
     struct sim_run *r = &slot->run;
     bool over = news == SIM_EPOCH && r->epoch > r->job.epochs;
@@ -367,7 +367,7 @@ int simulator_next(struct simulator *s, struct err *e)
         return news;
     s->stirred |= news == SIM_STARTED; /* it knows the room of its launch alone */
     note_settled(s);                   /* before it is gone */
-    rc = settle(s, slot, news, e);
+    rc = follow_up(s, slot, news, e);
     if (rc == 0 && s->packs)
         rc = make_room(s, e);
     return rc < 0 ? rc : 1;

@@ -21,7 +21,7 @@ static const struct tuner_cfg tuner = { .window_s = 3, .probe_budget = 0.1, .tie
 static const struct tuner_space space = { .n_hot = HOT, .n_cold = COLD, .cores = { 1, 2, 4 }, .memory = { 2, 4 } };
 
 /* Jobs whose steps take 0.2 s on one core, and fall with cores to the power of `scales`. */
-struct place {
+struct site {
     double scales;
     double crowded; /* times that where others keep the node busy */
     double noise;
@@ -34,12 +34,12 @@ struct place {
 static bool has(void *ctx, const struct sim_run *r, struct tuner_setting s)
 {
     (void)r;
-    return space.memory[s.cold] >= ((const struct place *)ctx)->need_gb;
+    return space.memory[s.cold] >= ((const struct site *)ctx)->need_gb;
 }
 
 static double step_s(void *ctx, const struct sim_run *r)
 {
-    const struct place *p = ctx;
+    const struct site *p = ctx;
     return 0.2 / pow(space.cores[r->at.hot], p->scales) * (1 + (p->crowded - 1) * (r->beside > 0)) *
            (r->epoch == r->first ? 1.3 : 1);
 }
@@ -53,12 +53,12 @@ static double startup_s(void *ctx, struct sim_run *r)
 static double noise(void *ctx, struct sim_run *r, int steps)
 {
     (void)steps;
-    return 1 + ((const struct place *)ctx)->noise * (2 * rng_unit(&r->rng) - 1);
+    return 1 + ((const struct site *)ctx)->noise * (2 * rng_unit(&r->rng) - 1);
 }
 
 static double dies_s(void *ctx, struct sim_run *r, enum outcome *out_why)
 {
-    const struct place *p = ctx;
+    const struct site *p = ctx;
     double after = rng_unit(&r->rng) * p->kill_s;
     *out_why = OUTCOME_KILLED;
     return p->kill_s > 0 && (p->kill_all || rng_below(&r->rng, 3) == 0) ? after : INFINITY;
@@ -66,7 +66,7 @@ static double dies_s(void *ctx, struct sim_run *r, enum outcome *out_why)
 
 static void told(void *ctx, const struct sim_run *r, const struct tuner_action *a)
 {
-    struct place *p = ctx;
+    struct site *p = ctx;
     buf_printf(&p->story, "%.17g %d %d %d %d\n", r->now_s, a->trial, a->kind, a->setting.hot, a->setting.cold);
 }
 
@@ -83,7 +83,7 @@ static void make_jobs(struct sim_job *jobs, size_t n)
         };
 }
 
-static struct simulator_cfg cfg_of(const char *policy, struct place *p, const struct sim_job *jobs, size_t n)
+static struct simulator_cfg cfg_of(const char *policy, struct site *p, const struct sim_job *jobs, size_t n)
 {
     return (struct simulator_cfg){ .policy = policy_find(policy),
                                    .space = space,
@@ -134,11 +134,11 @@ static void test_no_place_gives_more_than_it_has(void **state)
     size_t packed = 0, killed = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct rng g = rng_seeded(seed);
-        struct place p = { .scales = rng_unit(&g),
-                           .crowded = 1 + rng_unit(&g),
-                           .noise = 0.05 * rng_unit(&g),
-                           .need_gb = rng_below(&g, 4) == 0 ? 3 : 0,
-                           .kill_s = rng_below(&g, 3) == 0 ? 60 : 0 };
+        struct site p = { .scales = rng_unit(&g),
+                          .crowded = 1 + rng_unit(&g),
+                          .noise = 0.05 * rng_unit(&g),
+                          .need_gb = rng_below(&g, 4) == 0 ? 3 : 0,
+                          .kill_s = rng_below(&g, 3) == 0 ? 60 : 0 };
         struct sim_world w = world;
         struct sim_job jobs[JOBS_MAX];
         size_t n = 1 + rng_below(&g, JOBS_MAX);
@@ -188,12 +188,12 @@ static struct sim_totals play(const struct simulator_cfg *cfg)
 static void test_the_same_study_is_the_same_to_the_last_bit(void **state)
 {
     (void)state;
-    struct place p[3] = { 0 };
+    struct site p[3] = { 0 };
     struct sim_totals t[3];
     struct sim_job jobs[JOBS_MAX];
     make_jobs(jobs, JOBS_MAX);
     for (int i = 0; i < 3; i++) {
-        p[i] = (struct place){ .scales = 0.3, .crowded = 1.1, .noise = 0.05, .kill_s = 100 };
+        p[i] = (struct site){ .scales = 0.3, .crowded = 1.1, .noise = 0.05, .kill_s = 100 };
         struct simulator_cfg cfg = cfg_of("pipetune", &p[i], jobs, JOBS_MAX);
         cfg.seed = i == 2 ? 2 : 1;
         t[i] = play(&cfg);
@@ -227,7 +227,7 @@ static void test_what_a_study_takes(void **state)
     struct sim_job jobs[8];
     make_jobs(jobs, ARRAY_LEN(jobs));
     for (size_t i = 0; i < ARRAY_LEN(totals); i++) {
-        struct place p = { .scales = 1, .crowded = 1 };
+        struct site p = { .scales = 1, .crowded = 1 };
         struct simulator_cfg cfg = cfg_of(totals[i].policy, &p, jobs, ARRAY_LEN(jobs));
         cfg.parallel = totals[i].parallel;
         cfg.n_nodes = totals[i].cpus[1] ? 2 : 1;
@@ -249,7 +249,7 @@ static void test_packing_ends_a_study_of_small_jobs_sooner(void **state)
     make_jobs(jobs, JOBS_MAX);
     double end_s[2];
     for (int packs = 0; packs < 2; packs++) {
-        struct place p = { .scales = 0.1, .crowded = 1.05, .noise = 0.01 };
+        struct site p = { .scales = 0.1, .crowded = 1.05, .noise = 0.01 };
         struct simulator_cfg cfg = cfg_of("pipetune", &p, jobs, JOBS_MAX);
         cfg.parallel = packs ? 4 : 1;
         struct sim_totals t = play(&cfg);
@@ -365,7 +365,7 @@ static void test_stories(void **state)
         jobs[i].steps = 20;
     }
     for (size_t i = 0; i < ARRAY_LEN(stories); i++) {
-        struct place p = { .scales = 0.5, .crowded = 1 };
+        struct site p = { .scales = 0.5, .crowded = 1 };
         struct logged log = { 0 };
         struct simulator_cfg cfg = cfg_of("v1", &p, jobs, stories[i].jobs);
         the_log = &log;
@@ -389,7 +389,7 @@ static void test_what_fails(void **state)
     (void)state;
     static const struct {
         const char *name, *policy;
-        struct place place;
+        struct site place;
         size_t finished, infeasible, lost, launches;
     } rows[] = {
         { "without a policy a setting that cannot be had ends the trial",
@@ -417,7 +417,7 @@ static void test_what_fails(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct sim_job jobs[4];
-        struct place p = rows[i].place;
+        struct site p = rows[i].place;
         make_jobs(jobs, ARRAY_LEN(jobs));
         struct simulator_cfg cfg = cfg_of(rows[i].policy, &p, jobs, ARRAY_LEN(jobs));
         struct sim_totals t = play(&cfg);
@@ -438,7 +438,7 @@ static void test_memory_that_is_out_is_told(void **state)
     unsigned nth = 1;
     for (; struck; nth++) {
         assert_true(nth < 64);
-        struct place p = { .scales = 1, .crowded = 1 };
+        struct site p = { .scales = 1, .crowded = 1 };
         struct sim_world quiet = world;
         quiet.told = NULL;
         struct simulator_cfg cfg = cfg_of("pipetune", &p, jobs, ARRAY_LEN(jobs));
