@@ -236,6 +236,7 @@ help:
 	@echo "make fuzz         every fuzz target for FUZZ_SECONDS (60) each, FUZZ_JOBS (2) at a time"
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
+	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
 	@echo "make bench-kmeans k-means beside scikit-learn's, on the same data, in a venv of its own"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"

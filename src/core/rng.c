@@ -1,6 +1,7 @@
 #include "core/rng.h"
 
 #include <assert.h>
+#include <math.h>
 
 static const uint64_t golden = 0x9e3779b97f4a7c15; /* splitmix64's increment */
 
@@ -53,6 +54,33 @@ uint64_t rng_below(struct rng *r, uint64_t n)
 double rng_unit(struct rng *r)
 {
     return (double)(rng_next(r) >> 11) * 0x1p-53;
+}
+
+double rng_between(struct rng *r, double low, double high)
+{
+    return low + (high - low) * rng_unit(r);
+}
+
+double rng_log_between(struct rng *r, double low, double high)
+{
+    return exp(rng_between(r, log(low), log(high)));
+}
+
+int rng_whole(struct rng *r, int low, int high)
+{
+    return low + (int)rng_below(r, (uint64_t)(high - low + 1));
+}
+
+bool rng_chance(struct rng *r, double p)
+{
+    return rng_unit(r) < p;
+}
+
+/* By Box and Muller. */
+double rng_normal(struct rng *r)
+{
+    double u = 1 - rng_unit(r), v = rng_unit(r);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
 /* A Feistel network shuffles [0, 4^half_bits); whatever lands outside [0, n) is shuffled again until it is inside, which

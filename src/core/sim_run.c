@@ -125,7 +125,7 @@ static int take(struct sim_run *r, const struct tuner_actions *acts, struct err 
             continue;
         if (g->world->told)
             g->world->told(g->ctx, r, a);
-        r->settles |= a->kind == ACT_SETTLE;
+        r->settles += a->kind == ACT_SETTLE;
         r->relaunch |= a->kind == ACT_RELAUNCH;
         if (a->kind == ACT_WAKE)
             r->wake_s = a->t_s;

@@ -63,7 +63,7 @@ struct sim_run {
     int first, epoch;        /* the first of this launch, the one under way (or the next); from 1 */
     int launches, failed;    /* so far; those that could not be had */
     bool relaunch;           /* was asked for */
-    bool settles;            /* the machine has said so, in this launch or before */
+    int settles;             /* how often the machine has said so */
     bool profiled;           /* a profile was asked for, of this time, and has said nothing yet */
     double profile_from_s, profile_to_s;
     double now_s;   /* the time of its newest event */
@@ -71,7 +71,7 @@ struct sim_run {
     double beside;  /* for the world: how busy others keep its node, 0 to 1 */
     /* the world's own memory of the run */
     struct rng rng;
-    double wander;
+    double bias, wander;
     /* what is under way */
     int step, upto;    /* the step that it stands in, from 0, and the one that it goes up to; 0: nothing is under way */
     double into, left; /* of that step, done; steps left until `upto` */

@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "core/timeline_csv.h"
+#include "core/world.h"
 
 enum { CORES_MAX = 5, MEMORY_MAX = 4, BATCHES_MAX = 4, MODELS = 8, DATASETS = 6 };
 
@@ -40,37 +41,11 @@ struct place { /* of a setting in its workload */
 
 /* --- drawing --- */
 
-static double between(struct gen *g, double low, double high)
-{
-    return low + (high - low) * rng_unit(&g->rng);
-}
-
-static double log_between(struct gen *g, double low, double high)
-{
-    return exp(between(g, log(low), log(high)));
-}
-
-static int whole(struct gen *g, int low, int high)
-{
-    return low + (int)rng_below(&g->rng, (uint64_t)(high - low + 1));
-}
-
-static bool chance(struct gen *g, double p)
-{
-    return rng_unit(&g->rng) < p;
-}
-
-static double normal(struct gen *g)
-{
-    double u = 1 - rng_unit(&g->rng), v = rng_unit(&g->rng);
-    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-}
-
 /* n powers of two, ascending, out of the first `room` from `least` on. */
 static void ladder(struct gen *g, int *out, int n, int least, int room)
 {
     for (int step = 0, left = n; left > 0; step++)
-        if (chance(g, (double)left / (room - step)))
+        if (rng_chance(&g->rng, (double)left / (room - step)))
             out[n - left--] = least << step;
 }
 
@@ -81,29 +56,29 @@ static struct workload draw(struct gen *g, int index)
     static const char *const datasets[DATASETS] = { "mnist", "fashion", "cifar10", "news20", "imdb", "wiki" };
     struct workload w = {
         .model = models[index % MODELS],
-        .dataset = datasets[whole(g, 0, DATASETS - 1)],
-        .n_cores = whole(g, 2, CORES_MAX),
-        .n_memory = whole(g, 1, MEMORY_MAX),
-        .n_batches = whole(g, 1, BATCHES_MAX),
-        .epochs = whole(g, 2, 30),
-        .shape = (enum shape)whole(g, 0, SHAPES - 1),
-        .spread = log_between(g, 1.05, 15),
-        .valley = between(g, 0.2, 0.8),
-        .small_hurts = chance(g, 0.4),
-        .memory_effect = chance(g, 0.4) ? 1 : log_between(g, 0.9, 3),
-        .epoch_s = log_between(g, 5, 2000),
-        .startup_s = log_between(g, 45, 800),
-        .cold = between(g, 1, 3),
-        .noise = log_between(g, 0.005, 0.08),
-        .missing = chance(g, 0.5) ? between(g, 0, 0.2) : 0,
-        .broken = chance(g, 0.5) ? between(g, 0, 0.1) : 0,
+        .dataset = datasets[rng_whole(&g->rng, 0, DATASETS - 1)],
+        .n_cores = rng_whole(&g->rng, 2, CORES_MAX),
+        .n_memory = rng_whole(&g->rng, 1, MEMORY_MAX),
+        .n_batches = rng_whole(&g->rng, 1, BATCHES_MAX),
+        .epochs = rng_whole(&g->rng, 2, 30),
+        .shape = (enum shape)rng_whole(&g->rng, 0, SHAPES - 1),
+        .spread = rng_log_between(&g->rng, 1.05, 15),
+        .valley = rng_between(&g->rng, 0.2, 0.8),
+        .small_hurts = rng_chance(&g->rng, 0.4),
+        .memory_effect = rng_chance(&g->rng, 0.4) ? 1 : rng_log_between(&g->rng, 0.9, 3),
+        .epoch_s = rng_log_between(&g->rng, 5, 2000),
+        .startup_s = rng_log_between(&g->rng, 45, 800),
+        .cold = rng_between(&g->rng, 1, 3),
+        .noise = rng_log_between(&g->rng, 0.005, 0.08),
+        .missing = rng_chance(&g->rng, 0.5) ? rng_between(&g->rng, 0, 0.2) : 0,
+        .broken = rng_chance(&g->rng, 0.5) ? rng_between(&g->rng, 0, 0.1) : 0,
     };
     ladder(g, w.cores, w.n_cores, 1, 6);
     ladder(g, w.memory, w.n_memory, 2, 6);
     ladder(g, w.batches, w.n_batches, 16, 8);
     for (int i = 0; i < w.n_cores; i++)
-        w.any[i] = i && chance(g, 0.3) ? w.any[i - 1] : between(g, 0, 1); /* some tie */
-    w.fits_from = chance(g, 0.5) ? whole(g, 0, w.n_memory - 1) : 0;
+        w.any[i] = i && rng_chance(&g->rng, 0.3) ? w.any[i - 1] : rng_between(&g->rng, 0, 1); /* some tie */
+    w.fits_from = rng_chance(&g->rng, 0.5) ? rng_whole(&g->rng, 0, w.n_memory - 1) : 0;
     return w;
 }
 
@@ -159,29 +134,29 @@ static void put_row(struct gen *g, const struct workload *w, struct place p, int
 static void put_run(struct gen *g, const struct workload *w, struct place p, int attempt, int epochs)
 {
     char name[16];
-    double cold = fmin(3, 1 + (w->cold - 1) * between(g, 0.7, 1.3));
+    double cold = fmin(3, 1 + (w->cold - 1) * rng_between(&g->rng, 0.7, 1.3));
     put_row(g, w, p, attempt, "0");
     if (epochs > 0)
-        g->now_s += w->startup_s * between(g, 0.9, 1.1);
+        g->now_s += w->startup_s * rng_between(&g->rng, 0.9, 1.1);
     for (int k = 1; k <= epochs; k++) {
         (void)snprintf(name, sizeof name, "%d", k);
         put_row(g, w, p, attempt, name);
-        double s = steady_s(w, p) * (k == 1 ? cold : 1) * exp(w->noise * normal(g));
+        double s = steady_s(w, p) * (k == 1 ? cold : 1) * exp(w->noise * rng_normal(&g->rng));
         g->now_s += k == epochs && epochs < w->epochs ? s * rng_unit(&g->rng) : s;
     }
-    if (!chance(g, w->broken / 10)) /* else it was never seen to end */
+    if (!rng_chance(&g->rng, w->broken / 10)) /* else it was never seen to end */
         put_row(g, w, p, attempt, "end");
     g->now_s += 5;
 }
 
 static void put_setting(struct gen *g, const struct workload *w, struct place p)
 {
-    if (chance(g, w->missing))
+    if (rng_chance(&g->rng, w->missing))
         return;
-    bool broken = !fits(w, p) || chance(g, w->broken);
-    int epochs = !broken ? w->epochs : chance(g, 0.5) ? 0 : whole(g, 1, w->epochs - 1);
+    bool broken = !fits(w, p) || rng_chance(&g->rng, w->broken);
+    int epochs = !broken ? w->epochs : rng_chance(&g->rng, 0.5) ? 0 : rng_whole(&g->rng, 1, w->epochs - 1);
     put_run(g, w, p, 1, epochs);
-    if (chance(g, w->broken / 2)) /* somebody tried again */
+    if (rng_chance(&g->rng, w->broken / 2)) /* somebody tried again */
         put_run(g, w, p, 2, fits(w, p) ? w->epochs : 0);
 }
 
@@ -196,7 +171,7 @@ static void put_workload(struct gen *g, const struct workload *w)
 void gen_timeline_csv(struct buf *b, uint64_t seed)
 {
     struct gen g = { .rng = rng_seeded(seed), .out = b, .now_s = 1584380000 };
-    int n = whole(&g, 2, 5);
+    int n = rng_whole(&g.rng, 2, 5);
     for (int i = 0; i < n; i++) {
         struct workload w = draw(&g, i);
         put_workload(&g, &w);
@@ -226,20 +201,20 @@ static struct grid draw_grid(struct gen *g, int index)
     static const int batches[][7] = { { 32, 64, 128, 256, 512, 1024 }, { 64, 256, 1024 }, { 32, 64, 512, 1024 } };
     return (struct grid){
         .model = models[index % 4],
-        .dataset = chance(g, 0.5) ? "mnist" : "cifar10",
-        .cores = cores[whole(g, 0, 2)],
-        .memory = memory[whole(g, 0, 2)],
-        .batches = batches[whole(g, 0, 2)],
-        .epochs = whole(g, 10, 20),
-        .epoch_s = log_between(g, 40, 2000),
-        .serial = between(g, 0, 0.3),
-        .agree = log_between(g, 0.005, 0.3),
-        .need_gb = log_between(g, 0.5, 4),
-        .need_more = log_between(g, 0.01, 0.5),
-        .pressure = log_between(g, 0.05, 1),
-        .startup_s = log_between(g, 10, 90),
-        .cold = between(g, 1.1, 2),
-        .noise = log_between(g, 0.01, 0.04),
+        .dataset = rng_chance(&g->rng, 0.5) ? "mnist" : "cifar10",
+        .cores = cores[rng_whole(&g->rng, 0, 2)],
+        .memory = memory[rng_whole(&g->rng, 0, 2)],
+        .batches = batches[rng_whole(&g->rng, 0, 2)],
+        .epochs = rng_whole(&g->rng, 10, 20),
+        .epoch_s = rng_log_between(&g->rng, 40, 2000),
+        .serial = rng_between(&g->rng, 0, 0.3),
+        .agree = rng_log_between(&g->rng, 0.005, 0.3),
+        .need_gb = rng_log_between(&g->rng, 0.5, 4),
+        .need_more = rng_log_between(&g->rng, 0.01, 0.5),
+        .pressure = rng_log_between(&g->rng, 0.05, 1),
+        .startup_s = rng_log_between(&g->rng, 10, 90),
+        .cold = rng_between(&g->rng, 1.1, 2),
+        .noise = rng_log_between(&g->rng, 0.01, 0.04),
     };
 }
 
@@ -270,11 +245,11 @@ static void put_even_run(struct gen *g, const struct even_run *r)
 {
     char name[16];
     put_even_row(g, r, "0");
-    g->now_s += r->startup_s * between(g, 0.9, 1.1);
+    g->now_s += r->startup_s * rng_between(&g->rng, 0.9, 1.1);
     for (int k = 1; !isnan(r->epoch_s) && k <= r->epochs; k++) {
         (void)snprintf(name, sizeof name, "%d", k);
         put_even_row(g, r, name);
-        g->now_s += r->epoch_s * (k == 1 ? r->cold : 1) * exp(r->noise * normal(g));
+        g->now_s += r->epoch_s * (k == 1 ? r->cold : 1) * exp(r->noise * rng_normal(&g->rng));
     }
     put_even_row(g, r, "end");
     g->now_s += 5;
@@ -282,7 +257,8 @@ static void put_even_run(struct gen *g, const struct even_run *r)
 
 static void put_grid_run(struct gen *g, const struct grid *w, int cores, int memory, int batch)
 {
-    double noise = exp(w->noise * normal(g)); /* a run is quicker or slower as a whole, and each of its epochs is */
+    double noise =
+        exp(w->noise * rng_normal(&g->rng)); /* a run is quicker or slower as a whole, and each of its epochs is */
     put_even_run(g, &(struct even_run){ .model = w->model,
                                         .dataset = w->dataset,
                                         .cores = cores,
@@ -298,7 +274,7 @@ static void put_grid_run(struct gen *g, const struct grid *w, int cores, int mem
 void gen_timeline_grid_csv(struct buf *b, uint64_t seed)
 {
     struct gen g = { .rng = rng_seeded(seed), .out = b, .now_s = 1584380000 };
-    int n = whole(&g, 1, 4);
+    int n = rng_whole(&g.rng, 1, 4);
     for (int i = 0; i < n; i++) {
         struct grid w = draw_grid(&g, i);
         for (const int *batch = w.batches; *batch; batch++)
@@ -310,89 +286,13 @@ void gen_timeline_grid_csv(struct buf *b, uint64_t seed)
 
 /* --- recorded ones --- */
 
-struct cluster {
-    const char *model, *dataset;
-    const int *cores, *memory, *batches; /* end with 0 */
-    int epochs;
-    double epoch_s;                /* of the fewest cores at the largest batch */
-    double small, large;           /* log: the most cores over the fewest, for the smallest batch and for the largest */
-    double bend;                   /* log: how much worse both ends are than the middle */
-    double batch_effect;           /* the smallest batch over the largest */
-    double memory_effect;          /* log: the largest memory over one that is just enough */
-    double need_gb;                /* for the fewest cores and the smallest batch */
-    double need_batch, need_cores; /* how much more the largest batch needs, and the most cores */
-    double dies_below;             /* this share of what is needed: out of memory */
-    double starved;                /* how much slower just above that */
-    double startup_s, cold, run_noise, epoch_noise, broken;
-};
-
-static struct cluster draw_cluster(struct gen *g, int index)
+static void put_cluster_run(struct gen *g, const char *model, const struct world *w, int cores, int memory, int batch)
 {
-    static const char *const models[] = { "lenet", "resnet", "lstm", "autoencoder" };
-    static const int cores[][6] = { { 4, 8, 16 }, { 2, 4, 8, 16 }, { 1, 2, 4, 8, 16 }, { 4, 16 } };
-    static const int memory[][6] = { { 4, 8, 16, 32 }, { 8, 16, 32 }, { 2, 4, 8, 16, 32 }, { 4, 8 } };
-    static const int batches[][6] = { { 32, 64, 512, 1024 }, { 64, 256, 1024 }, { 32, 64, 128, 256, 512 } };
-    bool few = chance(g, 0.7); /* cores beat many for small batches */
-    return (struct cluster){
-        .model = models[index % 4],
-        .dataset = chance(g, 0.5) ? "mnist" : "news20",
-        .cores = cores[whole(g, 0, 3)],
-        .memory = memory[whole(g, 0, 3)],
-        .batches = batches[whole(g, 0, 2)],
-        .epochs = whole(g, 10, 20),
-        .epoch_s = log_between(g, 30, 300),
-        .small = few ? between(g, 0, log(2)) : -between(g, 0, log(2)),
-        .large = -between(g, 0, log(4)),
-        .bend = chance(g, 0.5) ? between(g, 0, 0.3) : 0,
-        .batch_effect = log_between(g, 1, 4),
-        .memory_effect = between(g, -0.02, 0.02),
-        .need_gb = log_between(g, 1.5, 16),
-        .need_batch = log_between(g, 1, 4),
-        .need_cores = log_between(g, 1, 2),
-        .dies_below = between(g, 0.7, 1),
-        .starved = log_between(g, 1.5, 15),
-        .startup_s = chance(g, 0.7) ? between(g, 300, 900) : log_between(g, 5, 300),
-        .cold = between(g, 1, 1.4),
-        .run_noise = log_between(g, 0.002, 0.01),
-        .epoch_noise = log_between(g, 0.005, 0.03),
-        .broken = chance(g, 0.3) ? 0.02 : 0,
-    };
-}
-
-/* 0: the least of a list, 1: the most, by doublings. */
-static double doublings(const int *list, int x)
-{
-    int most = 0;
-    for (const int *i = list; *i; i++)
-        most = *i;
-    return log((double)x / list[0]) / log((double)most / list[0]);
-}
-
-/* Over one that is just enough; NAN: out of memory. */
-static double of_memory(const struct cluster *w, int cores, int memory, int batch)
-{
-    double need =
-        w->need_gb * pow(w->need_batch, doublings(w->batches, batch)) * pow(w->need_cores, doublings(w->cores, cores));
-    if (memory >= need)
-        return exp(w->memory_effect * doublings(w->memory, memory));
-    double missing = (1 - memory / need) / (1 - w->dies_below);
-    return missing > 1 ? NAN : pow(w->starved, missing);
-}
-
-/* Of an epoch; NAN: it cannot be had. */
-static double cluster_s(const struct cluster *w, int cores, int memory, int batch)
-{
-    double x = doublings(w->cores, cores), b = doublings(w->batches, batch);
-    double many = w->small + (w->large - w->small) * b;
-    return w->epoch_s * exp(many * x + 4 * w->bend * (x - 0.5) * (x - 0.5)) * pow(w->batch_effect, 1 - b) *
-           of_memory(w, cores, memory, batch);
-}
-
-static void put_cluster_run(struct gen *g, const struct cluster *w, int cores, int memory, int batch)
-{
-    double s = chance(g, w->broken) ? NAN : cluster_s(w, cores, memory, batch) * exp(w->run_noise * normal(g));
-    put_even_run(g, &(struct even_run){ .model = w->model,
-                                        .dataset = w->dataset,
+    double s = rng_chance(&g->rng, w->broken)
+                   ? NAN
+                   : world_epoch_s(w, cores, memory, batch) * exp(w->run_noise * rng_normal(&g->rng));
+    put_even_run(g, &(struct even_run){ .model = model,
+                                        .dataset = w->texts ? "news20" : "mnist",
                                         .cores = cores,
                                         .memory = memory,
                                         .batch = batch,
@@ -405,14 +305,15 @@ static void put_cluster_run(struct gen *g, const struct cluster *w, int cores, i
 
 void gen_timeline_cluster_csv(struct buf *b, uint64_t seed)
 {
+    static const char *const models[] = { "lenet", "resnet", "lstm", "autoencoder" };
     struct gen g = { .rng = rng_seeded(seed), .out = b, .now_s = 1584380000 };
-    int n = whole(&g, 1, 4);
+    int n = rng_whole(&g.rng, 1, 4);
     for (int i = 0; i < n; i++) {
-        struct cluster w = draw_cluster(&g, i);
+        struct world w = world_draw(&g.rng);
         for (const int *batch = w.batches; *batch; batch++)
             for (const int *cores = w.cores; *cores; cores++)
                 for (const int *memory = w.memory; *memory; memory++)
-                    put_cluster_run(&g, &w, *cores, *memory, *batch);
+                    put_cluster_run(&g, models[i % 4], &w, *cores, *memory, *batch);
     }
 }
 

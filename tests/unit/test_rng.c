@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,6 +75,29 @@ static void test_unit_is_even_in_0_to_1(void **state)
     assert_true(sum > 4850 && sum < 5150);
 }
 
+static void test_draws_are_as_they_say(void **state)
+{
+    (void)state;
+    struct rng r = rng_seeded(3);
+    enum { N = 10000 };
+    double even = 0, logs = 0, sum = 0, square = 0;
+    unsigned often = 0, low = 0, high = 0;
+    for (int i = 0; i < N; i++) {
+        double x = rng_between(&r, -2, 4), y = rng_log_between(&r, 1, 100), z = rng_normal(&r);
+        int k = rng_whole(&r, 3, 5);
+        assert_true(x >= -2 && x < 4 && y >= 1 && y < 100 && k >= 3 && k <= 5);
+        even += x / N;
+        logs += log(y) / N;
+        sum += z / N;
+        square += z * z / N;
+        often += rng_chance(&r, 0.2);
+        low += k == 3;
+        high += k == 5;
+    }
+    assert_true(fabs(even - 1) < 0.1 && fabs(logs - log(10)) < 0.1 && fabs(sum) < 0.05 && fabs(square - 1) < 0.05);
+    assert_true(often > 1850 && often < 2150 && low > 3150 && low < 3500 && high > 3150 && high < 3500);
+}
+
 static void test_shuffled_is_a_permutation(void **state)
 {
     (void)state;
@@ -122,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_a_seed_decides_everything),
         cmocka_unit_test(test_below_stays_below_and_reaches_all),
         cmocka_unit_test(test_unit_is_even_in_0_to_1),
+        cmocka_unit_test(test_draws_are_as_they_say),
         cmocka_unit_test(test_shuffled_is_a_permutation),
         cmocka_unit_test(test_shuffled_first_elements_are_even_over_seeds),
         cmocka_unit_test(test_shuffled_takes_any_size),
