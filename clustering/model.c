@@ -18,7 +18,7 @@ void model_init(struct model *m)
     *m = (struct model){ .vectors = MODEL_PROFILES, .next_id = 1, .inertia = NAN };
 }
 
-void model_cluster_done(struct model_cluster *c)
+static void model_cluster_done(struct model_cluster *c)
 {
     free(c->mean);
     free(c->weight);

@@ -625,11 +625,6 @@ void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS])
         c->v[i].sum = (struct sum){ 0 };
 }
 
-size_t counters_fds(const struct counters *c)
-{
-    return c->n_fds;
-}
-
 int counters_may_open(int others, int most)
 {
     struct rlimit limit = { .rlim_cur = 1024, .rlim_max = 1024 };

@@ -236,17 +236,6 @@ static int add_children(const struct rows *all, pid_t parent, struct pids *to)
     return rc;
 }
 
-int proc_children(pid_t parent, pid_t **out, size_t *n)
-{
-    struct rows all;
-    struct pids found = { 0 };
-    int rc = snapshot(&all);
-    if (rc == 0)
-        rc = add_children(&all, parent, &found);
-    free(all.v);
-    return give_pids(&found, rc, out, n);
-}
-
 int proc_descendants(pid_t ancestor, pid_t **out, size_t *n)
 {
     struct rows all;

@@ -47,14 +47,6 @@ int tuner_space_step(const struct tuner_space *s, int cold, int by)
     return -1;
 }
 
-int tuner_space_rung(const struct tuner_space *s, int cold, int like)
-{
-    for (int i = 0; i < s->n_cold; i++)
-        if (s->other[i] == s->other[like] && s->memory[i] == s->memory[cold])
-            return i;
-    return -1;
-}
-
 static struct trial_state *find(const struct tuner *t, int number)
 {
     for (size_t i = 0; i < t->n; i++)

@@ -297,7 +297,7 @@ int reuse_note(struct reuse *r, int trial, const struct profile *p, struct err *
     return 0;
 }
 
-void reuse_forget(struct reuse *r, int trial)
+static void reuse_forget(struct reuse *r, int trial)
 {
     size_t kept = 0;
     for (size_t i = 0; r && i < r->n_notes; i++) {
