@@ -17,16 +17,10 @@
 
 /* --- writing --- */
 
-static void put_number(struct buf *b, double x)
-{
-    char text[NUM_TEXT_MAX];
-    buf_puts(b, num_print(x, text));
-}
-
 static void put_key_number(struct buf *b, const char *key, double x)
 {
     buf_printf(b, ", \"%s\": ", key);
-    put_number(b, x);
+    num_put(b, x);
 }
 
 static void put_text(struct buf *b, const char *text)
@@ -42,7 +36,7 @@ static void put_vector(struct buf *b, const char *key, const double *x, const do
     buf_printf(b, ", \"%s\": [", key);
     for (size_t i = 0; i < n; i++) {
         buf_puts(b, i ? ", " : "");
-        put_number(b, weight && !(weight[i] > 0) ? (double)NAN : x[i]);
+        num_put(b, weight && !(weight[i] > 0) ? (double)NAN : x[i]);
     }
     buf_putc(b, ']');
 }
@@ -649,7 +643,7 @@ void model_json_put_profile(struct buf *b, const struct profile_space *s, const 
         buf_puts(b, separator);
         json_put_string(b, s->features[i].name);
         buf_puts(b, ": ");
-        put_number(b, p->x[i]);
+        num_put(b, p->x[i]);
         separator = ", ";
     }
     buf_putc(b, '}');
@@ -692,19 +686,14 @@ int model_json_view(struct profile *out, const struct model *m, const char *text
     return rc;
 }
 
-static json_t *real_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *near_json(const struct model_verdict *v)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < v->n_near; i++) {
         const struct model_distance *d = &v->near[i];
         json_t *one =
-            json_pack("{s:I, s:o, s:o, s:I}", "cluster", (json_int_t)d->cluster, "spreads", real_or_null(d->spreads),
-                      "distance", real_or_null(d->distance), "common", (json_int_t)d->common);
+            json_pack("{s:I, s:o, s:o, s:I}", "cluster", (json_int_t)d->cluster, "spreads", json_num(d->spreads),
+                      "distance", json_num(d->distance), "common", (json_int_t)d->common);
         if (json_array_append_new(list, one) < 0) {
             json_decref(list);
             return NULL;
@@ -719,8 +708,7 @@ json_t *model_json_verdict(const struct model_verdict *v)
     bool compared = v->n_near > 0;
     return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:s}", "decision", model_decision_name(v->decision),
                      "cluster", compared ? json_integer(d->cluster) : json_null(), "spreads",
-                     real_or_null(compared ? d->spreads : (double)NAN), "distance",
-                     real_or_null(compared ? d->distance : (double)NAN), "common",
-                     (json_int_t)(compared ? d->common : 0), "measured", (json_int_t)v->measured, "near", near_json(v),
-                     "reason", v->reason);
+                     json_num(compared ? d->spreads : (double)NAN), "distance",
+                     json_num(compared ? d->distance : (double)NAN), "common", (json_int_t)(compared ? d->common : 0),
+                     "measured", (json_int_t)v->measured, "near", near_json(v), "reason", v->reason);
 }

@@ -242,7 +242,7 @@ static json_t *totals_json(const struct offline *r, const struct timeline_job *o
 {
     json_t *j = json_object();
     for (size_t p = 0; j && p < r->n; p++)
-        if (replay_set(j, r->policies[p]->name, look_number(total_s(r, p, of))) < 0) {
+        if (replay_set(j, r->policies[p]->name, json_num(total_s(r, p, of))) < 0) {
             json_decref(j);
             return NULL;
         }
@@ -265,7 +265,7 @@ static int put_totals(const struct offline *r, json_t *totals)
 
 static json_t *setting_json(int cores, double memory_gb)
 {
-    return cores ? json_pack("[i, o]", cores, look_number(memory_gb)) : json_null();
+    return cores ? json_pack("[i, o]", cores, json_num(memory_gb)) : json_null();
 }
 
 /* Settings that were recorded and that no run of came to its end. */
@@ -289,7 +289,7 @@ static json_t *job_json(const struct offline *r, size_t job)
     for (size_t p = 0; p < r->n; p++) {
         const struct replay_outcome *o = &outcomes_of(r, p)[job];
         const char *name = r->policies[p]->name;
-        if (replay_set(time, name, look_number(o->time_s)) < 0 ||
+        if (replay_set(time, name, json_num(o->time_s)) < 0 ||
             replay_set(choice, name, setting_json(o->cores, o->memory_gb)) < 0)
             return NULL;
     }

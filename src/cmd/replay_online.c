@@ -125,14 +125,14 @@ static json_t *tune_row_json(const struct tune_offline_row *r)
     if (!r)
         return json_null();
     return json_pack("{s:f, s:i, s:f, s:o, s:o, s:o, s:o}", "lr", r->lr, "epochs", r->epochs, "batch", r->batch,
-                     "error", look_number(r->error), "error_resp", look_number(r->error_resp), "training_s",
-                     look_number(r->training_s), "energy_j", look_number(r->energy_j));
+                     "error", json_num(r->error), "error_resp", json_num(r->error_resp), "training_s",
+                     json_num(r->training_s), "energy_j", json_num(r->energy_j));
 }
 
 static json_t *tuning_json(const struct tuning *t)
 {
     return json_pack("{s:I, s:o, s:o, s:{s:o, s:o}}", "trials", (json_int_t)t->sum.trials, "time_s",
-                     look_number(t->sum.time_s), "energy_j", look_number(t->sum.energy_j), "best", "error",
+                     json_num(t->sum.time_s), "energy_j", json_num(t->sum.energy_j), "best", "error",
                      tune_row_json(t->sum.best_error), "error_resp", tune_row_json(t->sum.best_error_resp));
 }
 
@@ -292,16 +292,15 @@ static void queues_done(struct queues *q)
 
 static json_t *figures_json(const struct online_figures *f)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "response_s", look_number(f->response_s), "tuning_s",
-                     look_number(f->tuning_s), "training_s", look_number(f->training_s), "energy_j",
-                     look_number(f->energy_j));
+    return json_pack("{s:o, s:o, s:o, s:o}", "response_s", json_num(f->response_s), "tuning_s", json_num(f->tuning_s),
+                     "training_s", json_num(f->training_s), "energy_j", json_num(f->energy_j));
 }
 
 static json_t *online_job_json(const struct online_job *j)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:{s:o, s:o}}", "v1", figures_json(&j->v1), "v2", figures_json(&j->v2),
                      "pipetune", figures_json(&j->pipetune), "pipetune_on_v2", figures_json(&j->pipetune_on_v2), "fcfs",
-                     "v1", look_number(j->fcfs_v1_s), "v2", look_number(j->fcfs_v2_s));
+                     "v1", json_num(j->fcfs_v1_s), "v2", json_num(j->fcfs_v2_s));
 }
 
 static int print_queues_json(const struct queues *q, struct err *e)

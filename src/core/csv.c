@@ -178,9 +178,14 @@ void csv_put_text(struct buf *b, const char *text)
 
 void csv_put_number(struct buf *b, double x)
 {
-    char num[NUM_TEXT_MAX];
     if (isfinite(x))
-        buf_puts(b, num_print(x, num));
+        num_put(b, x);
+}
+
+void csv_put_next(struct buf *b, double x)
+{
+    buf_putc(b, ',');
+    csv_put_number(b, x);
 }
 
 /* --- faults --- */

@@ -128,7 +128,6 @@ int trace_samples_init(struct trace_samples *s, size_t n, size_t features)
 static char *object_text(const char *const *keys, const double *values, size_t n)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    char number[NUM_TEXT_MAX];
     buf_putc(&b, '{');
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(values[i]))
@@ -137,7 +136,7 @@ static char *object_text(const char *const *keys, const double *values, size_t n
             buf_putc(&b, ',');
         json_put_string(&b, keys[i]);
         buf_putc(&b, ':');
-        buf_puts(&b, num_print(values[i], number));
+        num_put(&b, values[i]);
     }
     buf_putc(&b, '}');
     return buf_take(&b);
