@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "monitoring/events_probe.h"
 #include "monitoring/online.h"
@@ -324,14 +325,10 @@ static struct place *add_place(struct counters *c)
 {
     if (c->n_places == COUNTERS_PLACES_MAX)
         return NULL;
-    if (c->n_places == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 16;
-        struct place *places = realloc(c->places, cap * sizeof *places);
-        if (!places)
-            return NULL;
-        c->places = places;
-        c->cap = cap;
-    }
+    struct place *places = array_more(c->places, c->n_places, &c->cap, sizeof *places);
+    if (!places)
+        return NULL;
+    c->places = places;
     struct slot *slots = calloc((size_t)c->n, sizeof *slots);
     if (!slots)
         return NULL;

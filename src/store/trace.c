@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "core/csv.h"
@@ -65,14 +66,10 @@ void trace_done(struct trace *t)
 
 struct trace_run *trace_add(struct trace *t)
 {
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 16;
-        struct trace_run *more = realloc(t->runs, cap * sizeof *more);
-        if (!more)
-            return NULL;
-        t->runs = more;
-        t->cap = cap;
-    }
+    struct trace_run *more = array_more(t->runs, t->n, &t->cap, sizeof *more);
+    if (!more)
+        return NULL;
+    t->runs = more;
     struct trace_run *r = &t->runs[t->n++];
     *r = (struct trace_run){ .startup_s = NAN };
     return r;
