@@ -47,7 +47,7 @@ endif
 # The node helper holds capabilities one day: it gets base, what counts events and reads this machine's meters, and its own
 # folder, and links only libc, libm and libpfm.
 NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/ours.c src/base/strv.c src/base/failpoint.c src/base/proc.c src/base/array.c src/base/lease.c \
-	src/base/base64.c src/base/needles.c src/base/utf8.c src/base/wire.c $(addprefix monitoring/,event_choice.c event_names.c events.c events_pfm.c events_probe.c events_table.c \
+	src/base/base64.c src/base/needles.c src/base/num.c src/base/utf8.c src/base/wire.c $(addprefix monitoring/,event_choice.c event_names.c events.c events_pfm.c events_probe.c events_table.c \
 	reading.c sysfs_pmu.c counters.c features.c perf_ops.c procs.c procs_text.c sample_blob.c online.c perf_ring.c \
 	code.c code_map.c) \
 	$(addprefix monitoring/,meter.c meter_util.c meters_local.c cpu_time.c decimal.c estimate.c pcm.c pcm_csv.c perf_power.c rapl.c \
@@ -237,7 +237,6 @@ help:
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
-	@echo "make bench-kmeans k-means beside scikit-learn's, on the same data, in a venv of its own"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"

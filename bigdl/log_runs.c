@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "bigdl/log.h"
 
 struct reader {
@@ -15,14 +16,10 @@ struct reader {
 
 static struct log_run *add_run(struct log_runs *r)
 {
-    if (r->n == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 4;
-        struct log_run *more = realloc(r->runs, cap * sizeof *more);
-        if (!more)
-            return NULL;
-        r->runs = more;
-        r->cap = cap;
-    }
+    struct log_run *more = array_more(r->runs, r->n, &r->cap, sizeof *more);
+    if (!more)
+        return NULL;
+    r->runs = more;
     struct log_run *run = &r->runs[r->n++];
     *run = (struct log_run){ .batch = NAN, .learning_rate = NAN };
     return run;
@@ -58,14 +55,10 @@ static int add_epoch(struct reader *z, const struct fold_epoch *epoch)
     struct log_run *run = run_of(z, epoch);
     if (!run)
         return -ENOMEM;
-    if (run->n_epochs == run->cap) {
-        size_t cap = run->cap ? 2 * run->cap : 8;
-        struct fold_epoch *more = realloc(run->epochs, cap * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        run->epochs = more;
-        run->cap = cap;
-    }
+    struct fold_epoch *more = array_more(run->epochs, run->n_epochs, &run->cap, sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    run->epochs = more;
     run->epochs[run->n_epochs++] = *epoch;
     know_run(z, run, epoch);
     return 0;

@@ -1,23 +1,18 @@
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
-#include "clustering/kmeans_state.h"
+#include "clustering/kmeans.h"
 
 enum { SPREADS_APART = 4 };
-
-struct choice {
-    struct kmeans km;
-    uint32_t *labels;
-};
 
 /* How the members of one cluster lie on the ways to the others. */
 struct lines {
     const struct kmeans_data *x;
-    const struct choice *choice;
+    const struct kmeans *km;
     double
         *square; /* k × k: [a][b] sums, over the members of a, the square of how far along the way from a to b they lie,
                         1 = at b */
@@ -28,9 +23,8 @@ struct lines {
 
 static bool has(const struct lines *l, size_t row, size_t a, size_t b, size_t j)
 {
-    const unsigned char *present = l->choice->km.present;
     size_t d = l->x->d;
-    return !l->x->mask || (l->x->mask[row * d + j] && present[a * d + j] && present[b * d + j]);
+    return l->x->mask[row * d + j] && l->km->present[a * d + j] && l->km->present[b * d + j];
 }
 
 /* The way from a's centre without the row to b's, and the row's place on it. The centre without the row is
@@ -38,8 +32,8 @@ static bool has(const struct lines *l, size_t row, size_t a, size_t b, size_t j)
  * (1 + q) (y.D + q y.y) / (D.D + 2 q y.D + q^2 y.y). */
 static void add_member(struct lines *l, size_t row, size_t a, size_t b)
 {
-    const struct kmeans *km = &l->choice->km;
-    const double *x = kmeans_row(l->x, row);
+    const struct kmeans *km = l->km;
+    const double *x = l->x->values + row * l->x->d;
     double yd = 0, yy = 0, dd = 0;
     for (size_t j = 0; j < km->d; j++) {
         if (!has(l, row, a, b, j))
@@ -59,10 +53,10 @@ static void add_member(struct lines *l, size_t row, size_t a, size_t b)
 
 static void add_scatter(struct lines *l, size_t row, size_t a)
 {
-    const struct kmeans *km = &l->choice->km;
+    const struct kmeans *km = l->km;
     for (size_t j = 0; j < km->d; j++)
         if (has(l, row, a, a, j)) {
-            double y = kmeans_row(l->x, row)[j] - km->centroids[a * km->d + j];
+            double y = l->x->values[row * l->x->d + j] - km->centroids[a * km->d + j];
             l->scatter += y * y;
         }
 }
@@ -71,7 +65,7 @@ static double way2(const struct kmeans *km, size_t a, size_t b)
 {
     double sum = 0;
     for (size_t j = 0; j < km->d; j++) {
-        if (km->present && !(km->present[a * km->d + j] && km->present[b * km->d + j]))
+        if (!(km->present[a * km->d + j] && km->present[b * km->d + j]))
             continue;
         double way = km->centroids[b * km->d + j] - km->centroids[a * km->d + j];
         sum += way * way;
@@ -83,7 +77,7 @@ static double way2(const struct kmeans *km, size_t a, size_t b)
  * other's counts, and of two single ones the scatter of all rows, as if all of it lay along the line. */
 static double variance_between(const struct lines *l, size_t a, size_t b)
 {
-    size_t k = l->choice->km.k;
+    size_t k = l->km->k;
     uint64_t n_a = l->count[a * k + b];
     uint64_t n_b = l->count[b * k + a];
     double of_a = n_a ? l->square[a * k + b] / (double)n_a : 0;
@@ -92,37 +86,37 @@ static double variance_between(const struct lines *l, size_t a, size_t b)
         return (of_a + of_b) / 2;
     if (n_a || n_b)
         return of_a + of_b;
-    return l->free_rows > 0 ? l->scatter / l->free_rows / way2(&l->choice->km, a, b) : INFINITY;
+    return l->free_rows > 0 ? l->scatter / l->free_rows / way2(l->km, a, b) : INFINITY;
 }
 
 static bool all_apart(const struct lines *l)
 {
-    for (size_t a = 0; a < l->choice->km.k; a++)
+    for (size_t a = 0; a < l->km->k; a++)
         for (size_t b = 0; b < a; b++)
-            if (!(way2(&l->choice->km, a, b) > 0 && variance_between(l, a, b) * SPREADS_APART * SPREADS_APART <= 1))
+            if (!(way2(l->km, a, b) > 0 && variance_between(l, a, b) * SPREADS_APART * SPREADS_APART <= 1))
                 return false;
     return true;
 }
 
 /* 1: every two clusters can be told apart. */
-static int is_told_apart(const struct kmeans_data *x, const struct choice *c, struct err *e)
+static int is_told_apart(const struct kmeans_data *x, const struct kmeans *km, struct err *e)
 {
-    size_t k = c->km.k;
+    size_t k = km->k;
     for (size_t a = 0; a < k; a++)
-        if (c->km.sizes[a] == 0)
+        if (km->sizes[a] == 0)
             return 0;
     AUTO_FREE double *square = calloc(k * k, sizeof *square);
     AUTO_FREE uint64_t *count = calloc(k * k, sizeof *count);
     if (!square || !count)
-        return kmeans_no_memory(e, x->n);
-    struct lines l = { .x = x, .choice = c, .square = square, .count = count };
+        return err_sys(e, -ENOMEM, "cannot tell clusters apart");
+    struct lines l = { .x = x, .km = km, .square = square, .count = count };
     for (size_t i = 0; i < x->n; i++) {
-        uint32_t a = c->labels[i];
+        uint32_t a = km->labels[i];
         if (a == KMEANS_NONE)
             continue;
         add_scatter(&l, i, a);
         l.free_rows += 1;
-        for (size_t b = 0; b < k && c->km.sizes[a] > 1; b++)
+        for (size_t b = 0; b < k && km->sizes[a] > 1; b++)
             if (b != a)
                 add_member(&l, i, a, b);
     }
@@ -130,56 +124,28 @@ static int is_told_apart(const struct kmeans_data *x, const struct choice *c, st
     return all_apart(&l);
 }
 
-static void choice_done(struct choice *c)
+int kmeans_choose_k(const struct kmeans_data *x, size_t k_max, uint64_t seed, struct kmeans *out, struct err *e)
 {
-    kmeans_done(&c->km);
-    free(c->labels);
-    *c = (struct choice){ 0 };
-}
-
-static int fit_choice(const struct kmeans_data *x, const struct kmeans_cfg *cfg, size_t k, struct choice *out,
-                      struct err *e)
-{
-    struct kmeans_cfg with_k = *cfg;
-    with_k.k = k;
-    struct choice c = { .labels = calloc(x->n ? x->n : 1, sizeof *c.labels) };
-    int rc = c.labels ? kmeans_fit(x, &with_k, &c.km, c.labels, e) : kmeans_no_memory(e, x->n);
-    if (rc < 0)
-        free(c.labels);
-    else
-        *out = c;
-    return rc;
-}
-
-int kmeans_choose_k(const struct kmeans_data *x, const struct kmeans_cfg *cfg, size_t k_max, struct kmeans *out,
-                    uint32_t *out_labels, struct err *e)
-{
-    if (k_max == 0)
-        return err_set(e, -EINVAL, "k_max = 0: there is at least one cluster");
-    struct choice best;
-    int rc = fit_choice(x, cfg, 1, &best, e);
+    struct kmeans best;
+    int rc = kmeans_fit(x, 1, seed, &best, e);
     if (rc < 0)
         return rc;
-    uint64_t members = best.km.sizes[0];
+    uint64_t members = best.sizes[0];
     for (size_t k = 2; rc >= 0 && k <= k_max && k <= members / 2; k++) {
-        struct choice c;
-        rc = fit_choice(x, cfg, k, &c, e);
+        struct kmeans km;
+        rc = kmeans_fit(x, k, seed, &km, e);
         if (rc < 0)
             break;
-        rc = is_told_apart(x, &c, e);
-        if (rc == 1) {
-            choice_done(&best);
-            best = c;
-        } else {
-            choice_done(&c);
-        }
+        rc = is_told_apart(x, &km, e);
+        struct kmeans *worse = rc == 1 ? &best : &km;
+        kmeans_done(worse);
+        if (worse == &best)
+            best = km;
     }
-    if (rc >= 0) {
-        if (out_labels)
-            memcpy(out_labels, best.labels, x->n * sizeof *out_labels);
-        *out = best.km;
-        best.km = (struct kmeans){ 0 };
+    if (rc < 0) {
+        kmeans_done(&best);
+        return rc;
     }
-    choice_done(&best);
-    return rc < 0 ? rc : 0;
+    *out = best;
+    return 0;
 }

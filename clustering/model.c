@@ -18,7 +18,7 @@ void model_init(struct model *m)
     *m = (struct model){ .vectors = MODEL_PROFILES, .next_id = 1, .inertia = NAN };
 }
 
-void model_cluster_done(struct model_cluster *c)
+static void model_cluster_done(struct model_cluster *c)
 {
     free(c->mean);
     free(c->weight);
@@ -89,12 +89,6 @@ static int count_new(const struct model *m, const struct profile_space *s, size_
                : err_set(e, -EINVAL, "a model has %d features at most", PROFILE_FEATURES_MAX);
 }
 
-static void forget_feature(struct model *m, size_t f)
-{
-    for (size_t i = 0; i < m->n_clusters; i++)
-        m->clusters[i].mean[f] = m->clusters[i].weight[f] = m->clusters[i].m2[f] = 0;
-}
-
 /* Rates over different things cannot be compared. */
 static void take_norms(struct model *m, const struct profile_space *s)
 {
@@ -104,7 +98,8 @@ static void take_norms(struct model *m, const struct profile_space *s)
         if (at < 0 || m->features[at].norm == s->features[i].norm)
             continue;
         any = true;
-        forget_feature(m, (size_t)at);
+        for (size_t c = 0; c < m->n_clusters; c++)
+            m->clusters[c].mean[at] = m->clusters[c].weight[at] = m->clusters[c].m2[at] = 0;
         m->features[at].norm = s->features[i].norm;
         m->features[at].median = m->features[at].iqr = NAN;
     }

@@ -10,134 +10,9 @@
 #include "base/own.h"
 #include "clustering/model_parts.h"
 
-#define FORMAT "pipetune-model"
 #define COUNT_MAX 9007199254740992.0 /* 2^53 */
 #define LOG_MAX 1000.0               /* no log1p of a double is larger */
 #define SQUARES_MAX (MODEL_MEMORY * LOG_MAX * LOG_MAX)
-
-/* --- writing --- */
-
-static void put_number(struct buf *b, double x)
-{
-    char text[NUM_TEXT_MAX];
-    buf_puts(b, num_print(x, text));
-}
-
-static void put_key_number(struct buf *b, const char *key, double x)
-{
-    buf_printf(b, ", \"%s\": ", key);
-    put_number(b, x);
-}
-
-static void put_text(struct buf *b, const char *text)
-{
-    if (text)
-        json_put_string(b, text);
-    else
-        buf_puts(b, "null");
-}
-
-static void put_vector(struct buf *b, const char *key, const double *x, const double *weight, size_t n)
-{
-    buf_printf(b, ", \"%s\": [", key);
-    for (size_t i = 0; i < n; i++) {
-        buf_puts(b, i ? ", " : "");
-        put_number(b, weight && !(weight[i] > 0) ? (double)NAN : x[i]);
-    }
-    buf_putc(b, ']');
-}
-
-static void put_feature(struct buf *b, const struct model *m, const struct model_feature *f)
-{
-    buf_puts(b, "{\"name\": ");
-    put_text(b, f->name);
-    if (m->vectors == MODEL_PROFILES) {
-        buf_printf(b, ", \"per\": \"%s\"", profile_norm_name(f->norm));
-        put_key_number(b, "median", f->median);
-        put_key_number(b, "iqr", f->iqr);
-    }
-    buf_putc(b, '}');
-}
-
-static void put_cluster(struct buf *b, const struct model *m, const struct model_cluster *c)
-{
-    buf_printf(b, "{\"id\": %lld, \"count\": %llu", (long long)c->id, (unsigned long long)c->count);
-    if (m->vectors == MODEL_PROFILES)
-        put_key_number(b, "spread", c->spread);
-    put_vector(b, "centroid", c->mean, c->weight, m->n);
-    if (m->vectors == MODEL_PROFILES) {
-        put_vector(b, "seen", c->weight, NULL, m->n);
-        put_vector(b, "squares", c->m2, NULL, m->n);
-    }
-    buf_putc(b, '}');
-}
-
-static void put_entry(struct buf *b, const struct model_entry *x)
-{
-    buf_printf(b, "{\"setting\": %s, \"over\": %s", x->setting, x->over);
-    put_key_number(b, "log_ratio", x->log_ratio);
-    buf_printf(b, ", \"at_least\": %s, \"n\": %lld", x->at_least ? "true" : "false", (long long)x->n);
-    put_key_number(b, "spread", x->spread);
-    buf_putc(b, '}');
-}
-
-static void put_class(struct buf *b, const struct model_class *c)
-{
-    buf_puts(b, "{\"key\": ");
-    put_text(b, c->key);
-    buf_puts(b, ", \"family\": ");
-    put_text(b, c->family);
-    buf_puts(b, ", \"clusters\": [");
-    for (size_t i = 0; i < c->n_members; i++)
-        buf_printf(b, "%s{\"id\": %lld, \"count\": %llu}", i ? ", " : "", (long long)c->members[i].cluster,
-                   (unsigned long long)c->members[i].count);
-    buf_printf(b, "], \"best\": %s, \"strength\": %d, \"confirmations\": %lld, \"weakenings\": %lld, \"entries\": [",
-               c->best ? c->best : "null", c->strength, (long long)c->confirmations, (long long)c->weakenings);
-    for (size_t i = 0; i < c->n_entries; i++) {
-        buf_puts(b, i ? ", " : "");
-        put_entry(b, &c->entries[i]);
-    }
-    buf_puts(b, "], \"infeasible\": [");
-    for (size_t i = 0; i < c->n_bounds; i++) {
-        buf_printf(b, "%s{\"setting\": %s, \"evidence\": ", i ? ", " : "", c->bounds[i].setting);
-        put_text(b, c->bounds[i].evidence);
-        buf_printf(b, ", \"n\": %lld}", (long long)c->bounds[i].n);
-    }
-    buf_puts(b, "], \"evidence\": {\"study\": ");
-    put_text(b, c->study);
-    buf_printf(b, ", \"trial\": %lld, \"trials\": %lld}}", (long long)c->trial, (long long)c->trials);
-}
-
-static void put_separator(struct buf *b, size_t i)
-{
-    buf_puts(b, i ? ",\n    " : "\n    ");
-}
-
-void model_json_put(struct buf *b, const struct model *m)
-{
-    bool raw = m->vectors == MODEL_RAW;
-    buf_printf(b, "{\n  \"format\": \"%s\",\n  \"version\": %d,\n  \"vectors\": \"%s\",\n  \"next_id\": %lld,\n",
-               FORMAT, MODEL_JSON_VERSION, raw ? "raw" : "profiles", (long long)m->next_id);
-    buf_puts(b, "  \"features\": [");
-    for (size_t i = 0; i < m->n; i++) {
-        put_separator(b, i);
-        put_feature(b, m, &m->features[i]);
-    }
-    buf_puts(b, "],\n  \"clusters\": [");
-    for (size_t i = 0; i < m->n_clusters; i++) {
-        put_separator(b, i);
-        put_cluster(b, m, &m->clusters[i]);
-    }
-    buf_puts(b, "],\n  \"classes\": [");
-    for (size_t i = 0; i < m->n_classes; i++) {
-        put_separator(b, i);
-        put_class(b, &m->classes[i]);
-    }
-    buf_putc(b, ']');
-    if (raw)
-        put_key_number(b, "inertia", m->inertia);
-    buf_puts(b, "\n}\n");
-}
 
 /* --- reading --- */
 
@@ -576,11 +451,11 @@ static bool is_text(const json_t *value, const char *text)
 static int read_head(struct model *m, const struct at *a, struct err *e)
 {
     struct at format = member(a, "format"), version = member(a, "version"), vectors = member(a, "vectors");
-    if (!is_text(format.value, FORMAT))
+    if (!is_text(format.value, MODEL_JSON_FORMAT))
         return err_set(e, -EINVAL,
                        "'%s' is no model: it lacks \"format\": \"%s\"; one of scikit-learn is imported by "
                        "'pipetune model import --format sklearn'",
-                       a->doc->name, FORMAT);
+                       a->doc->name, MODEL_JSON_FORMAT);
     if (!json_is_integer(version.value) || json_integer_value(version.value) < 1)
         return fault(&version, e, "must be a whole number from 1 on");
     if (json_integer_value(version.value) > MODEL_JSON_VERSION)
@@ -639,22 +514,6 @@ int model_json_read(struct model *out, const char *name, const char *text, size_
 
 /* --- profiles and verdicts --- */
 
-void model_json_put_profile(struct buf *b, const struct profile_space *s, const struct profile *p)
-{
-    const char *separator = "";
-    buf_putc(b, '{');
-    for (size_t i = 0; i < p->n && i < s->n; i++) {
-        if (!p->mask[i])
-            continue;
-        buf_puts(b, separator);
-        json_put_string(b, s->features[i].name);
-        buf_puts(b, ": ");
-        put_number(b, p->x[i]);
-        separator = ", ";
-    }
-    buf_putc(b, '}');
-}
-
 static int find_feature(const struct model *m, const char *name)
 {
     for (size_t i = 0; i < m->n; i++)
@@ -692,19 +551,14 @@ int model_json_view(struct profile *out, const struct model *m, const char *text
     return rc;
 }
 
-static json_t *real_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *near_json(const struct model_verdict *v)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < v->n_near; i++) {
         const struct model_distance *d = &v->near[i];
         json_t *one =
-            json_pack("{s:I, s:o, s:o, s:I}", "cluster", (json_int_t)d->cluster, "spreads", real_or_null(d->spreads),
-                      "distance", real_or_null(d->distance), "common", (json_int_t)d->common);
+            json_pack("{s:I, s:o, s:o, s:I}", "cluster", (json_int_t)d->cluster, "spreads", json_num(d->spreads),
+                      "distance", json_num(d->distance), "common", (json_int_t)d->common);
         if (json_array_append_new(list, one) < 0) {
             json_decref(list);
             return NULL;
@@ -719,8 +573,7 @@ json_t *model_json_verdict(const struct model_verdict *v)
     bool compared = v->n_near > 0;
     return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:s}", "decision", model_decision_name(v->decision),
                      "cluster", compared ? json_integer(d->cluster) : json_null(), "spreads",
-                     real_or_null(compared ? d->spreads : (double)NAN), "distance",
-                     real_or_null(compared ? d->distance : (double)NAN), "common",
-                     (json_int_t)(compared ? d->common : 0), "measured", (json_int_t)v->measured, "near", near_json(v),
-                     "reason", v->reason);
+                     json_num(compared ? d->spreads : (double)NAN), "distance",
+                     json_num(compared ? d->distance : (double)NAN), "common", (json_int_t)(compared ? d->common : 0),
+                     "measured", (json_int_t)v->measured, "near", near_json(v), "reason", v->reason);
 }

@@ -26,6 +26,8 @@
 #include "base/json.h"
 #include "clustering/model.h"
 
+#define MODEL_JSON_FORMAT "pipetune-model"
+
 enum { MODEL_JSON_VERSION = 1 };
 
 /* Appends the text, with a line per feature, cluster and class. */

@@ -7,7 +7,6 @@
 /* A cluster with the next number, no member and nothing measured; -ENOSPC, -ENOMEM. It may move the others. */
 int model_cluster_add(struct model *m, struct model_cluster **out, struct err *e);
 void model_cluster_drop(struct model *m, size_t at);
-void model_cluster_done(struct model_cluster *c);
 
 /* One more member: the centroid moves, deviations are cut at MODEL_CUT noises. Nothing is derived anew. */
 void model_cluster_absorb(const struct model *m, struct model_cluster *c, const struct profile *view);

@@ -185,14 +185,9 @@ int model_sklearn_vectors(struct model_vectors_list *out, size_t width, bool may
 
 /* --- prediction --- */
 
-static json_t *number_or_null(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *prediction(json_t *cluster, double squared, enum model_decision decision)
 {
-    return json_pack("{s:o, s:o, s:s}", "cluster", cluster, "squared_distance", number_or_null(squared), "decision",
+    return json_pack("{s:o, s:o, s:s}", "cluster", cluster, "squared_distance", json_num(squared), "decision",
                      model_decision_name(decision));
 }
 

@@ -106,7 +106,6 @@ static int sort_into_classes(struct training *t, struct err *e)
 struct rows {
     double *x;
     unsigned char *mask;
-    uint32_t *label;
     size_t *sample; /* which it is */
     size_t n;
 };
@@ -115,7 +114,6 @@ static void rows_done(struct rows *r)
 {
     free(r->x);
     free(r->mask);
-    free(r->label);
     free(r->sample);
 }
 
@@ -126,9 +124,8 @@ static int rows_make(struct rows *r, const struct training *t, size_t first, str
         n += t->first[i] == first && is_taken(t, i);
     *r = (struct rows){ .x = calloc(n * d + 1, sizeof *r->x),
                         .mask = calloc(n * d + 1, 1),
-                        .label = calloc(n + 1, sizeof *r->label),
                         .sample = calloc(n + 1, sizeof *r->sample) };
-    if (!r->x || !r->mask || !r->label || !r->sample)
+    if (!r->x || !r->mask || !r->sample)
         return no_memory(e);
     for (size_t i = first; i < t->n; i++) {
         if (t->first[i] != first || !is_taken(t, i))
@@ -142,30 +139,15 @@ static int rows_make(struct rows *r, const struct training *t, size_t first, str
     return 0;
 }
 
-static int partition(struct rows *r, const struct training *t, size_t *out_k, struct err *e)
+static int label_samples(struct training *t, const struct rows *r, const struct kmeans *km, struct err *e)
 {
-    struct kmeans km = { 0 };
-    struct kmeans_cfg cfg = KMEANS_CFG(1);
-    const struct kmeans_data data = { .values = r->x, .mask = r->mask, .n = r->n, .d = t->m->n };
-    size_t half = r->n / 2 > 0 ? r->n / 2 : 1;
-    cfg.seed = t->seed;
-    cfg.min_common = MODEL_MIN_COMMON;
-    int rc = kmeans_choose_k(&data, &cfg, half < CLUSTERS_PER_CLASS ? half : CLUSTERS_PER_CLASS, &km, r->label, e);
-    if (rc == 0)
-        *out_k = km.k;
-    kmeans_done(&km);
-    return rc;
-}
-
-static int label_samples(struct training *t, const struct rows *r, size_t k, struct err *e)
-{
-    for (size_t j = 0; j < k; j++) {
+    for (size_t j = 0; j < km->k; j++) {
         struct model_cluster *c;
         int rc = model_cluster_add(t->m, &c, e);
         if (rc < 0)
             return rc;
         for (size_t i = 0; i < r->n; i++)
-            if (r->label[i] == j)
+            if (km->labels[i] == j)
                 t->cluster[r->sample[i]] = c->id;
     }
     return 0;
@@ -174,12 +156,18 @@ static int label_samples(struct training *t, const struct rows *r, size_t k, str
 static int cluster_class(struct training *t, size_t first, struct err *e)
 {
     struct rows r = { 0 };
-    size_t k = 0;
+    struct kmeans km = { 0 };
     int rc = rows_make(&r, t, first, e);
-    if (rc == 0 && r.n > 0)
-        rc = partition(&r, t, &k, e);
+    if (rc == 0 && r.n > 0) {
+        const struct kmeans_data data = {
+            .values = r.x, .mask = r.mask, .n = r.n, .d = t->m->n, .min_common = MODEL_MIN_COMMON
+        };
+        size_t half = r.n / 2 > 0 ? r.n / 2 : 1;
+        rc = kmeans_choose_k(&data, half < CLUSTERS_PER_CLASS ? half : CLUSTERS_PER_CLASS, t->seed, &km, e);
+    }
     if (rc == 0)
-        rc = label_samples(t, &r, k, e);
+        rc = label_samples(t, &r, &km, e);
+    kmeans_done(&km);
     rows_done(&r);
     return rc;
 }

@@ -39,11 +39,6 @@ static bool is_instructions(const char *name)
     return strcmp(name, "instructions") == 0 || strcmp(name, "cpu/instructions/") == 0;
 }
 
-static bool is_cpu_time(const char *name)
-{
-    return strcmp(name, "proc/cpu-time") == 0;
-}
-
 static bool is_software(const char *name)
 {
     static const char *const names[] = { "context-switches", "cpu-migrations", "minor-faults", "major-faults",
@@ -69,7 +64,7 @@ static enum profile_norm norm_of(const char *name, enum profile_kind kind, bool 
 {
     if (kind == PROFILE_GAUGE)
         return PROFILE_AS_IS;
-    if (is_cpu_time(name))
+    if (strcmp(name, "proc/cpu-time") == 0)
         return PROFILE_PER_SECOND;
     if (is_below(name, "jvm/") || is_instructions(name))
         return PROFILE_PER_CPU_TIME;

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "monitoring/events_probe.h"
 #include "monitoring/online.h"
@@ -21,17 +22,17 @@ enum {
 
 enum { VALUE, ENABLED, RUNNING, COUNTS };
 
-struct slot {    /* one event in one place */
+struct counter { /* one event in one place */
     int fd;      /* -1: not open */
     bool joined; /* read with the first */
     uint64_t last[COUNTS];
 };
 
-struct place {          /* where events are opened: a CPU, or a thread */
-    int cpu;            /* -1: any */
-    struct procs_id of; /* whose thread */
-    pid_t pid;          /* as perf_ops has it */
-    struct slot *slots; /* one for each event; owned */
+struct place {            /* where events are opened: a CPU, or a thread */
+    int cpu;              /* -1: any */
+    struct procs_id of;   /* whose thread */
+    pid_t pid;            /* as perf_ops has it */
+    struct counter *each; /* one for each event; owned */
 };
 
 struct sum { /* since the last read; the times in ns */
@@ -135,7 +136,7 @@ static uint8_t state_of(int rc)
     return rc == -ENOMEM ? READING_NO_FD : (uint8_t)events_open_state(rc);
 }
 
-static void close_slot(struct counters *c, struct slot *s)
+static void close_counter(struct counters *c, struct counter *s)
 {
     if (s->fd < 0)
         return;
@@ -151,7 +152,7 @@ static void fail(struct counters *c, int event, uint8_t state)
 {
     c->v[event].failed = state;
     for (size_t i = 0; i < c->n_places; i++)
-        close_slot(c, &c->places[i].slots[event]);
+        close_counter(c, &c->places[i].each[event]);
 }
 
 static unsigned flags_of(const struct counters *c, const struct counted *event)
@@ -164,10 +165,10 @@ static int open_once(struct counters *c, struct counted *event, struct place *at
 {
     const struct perf_ops *ops = c->want.ops;
     long i = event - c->v;
-    bool leads = c->grouped && i == 0, joins = c->grouped && i > 0 && event->together && at->slots[0].fd >= 0;
+    bool leads = c->grouped && i == 0, joins = c->grouped && i > 0 && event->together && at->each[0].fd >= 0;
     unsigned flags = flags_of(c, event) | (leads ? PERF_OPS_LEADER : 0U);
-    int fd = joins ? ops->join(at->slots[0].fd, &event->attr, at->pid, at->cpu, flags, ops->ctx) : -1;
-    at->slots[i].joined = leads || fd >= 0;
+    int fd = joins ? ops->join(at->each[0].fd, &event->attr, at->pid, at->cpu, flags, ops->ctx) : -1;
+    at->each[i].joined = leads || fd >= 0;
     return fd >= 0 ? fd : ops->open(&event->attr, at->pid, at->cpu, flags, ops->ctx);
 }
 
@@ -192,13 +193,13 @@ static void make_room(struct counters *c, int event)
     fail(c, least, READING_NO_FD);
 }
 
-static void open_slot(struct counters *c, int event, struct place *at)
+static void open_counter(struct counters *c, int event, struct place *at)
 {
-    struct slot *s = &at->slots[event];
+    struct counter *s = &at->each[event];
     while (c->v[event].failed == READING_OK && s->fd < 0) {
         int fd = try_open(c, &c->v[event], at);
         if (fd >= 0) {
-            *s = (struct slot){ .fd = fd, .joined = s->joined };
+            *s = (struct counter){ .fd = fd, .joined = s->joined };
             c->n_fds++;
             if (c->want.fds_left)
                 --*c->want.fds_left;
@@ -225,7 +226,7 @@ static void open_place(struct counters *c, struct place *at)
 {
     for (int i = 0; i < c->n; i++)
         if (belongs(&c->v[i], at->cpu))
-            open_slot(c, i, at);
+            open_counter(c, i, at);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -259,7 +260,7 @@ static void add_reading(struct sum *sum, const uint64_t old[COUNTS], const uint6
     }
 }
 
-static void read_slot(const struct perf_ops *ops, struct slot *s, struct sum *sum)
+static void read_counter(const struct perf_ops *ops, struct counter *s, struct sum *sum)
 {
     uint64_t now[COUNTS];
     if (ops->read(s->fd, now, ops->ctx) != (ssize_t)sizeof now) {
@@ -275,9 +276,9 @@ static void read_joined(struct counters *c, struct place *at)
 {
     const struct perf_ops *ops = c->want.ops;
     uint64_t times[2], values[PERF_OPS_GROUP_MAX];
-    int n = ops->read_group(at->slots[0].fd, times, values, PERF_OPS_GROUP_MAX, ops->ctx), k = 0;
+    int n = ops->read_group(at->each[0].fd, times, values, PERF_OPS_GROUP_MAX, ops->ctx), k = 0;
     for (int i = 0; i < c->n; i++) {
-        struct slot *s = &at->slots[i];
+        struct counter *s = &at->each[i];
         if (s->fd < 0 || !s->joined)
             continue;
         if (k >= n) {
@@ -292,12 +293,12 @@ static void read_joined(struct counters *c, struct place *at)
 
 static void read_place(struct counters *c, struct place *at)
 {
-    bool together = c->grouped && at->slots[0].fd >= 0;
+    bool together = c->grouped && at->each[0].fd >= 0;
     if (together)
         read_joined(c, at);
     for (int i = 0; i < c->n; i++)
-        if (at->slots[i].fd >= 0 && !(together && at->slots[i].joined))
-            read_slot(c->want.ops, &at->slots[i], &c->v[i].sum);
+        if (at->each[i].fd >= 0 && !(together && at->each[i].joined))
+            read_counter(c->want.ops, &at->each[i], &c->v[i].sum);
 }
 
 /* Where it never ran, it is taken to have counted as fast as where it did. */
@@ -324,20 +325,16 @@ static struct place *add_place(struct counters *c)
 {
     if (c->n_places == COUNTERS_PLACES_MAX)
         return NULL;
-    if (c->n_places == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 16;
-        struct place *places = realloc(c->places, cap * sizeof *places);
-        if (!places)
-            return NULL;
-        c->places = places;
-        c->cap = cap;
-    }
-    struct slot *slots = calloc((size_t)c->n, sizeof *slots);
-    if (!slots)
+    struct place *places = array_more(c->places, c->n_places, &c->cap, sizeof *places);
+    if (!places)
+        return NULL;
+    c->places = places;
+    struct counter *each = calloc((size_t)c->n, sizeof *each);
+    if (!each)
         return NULL;
     for (int i = 0; i < c->n; i++)
-        slots[i].fd = -1;
-    c->places[c->n_places] = (struct place){ .cpu = -1, .pid = -1, .slots = slots };
+        each[i].fd = -1;
+    c->places[c->n_places] = (struct place){ .cpu = -1, .pid = -1, .each = each };
     return &c->places[c->n_places++];
 }
 
@@ -345,8 +342,8 @@ static struct place *add_place(struct counters *c)
 static void drop_place(struct counters *c, size_t i)
 {
     for (int k = 0; k < c->n; k++)
-        close_slot(c, &c->places[i].slots[k]);
-    free(c->places[i].slots);
+        close_counter(c, &c->places[i].each[k]);
+    free(c->places[i].each);
     c->places[i] = c->places[--c->n_places];
 }
 
@@ -399,7 +396,7 @@ static void enter_cpus(struct counters *c, const struct sysfs_cpus *online)
 static bool is_open(const struct counters *c, int event)
 {
     for (size_t i = 0; i < c->n_places; i++)
-        if (c->places[i].slots[event].fd >= 0)
+        if (c->places[i].each[event].fd >= 0)
             return true;
     return false;
 }
@@ -414,7 +411,7 @@ static void disband(struct counters *c)
         read_place(c, &c->places[i]);
         for (int k = 0; k < c->n; k++)
             if (c->v[k].together)
-                close_slot(c, &c->places[i].slots[k]);
+                close_counter(c, &c->places[i].each[k]);
     }
 }
 
@@ -623,11 +620,6 @@ void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS])
         out[i] = reading_of(c, i);
     for (int i = 0; i < c->n; i++)
         c->v[i].sum = (struct sum){ 0 };
-}
-
-size_t counters_fds(const struct counters *c)
-{
-    return c->n_fds;
 }
 
 int counters_may_open(int others, int most)

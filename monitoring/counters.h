@@ -59,7 +59,4 @@ void counters_read(struct counters *c, struct reading out[COUNTERS_READINGS]);
  * than `most` are ever taken; half of few. */
 int counters_may_open(int others, int most);
 
-/* Descriptors that are open now. */
-size_t counters_fds(const struct counters *c);
-
 #endif

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "base/own.h"
 
 /* Of the descriptor: what was looked at is what is read. */
@@ -25,22 +26,6 @@ static int check_owner(int fd, const char *path, struct err *e)
         return err_set(e, -EACCES, "'%s' has mode %04o, others may read the credentials; run: chmod 600 %s", path,
                        (unsigned)(st.st_mode & 07777), buf_text(&word));
     return 0;
-}
-
-static ssize_t read_some(int fd, char *to, size_t room)
-{
-    size_t n = 0;
-    while (n < room) {
-        ssize_t got = read(fd, to + n, room - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -errno;
-        if (got == 0)
-            break;
-        n += (size_t)got;
-    }
-    return (ssize_t)n;
 }
 
 /* The line's length without its end; -1 when it is none. */
@@ -81,7 +66,7 @@ int credential_read(struct credential *out, const char *path, struct err *e)
     if (rc < 0)
         return rc;
     char text[CREDENTIAL_MAX + 1];
-    ssize_t n = read_some(fd, text, sizeof text);
+    ssize_t n = io_read_some(fd, text, sizeof text);
     ssize_t len = n < 0 || n > CREDENTIAL_MAX ? -1 : line_length(text, (size_t)n);
     if (n < 0) {
         rc = err_sys(e, (int)n, "cannot read the credentials in '%s'", path);

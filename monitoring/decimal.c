@@ -5,23 +5,11 @@
 #include <string.h>
 
 enum { DECIMAL_MAX = 40 };
+static const char TEN[] = "0123456789";
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static size_t digits_at(const char *p)
-{
-    size_t n = 0;
-    while (is_digit(p[n]))
-        n++;
-    return n;
 }
 
 /* "e-05" and nothing behind it, or nothing at all. */
@@ -33,7 +21,7 @@ static bool read_exponent(const char *p, long *out)
     if (*p != 'e' && *p != 'E')
         return false;
     const char *digits = p + 1 + (p[1] == '+' || p[1] == '-');
-    size_t n = digits_at(digits);
+    size_t n = strspn(digits, TEN);
     if (n == 0 || n > 4 || digits[n] != '\0')
         return false;
     *out = strtol(p + 1, NULL, 10);
@@ -52,11 +40,11 @@ bool decimal_read(const char *text, size_t len, const char *points, double *out,
     memcpy(copy, text, len);
     copy[len] = '\0';
     char *p = copy + (*copy == '+' || *copy == '-');
-    size_t whole = digits_at(p), decimals = 0;
+    size_t whole = strspn(p, TEN), decimals = 0;
     p += whole;
     if (*p && strchr(points, *p)) {
         *p++ = '.'; /* what strtod knows: nothing here sets another locale */
-        decimals = digits_at(p);
+        decimals = strspn(p, TEN);
         p += decimals;
     }
     long exponent;

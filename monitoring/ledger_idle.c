@@ -69,7 +69,7 @@ static double least_w(struct ledger_place *p, struct ledger_meter *m)
     if (q->inserted != inserted)
         *q = (struct ledger_least){ .w = INFINITY, .inserted = inserted };
     struct stretch x;
-    bool settled = true;
+    bool final = true;
     double w = q->w;
     int rc;
     for (size_t i = q->next; (rc = stretch_from(&m->good, i, &x)) >= 0; i++) {
@@ -77,8 +77,8 @@ static double least_w(struct ledger_place *p, struct ledger_meter *m)
             break; /* how busy it was is still to come */
         if (rc > 0 && was_idle(&p->cpu, &x))
             w = fmin(w, x.j / x.read_ms * 1000);
-        settled = settled && ledger_series_settled(&m->good, x.last);
-        if (settled) {
+        final = final && ledger_series_final(&m->good, x.last);
+        if (final) {
             q->next = i + 1;
             q->w = w;
         }

@@ -74,7 +74,7 @@ static bool is_hole(const struct ledger_series *s, size_t i)
     return !(after.n >= STEPS_MIN && mostly(&after)) && !mostly(&all);
 }
 
-bool ledger_series_settled(const struct ledger_series *s, size_t i)
+bool ledger_series_final(const struct ledger_series *s, size_t i)
 {
     return s->kind == LEDGER_SPANS || i + 1 + STEPS < s->n;
 }

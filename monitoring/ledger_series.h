@@ -56,7 +56,7 @@ struct ledger_piece {
 int ledger_series_piece(struct ledger_series *s, size_t i, struct ledger_piece *out);
 
 /* What comes behind the latest changes no more whether interval i is one. */
-bool ledger_series_settled(const struct ledger_series *s, size_t i);
+bool ledger_series_final(const struct ledger_series *s, size_t i);
 
 /* All intervals that lie within a window, or partly. */
 struct ledger_walk {

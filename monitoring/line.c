@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/num.h"
 #include "base/own.h"
-#include "base/shortest.h"
 #include "base/utf8.h"
 
 int64_t line_stamp(int64_t ns, enum line_precision p)
@@ -89,55 +88,16 @@ static void put_key(struct line *l, const char *key)
     buf_putc(l->to, '=');
 }
 
-/* The digits of `x` before `end`, at least `least` of them; returns the first. */
-static char *digits_before(char *end, uint64_t x, int least)
-{
-    for (; x || least > 0; x /= 10, least--)
-        *--end = (char)('0' + x % 10);
-    return end;
-}
-
 static void put_whole(struct buf *to, int64_t value)
 {
-    char text[24], *end = text + sizeof text;
-    char *begin = digits_before(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 1);
+    char text[24], *end = text + sizeof text, *begin = end;
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do
+        *--begin = (char)('0' + size % 10);
+    while (size /= 10);
     if (value < 0)
         *--begin = '-';
     buf_put(to, begin, (size_t)(end - begin));
-}
-
-/* digits / 10^decimals, with at least one decimal. */
-static void put_point(struct buf *to, bool minus, uint64_t digits, int decimals)
-{
-    uint64_t scale = shortest_power(decimals);
-    char text[SHORTEST_DECIMALS_MAX + 24], *end = text + sizeof text;
-    char *begin = digits_before(end, digits % scale, decimals ? decimals : 1);
-    *--begin = '.';
-    begin = digits_before(begin, digits / scale, 1);
-    if (minus)
-        *--begin = '-';
-    buf_put(to, begin, (size_t)(end - begin));
-}
-
-/* What meters say has few decimals: whole / 10^decimals, both without error as doubles, so that the quotient rounds as reading the
- * text does. Faster still than shortest_decimal(), and it knows zero and powers of two. False: it is no such number. */
-static bool put_decimal(struct buf *to, double value)
-{
-    static const double powers[] = { 1, 10, 100, 1000, 1e4, 1e5, 1e6 };
-    double size = fabs(value);
-    for (int decimals = 0; decimals < (int)ARRAY_LEN(powers) && size * powers[decimals] < 1e15; decimals++) {
-        uint64_t whole = (uint64_t)(size * powers[decimals] + 0.5);
-        if ((double)whole / powers[decimals] != size)
-            continue;
-        put_point(to, signbit(value), whole, decimals);
-        return true;
-    }
-    uint64_t digits;
-    int decimals;
-    bool found = shortest_decimal(size, &digits, &decimals);
-    if (found)
-        put_point(to, signbit(value), digits, decimals);
-    return found;
 }
 
 void line_float(struct line *l, const char *key, double value)
@@ -146,8 +106,6 @@ void line_float(struct line *l, const char *key, double value)
         return;
     char text[NUM_TEXT_MAX];
     put_key(l, key);
-    if (put_decimal(l->to, value))
-        return;
     buf_puts(l->to, num_print(value, text));
     if (!strpbrk(text, ".e"))
         buf_puts(l->to, ".0");

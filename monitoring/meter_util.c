@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 
 #define DEFAULT_MAX_W 2000.0
@@ -47,26 +48,6 @@ void meter_reading_set(struct meter_reading *out, enum meter_state state, int64_
     out->error = NAN;
 }
 
-/* All of it into `out`: its length, or -errno. */
-static int read_whole(int fd, char *out, size_t size)
-{
-    size_t len = 0;
-    for (;;) {
-        ssize_t n = read(fd, out + len, size - len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-        if (len == size)
-            return -EFBIG;
-    }
-    out[len] = '\0';
-    return strlen(out) == len ? (int)len : -EINVAL;
-}
-
 int meter_text(char *out, size_t size, const char *dir, const char *name)
 {
     char path[PATH_MAX];
@@ -74,7 +55,13 @@ int meter_text(char *out, size_t size, const char *dir, const char *name)
     if (n < 0 || (size_t)n >= sizeof path)
         return -ENAMETOOLONG;
     AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : read_whole(fd, out, size);
+    if (fd < 0)
+        return -errno;
+    ssize_t len = io_read_some(fd, out, size);
+    if (len < 0 || len == (ssize_t)size)
+        return len < 0 ? (int)len : -EFBIG;
+    out[len] = '\0';
+    return strlen(out) == (size_t)len ? (int)len : -EINVAL;
 }
 
 int meter_refused(int rc, struct err *e, const char *fix)

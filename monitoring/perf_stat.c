@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "monitoring/event_names.h"
 
@@ -315,19 +316,6 @@ static int read_separated(const char *p, const char *end, char separator, struct
 
 /* --- cells --- */
 
-static int grow(void **data, size_t *cap, size_t n, size_t size)
-{
-    if (n < *cap)
-        return 0;
-    size_t more = *cap ? 2 * *cap : 64;
-    void *bigger = realloc(*data, more * size);
-    if (!bigger)
-        return -ENOMEM;
-    *data = bigger;
-    *cap = more;
-    return 0;
-}
-
 /* The event's index, n: it is new. Rows come in the same order in each interval, hence the hint. */
 static size_t find_event(struct parser *z, const char *name)
 {
@@ -342,8 +330,10 @@ static size_t find_event(struct parser *z, const char *name)
 
 static int add_event(struct parser *z, const struct row *row)
 {
-    if (grow((void **)&z->seen, &z->seen_cap, z->p.events.n, sizeof *z->seen) < 0)
+    struct seen *seen = array_more(z->seen, z->p.events.n, &z->seen_cap, sizeof *seen);
+    if (!seen)
         return -ENOMEM;
+    z->seen = seen;
     z->seen[z->p.events.n] = (struct seen){ .cell = (size_t)-1 };
     strv_add(&z->p.events, row->event);
     strv_add(&z->p.units, row->unit);
@@ -354,8 +344,10 @@ static int add_interval(struct perf_stat *p, int64_t t_ns)
 {
     if (p->n_intervals && p->t_ns[p->n_intervals - 1] == t_ns)
         return 0;
-    if (grow((void **)&p->t_ns, &p->intervals_cap, p->n_intervals, sizeof *p->t_ns) < 0)
+    int64_t *list = array_more(p->t_ns, p->n_intervals, &p->intervals_cap, sizeof *list);
+    if (!list)
         return -ENOMEM;
+    p->t_ns = list;
     p->t_ns[p->n_intervals++] = t_ns;
     return 0;
 }
@@ -381,8 +373,10 @@ static int add_cell(struct parser *z, size_t event, const struct row *row)
             merge(&p->cells[seen->cell], row);
         return 0; /* else an event that was asked for twice */
     }
-    if (grow((void **)&p->cells, &p->cells_cap, p->n_cells, sizeof *p->cells) < 0)
+    struct perf_stat_cell *cells = array_more(p->cells, p->n_cells, &p->cells_cap, sizeof *cells);
+    if (!cells)
         return -ENOMEM;
+    p->cells = cells;
     seen->cell = p->n_cells;
     p->cells[p->n_cells++] = (struct perf_stat_cell){ p->n_intervals - 1, event, row->state, row->value, row->ratio };
     return 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "monitoring/procs_text.h"
 
@@ -138,14 +139,10 @@ static int add_tid(struct procs_tids *to, pid_t tid)
 {
     if (to->n == PROCS_THREADS_MAX)
         return -E2BIG;
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 64;
-        pid_t *v = realloc(to->v, cap * sizeof *v);
-        if (!v)
-            return -ENOMEM;
-        to->v = v;
-        to->cap = cap;
-    }
+    pid_t *v = array_more(to->v, to->n, &to->cap, sizeof *v);
+    if (!v)
+        return -ENOMEM;
+    to->v = v;
     to->v[to->n++] = tid;
     return 0;
 }

@@ -10,22 +10,34 @@
 
 #include "base/own.h"
 
+ssize_t io_read_some(int fd, void *to, size_t room)
+{
+    size_t n = 0;
+    while (n < room) {
+        ssize_t got = read(fd, (char *)to + n, room - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            break;
+        n += (size_t)got;
+    }
+    return (ssize_t)n;
+}
+
 int io_read_fd(struct buf *out, int fd, const char *path, size_t max, struct err *e)
 {
     size_t start = out->len;
     char chunk[16384];
-    for (;;) {
-        ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, -errno, "cannot read '%s'", path);
-        if (n == 0)
-            break;
+    ssize_t n;
+    while ((n = io_read_some(fd, chunk, sizeof chunk)) > 0) {
         if (out->len - start + (size_t)n > max)
             return err_set(e, -EFBIG, "cannot read '%s': larger than %zu bytes", path, max);
         buf_put(out, chunk, (size_t)n);
     }
+    if (n < 0)
+        return err_sys(e, (int)n, "cannot read '%s'", path);
     return out->failed ? err_sys(e, -ENOMEM, "cannot read '%s'", path) : 0;
 }
 

@@ -15,6 +15,9 @@ int io_read_file(struct buf *out, const char *path, size_t max, struct err *e);
 /* The same of an open file; `path` is for the words. */
 int io_read_fd(struct buf *out, int fd, const char *path, size_t max, struct err *e);
 
+/* As much as there is up to the file's end, `room` bytes at most: how much that was, or -errno. */
+ssize_t io_read_some(int fd, void *to, size_t room);
+
 /* Writes all of it, whatever the kernel takes at once. 0 or -errno. */
 int io_write_all(int fd, const void *bytes, size_t len);
 

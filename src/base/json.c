@@ -10,21 +10,6 @@
 
 #include "base/utf8.h"
 
-/* The text of so many digits that reads back as x, if there is one. */
-static bool print_in(double x, int digits, char out[NUM_TEXT_MAX])
-{
-    (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, x);
-    if (strtod(out, NULL) == x)
-        return true;
-    /* Below a power of two the doubles lie twice as close as above, so that the next text away from zero may read back
-     * where the nearest does not. It is the nearest to a point an eighth of the upper gap away. */
-    int exponent;
-    if (fabs(frexp(x, &exponent)) != 0.5)
-        return false;
-    (void)snprintf(out, NUM_TEXT_MAX, "%.*Lg", digits, (long double)x * (1 + 0x1p-55L));
-    return strtod(out, NULL) == x;
-}
-
 static int no_memory_exit;
 
 static void *must_malloc(size_t n)
@@ -43,20 +28,6 @@ void json_must_have_memory(int exit_code)
 {
     no_memory_exit = exit_code;
     json_set_alloc_funcs(must_malloc, free);
-}
-
-const char *num_print(double x, char out[NUM_TEXT_MAX])
-{
-    if (!isfinite(x)) {
-        (void)snprintf(out, NUM_TEXT_MAX, "null");
-        return out;
-    }
-    /* 15 digits survive any normal double, so the first precision that reads back is the shortest; subnormals carry
-     * fewer, so they start at one. */
-    int digits = fpclassify(x) == FP_SUBNORMAL ? 1 : 15;
-    while (!print_in(x, digits, out) && digits < 17)
-        digits++;
-    return out;
 }
 
 /* A message is one line, and drives no terminal, whatever bytes of a file it quotes. */
@@ -236,6 +207,11 @@ json_t *json_bytes(const char *text)
     return b.failed ? NULL : json_loadb(b.data, b.len, JSON_DECODE_ANY, NULL);
 }
 
+json_t *json_num(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
 static void put_newline(struct buf *b, enum json_style style, int depth)
 {
     if (style == JSON_STYLE_INDENT)
@@ -279,13 +255,12 @@ static void put_array(struct buf *b, const json_t *j, enum json_style style, int
 
 static void put_value(struct buf *b, const json_t *j, enum json_style style, int depth)
 {
-    char num[NUM_TEXT_MAX];
     switch (j ? json_typeof(j) : JSON_NULL) {
     case JSON_OBJECT: put_object(b, j, style, depth); break;
     case JSON_ARRAY: put_array(b, j, style, depth); break;
     case JSON_STRING: json_put_string(b, json_string_value(j)); break;
     case JSON_INTEGER: buf_printf(b, "%" JSON_INTEGER_FORMAT, json_integer_value(j)); break;
-    case JSON_REAL: buf_puts(b, num_print(json_real_value(j), num)); break;
+    case JSON_REAL: num_put(b, json_real_value(j)); break;
     case JSON_TRUE: buf_puts(b, "true"); break;
     case JSON_FALSE: buf_puts(b, "false"); break;
     case JSON_NULL: buf_puts(b, "null"); break;

@@ -1,4 +1,4 @@
-/* JSON in and out, on jansson: errors that name file and line, real numbers with the fewest digits that read back. */
+/* JSON in and out, on jansson: errors that name file and line, real numbers as num_print() has them. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/num.h"
 
 #define AUTO_JSON __attribute__((cleanup(json_auto_done)))
 
@@ -18,12 +19,6 @@ static inline void json_auto_done(json_t **j)
 /* To be called once, before any JSON: jansson 2.14 drops bytes, or fails an assertion of its own, when memory runs out, so from
  * then on that ends the program with one line and `exit_code`. Nothing is lost by it: what was committed is committed. */
 void json_must_have_memory(int exit_code);
-
-enum { NUM_TEXT_MAX = 32 };
-
-/* The shortest text that strtod reads back to the same double, in the C locale; "null" for what JSON cannot say
- * (NaN, infinities). Returns `out`. */
-const char *num_print(double x, char out[NUM_TEXT_MAX]);
 
 /* A text whose keys can be found again: what an error about a value needs to name its line. */
 struct json_doc {
@@ -59,5 +54,8 @@ void json_put_string(struct buf *b, const char *text);
 
 /* The same as a value: json_string() gives none for such bytes. */
 json_t *json_bytes(const char *text);
+
+/* A number, or null for what is none. */
+json_t *json_num(double x);
 
 #endif

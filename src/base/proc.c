@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -148,28 +149,20 @@ uint64_t proc_oom_kills(void)
 
 static int add_row(struct rows *to, const struct row *r)
 {
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 128;
-        struct row *v = realloc(to->v, cap * sizeof *v);
-        if (!v)
-            return -ENOMEM;
-        to->v = v;
-        to->cap = cap;
-    }
+    struct row *v = array_more(to->v, to->n, &to->cap, sizeof *v);
+    if (!v)
+        return -ENOMEM;
+    to->v = v;
     to->v[to->n++] = *r;
     return 0;
 }
 
 static int add_pid(struct pids *to, pid_t pid)
 {
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 16;
-        pid_t *v = realloc(to->v, cap * sizeof *v);
-        if (!v)
-            return -ENOMEM;
-        to->v = v;
-        to->cap = cap;
-    }
+    pid_t *v = array_more(to->v, to->n, &to->cap, sizeof *v);
+    if (!v)
+        return -ENOMEM;
+    to->v = v;
     to->v[to->n++] = pid;
     return 0;
 }
@@ -234,17 +227,6 @@ static int add_children(const struct rows *all, pid_t parent, struct pids *to)
         if (all->v[i].parent == parent)
             rc = add_pid(to, all->v[i].pid);
     return rc;
-}
-
-int proc_children(pid_t parent, pid_t **out, size_t *n)
-{
-    struct rows all;
-    struct pids found = { 0 };
-    int rc = snapshot(&all);
-    if (rc == 0)
-        rc = add_children(&all, parent, &found);
-    free(all.v);
-    return give_pids(&found, rc, out, n);
 }
 
 int proc_descendants(pid_t ancestor, pid_t **out, size_t *n)

@@ -36,7 +36,6 @@ bool proc_is(pid_t pid, uint64_t start_ticks, const char *boot_id);
  * missed, so whoever must be sure looks until a pass finds none. *out is for the caller to free, NULL when *n is 0.
  * 0, -ENOMEM, or what opening /proc said. */
 int proc_session_pids(pid_t sid, pid_t **out, size_t *n);
-int proc_children(pid_t parent, pid_t **out, size_t *n);      /* direct ones */
 int proc_descendants(pid_t ancestor, pid_t **out, size_t *n); /* children, their children, …; not `ancestor` */
 
 /* Processes of our uid that carry the launch tag: `-Dpipetune.launch=TAG` as an argument or inside one (a Java option

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 
 static const uint32_t K[64] = { 0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
@@ -95,16 +96,11 @@ int sha256_file(const char *path, char out[SHA256_HEX_MAX], struct err *e)
     struct sha256 s;
     sha256_init(&s);
     char chunk[65536];
-    for (;;) {
-        ssize_t n = read(fd, chunk, sizeof chunk);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_sys(e, -errno, "cannot read '%s'", path);
-        if (n == 0)
-            break;
+    ssize_t n;
+    while ((n = io_read_some(fd, chunk, sizeof chunk)) > 0)
         sha256_add(&s, chunk, (size_t)n);
-    }
+    if (n < 0)
+        return err_sys(e, (int)n, "cannot read '%s'", path);
     sha256_hex(&s, out);
     return 0;
 }

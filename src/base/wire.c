@@ -355,14 +355,3 @@ void wire_put_ints(struct buf *b, const int *v, size_t n)
         buf_printf(b, "%s%d", i ? "," : "", v[i]);
     buf_putc(b, ']');
 }
-
-void wire_put_number(struct buf *b, double x)
-{
-    char text[32] = "null";
-    for (int digits = 15; isfinite(x) && digits <= 17; digits++) {
-        (void)snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x)
-            break;
-    }
-    buf_puts(b, text);
-}

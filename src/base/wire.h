@@ -45,6 +45,4 @@ const struct wire_member *wire_find(const struct wire *w, const char *key);
 /* Append a value. Bytes of a text that are no UTF-8 become '?', so that what is said is always JSON. */
 void wire_put_text(struct buf *b, const char *text);
 void wire_put_ints(struct buf *b, const int *v, size_t n);
-void wire_put_number(struct buf *b, double x); /* the fewest digits that read back; null for what JSON cannot say */
-
 #endif

@@ -90,7 +90,7 @@ static int print_best(const struct best_options *o, const struct store_study *st
     const char *metric = metric_of(config);
     if (o->json)
         return cmd_print_json(json_pack("{s:s, s:i, s:s, s:o, s:O, s:o}", "study", study->name, "trial", t->number,
-                                        "metric", metric, "value", look_number(t->metric), "hyper", hyper, "checkpoint",
+                                        "metric", metric, "value", json_num(t->metric), "hyper", hyper, "checkpoint",
                                         checkpoint ? json_bytes(checkpoint) : json_null()));
     AUTO_BUF struct buf b = BUF_INIT;
     char num[NUM_TEXT_MAX];

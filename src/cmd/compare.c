@@ -105,9 +105,9 @@ static json_t *side_json(const struct side *s)
     char source[64];
     return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i}", "study", s->study.name, "state",
                      s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed, "best",
-                     look_best(t->best_trial, t->best_accuracy), "seconds", look_number(t->seconds), "energy_j",
-                     look_number(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
-                     look_number(s->startup_s), "epochs", s->epochs);
+                     look_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
+                     json_num(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
+                     json_num(s->startup_s), "epochs", s->epochs);
 }
 
 /* Seconds, and how they stand to those of the first study. */

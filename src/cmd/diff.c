@@ -87,7 +87,7 @@ static int put_epoch(void *ctx, const struct store_epoch *r)
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(figures); i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "epoch %d %s", r->epoch, figures[i].name);
-        rc = put(s->figures, name, look_number(figures[i].value));
+        rc = put(s->figures, name, json_num(figures[i].value));
     }
     return rc;
 }
@@ -101,10 +101,10 @@ static int put_trial(void *ctx, const struct store_trial *t)
         const char *name;
         json_t *value;
     } figures[] = { { "state", json_string(look_state(t->state, s->driver)) },
-                    { "accuracy", look_number(t->accuracy) },
-                    { "loss", look_number(t->loss) },
-                    { "metric", look_number(t->metric) },
-                    { "seconds", look_number(look_seconds(s->store, t, s->driver)) },
+                    { "accuracy", json_num(t->accuracy) },
+                    { "loss", json_num(t->loss) },
+                    { "metric", json_num(t->metric) },
+                    { "seconds", json_num(look_seconds(s->store, t, s->driver)) },
                     { "budget", json_integer(t->epochs) },
                     { "slots", json_integer(t->slots) },
                     { "attempts", json_integer(t->attempts) },
@@ -156,8 +156,8 @@ static json_t *difference(const char *what, json_t *a, json_t *b)
 {
     double delta = json_is_number(a) && json_is_number(b) ? json_number_value(b) - json_number_value(a) : (double)NAN;
     double percent = json_number_value(a) != 0 ? 100 * delta / fabs(json_number_value(a)) : (double)NAN;
-    return json_pack("{s:s, s:O, s:O, s:o, s:o}", "what", what, "a", a, "b", b, "delta", look_number(delta), "percent",
-                     look_number(percent));
+    return json_pack("{s:s, s:O, s:O, s:o, s:o}", "what", what, "a", a, "b", b, "delta", json_num(delta), "percent",
+                     json_num(percent));
 }
 
 /* What `a` has, or with `only_b` what it has not. */

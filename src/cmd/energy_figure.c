@@ -247,6 +247,6 @@ void energy_figure_put(struct buf *b, const struct ledger_figure *f)
 json_t *energy_figure_json(const struct ledger_figure *f)
 {
     char source[64];
-    return json_pack("{s:o, s:s, s:o}", "j", look_number(f->j), "source", energy_figure_source(f, source), "coverage",
-                     look_number(f->coverage));
+    return json_pack("{s:o, s:s, s:o}", "j", json_num(f->j), "source", energy_figure_source(f, source), "coverage",
+                     json_num(f->coverage));
 }

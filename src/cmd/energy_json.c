@@ -18,18 +18,18 @@ static json_t *node_json(const struct energy_view *v, size_t i)
     const struct ledger_node *f = &n->f;
     return json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "node", n->node, "name",
                      energy_load_node(&v->load, n->node), "meter", n->meter->name, "source",
-                     ledger_source_name(f->total.source), "j", look_number(f->total.j), "error_j",
-                     look_number(f->total.error_j), "coverage", look_number(f->total.coverage), "idle_j",
-                     look_number(f->idle_j), "idle_w", look_number(f->idle_w), "trials_j", look_number(f->trials_j),
-                     "other_j", look_number(f->other_j), "discarded", (json_int_t)f->total.discarded);
+                     ledger_source_name(f->total.source), "j", json_num(f->total.j), "error_j",
+                     json_num(f->total.error_j), "coverage", json_num(f->total.coverage), "idle_j", json_num(f->idle_j),
+                     "idle_w", json_num(f->idle_w), "trials_j", json_num(f->trials_j), "other_j", json_num(f->other_j),
+                     "discarded", (json_int_t)f->total.discarded);
 }
 
 static json_t *epoch_json(const struct energy_trial *t, size_t i)
 {
     const struct ledger_figure *f = &t->epochs[i];
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "epoch", t->of->epochs[i].epoch, "j", look_number(f->j),
-                     "error_j", look_number(f->error_j), "coverage", look_number(f->coverage), "idle_w",
-                     look_number(f->idle_w), "source", ledger_source_name(f->source));
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "epoch", t->of->epochs[i].epoch, "j", json_num(f->j), "error_j",
+                     json_num(f->error_j), "coverage", json_num(f->coverage), "idle_w", json_num(f->idle_w), "source",
+                     ledger_source_name(f->source));
 }
 
 static json_t *trial_json(const struct energy_view *v, size_t i)
@@ -38,9 +38,9 @@ static json_t *trial_json(const struct energy_view *v, size_t i)
     json_t *epochs = json_array();
     for (size_t k = 0; k < t->of->n_epochs; k++)
         (void)json_array_append_new(epochs, epoch_json(t, k)); /* memory that runs out ends the program */
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:s, s:o, s:o}", "trial", t->of->number, "j", look_number(t->f.j),
-                     "error_j", look_number(t->f.error_j), "coverage", look_number(t->f.coverage), "idle_w",
-                     look_number(t->f.idle_w), "discarded", (json_int_t)t->f.discarded, "source",
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:I, s:s, s:o, s:o}", "trial", t->of->number, "j", json_num(t->f.j),
+                     "error_j", json_num(t->f.error_j), "coverage", json_num(t->f.coverage), "idle_w",
+                     json_num(t->f.idle_w), "discarded", (json_int_t)t->f.discarded, "source",
                      ledger_source_name(t->f.source), "meter", meter_name(t->f.meter), "epochs", epochs);
 }
 
@@ -48,7 +48,7 @@ static json_t *match_json(const struct energy_view *v, size_t i)
 {
     const struct energy_match *m = &v->matches[i];
     return json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "a", m->a->name, "b", m->b->name, "node", m->node, "ratio",
-                     look_number(m->m.ratio), "drift", look_number(m->m.drift), "seconds", look_number(m->m.seconds));
+                     json_num(m->m.ratio), "drift", json_num(m->m.drift), "seconds", json_num(m->m.seconds));
 }
 
 static json_t *list_of(const struct energy_view *v, size_t n, json_t *(*one)(const struct energy_view *, size_t))
@@ -64,12 +64,12 @@ static json_t *saved_json(const struct energy_saved *s)
     if (!isfinite(s->j))
         return json_null();
     json_t *against = isnan(s->against.cores) ? json_null()
-                                              : json_pack("{s:o, s:o}", "cores", look_number(s->against.cores),
-                                                          "memory_gb", look_number(s->against.memory_gb));
-    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o}", "j", look_number(s->j), "error_j",
-                     look_number(s->error_j), "records", look_number(s->records), "used_j", look_number(s->used_j),
-                     "source", ledger_source_name(s->source), "meter", meter_name(s->meter), "label",
-                     "estimated difference", "against", against);
+                                              : json_pack("{s:o, s:o}", "cores", json_num(s->against.cores),
+                                                          "memory_gb", json_num(s->against.memory_gb));
+    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o}", "j", json_num(s->j), "error_j", json_num(s->error_j),
+                     "records", json_num(s->records), "used_j", json_num(s->used_j), "source",
+                     ledger_source_name(s->source), "meter", meter_name(s->meter), "label", "estimated difference",
+                     "against", against);
 }
 
 static json_t *per_kwh_json(const struct energy_view *v, double each, const char *of, const char *trials,
@@ -77,15 +77,14 @@ static json_t *per_kwh_json(const struct energy_view *v, double each, const char
 {
     if (!(each > 0))
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", of, look_number(each), trials,
-                     look_number(v->total.j / ENERGY_J_PER_KWH * each), nodes,
-                     look_number(v->nodes_j / ENERGY_J_PER_KWH * each));
+    return json_pack("{s:o, s:o, s:o}", of, json_num(each), trials, json_num(v->total.j / ENERGY_J_PER_KWH * each),
+                     nodes, json_num(v->nodes_j / ENERGY_J_PER_KWH * each));
 }
 
 json_t *energy_json(const struct energy_view *v)
 {
-    json_t *total = json_pack("{s:o, s:o, s:o, s:s, s:o}", "j", look_number(v->total.j), "error_j",
-                              look_number(v->total.error_j), "coverage", look_number(v->total.coverage), "source",
+    json_t *total = json_pack("{s:o, s:o, s:o, s:s, s:o}", "j", json_num(v->total.j), "error_j",
+                              json_num(v->total.error_j), "coverage", json_num(v->total.coverage), "source",
                               ledger_source_name(v->total.source), "meter", meter_name(v->total.meter));
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "study", v->study, "from", v->from, "nodes",
                      list_of(v, v->n_nodes, node_json), "trials", list_of(v, v->n_trials, trial_json), "meters",
@@ -96,20 +95,14 @@ json_t *energy_json(const struct energy_view *v)
 
 /* --- CSV --- */
 
-static void put_number(struct buf *b, double x)
-{
-    buf_putc(b, ',');
-    csv_put_number(b, x);
-}
-
 /* From the meter on to the discarded. */
 static void put_figure(struct buf *b, const struct ledger_figure *f)
 {
     buf_printf(b, ",%s,%s", f->meter ? f->meter->name : "", ledger_source_name(f->source));
-    put_number(b, f->j);
-    put_number(b, f->error_j);
-    put_number(b, f->j / (ENERGY_J_PER_KWH / 1000));
-    put_number(b, f->coverage);
+    csv_put_next(b, f->j);
+    csv_put_next(b, f->error_j);
+    csv_put_next(b, f->j / (ENERGY_J_PER_KWH / 1000));
+    csv_put_next(b, f->coverage);
     buf_printf(b, ",%llu", (unsigned long long)f->discarded);
 }
 
@@ -119,10 +112,10 @@ static void put_node(struct buf *b, const struct energy_view *v, const struct en
     csv_put_text(b, energy_load_node(&v->load, n->node));
     buf_puts(b, ",,");
     put_figure(b, &n->f.total);
-    put_number(b, n->f.idle_j);
-    put_number(b, n->f.idle_w);
-    put_number(b, n->f.trials_j);
-    put_number(b, n->f.other_j);
+    csv_put_next(b, n->f.idle_j);
+    csv_put_next(b, n->f.idle_w);
+    csv_put_next(b, n->f.trials_j);
+    csv_put_next(b, n->f.other_j);
     buf_putc(b, '\n');
 }
 
@@ -131,7 +124,7 @@ static void put_share(struct buf *b, const struct ledger_figure *f)
 {
     put_figure(b, f);
     buf_putc(b, ',');
-    put_number(b, f->idle_w);
+    csv_put_next(b, f->idle_w);
     buf_puts(b, ",,\n");
 }
 

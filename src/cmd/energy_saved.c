@@ -90,8 +90,9 @@ static int make_room(struct story *s, int trial)
     return 0;
 }
 
-static int take_start(struct story *s, int trial, const char *key)
+static int take_start(void *ctx, int trial, const char *key)
 {
+    struct story *s = ctx;
     size_t class = 0;
     if (trial < 0 || trial > TRIALS_MAX)
         return 0;
@@ -103,27 +104,6 @@ static int take_start(struct story *s, int trial, const char *key)
         return -ENOMEM;
     s->list[trial] = (struct logged){ .class = (int)class + 1, .last = { NAN, NAN } };
     return 0;
-}
-
-static int take_line(struct story *s, const char *from, size_t len)
-{
-    int trial = 0;
-    AUTO_FREE char *line = strndup(from, len);
-    AUTO_FREE char *key = NULL;
-    if (!line || trace_windows_line(&s->windows, line) < 0)
-        return -ENOMEM;
-    int rc = report_class_line(line, &trial, &key);
-    return rc == 1 ? take_start(s, trial, key) : rc;
-}
-
-static int take_chunk(void *ctx, const char *text)
-{
-    int rc = 0;
-    for (size_t len; rc == 0 && *text; text += len + (text[len] == '\n')) {
-        len = strcspn(text, "\n");
-        rc = take_line(ctx, text, len);
-    }
-    return rc;
 }
 
 static void story_done(struct story *s)
@@ -284,7 +264,7 @@ int energy_saved(struct energy_saved *out, struct store *s, int64_t study, const
     struct energy_saved got = { .j = NAN, .error_j = NAN, .records = NAN, .used_j = NAN, .meter = meter };
     got.against = against ? *against : (struct energy_setting){ NAN, NAN };
     got.source = meter && meter->estimated ? LEDGER_ESTIMATED : LEDGER_ATTRIBUTED;
-    int rc = meter ? store_tuner_log(s, study, take_chunk, &story, e) : 0;
+    int rc = meter ? report_read_log(s, study, &story.windows, take_start, &story, e) : 0;
     if (rc == 0 && meter)
         rc = compare_all(&got, &story, &lots, against);
     story_done(&story);

@@ -129,12 +129,14 @@ static void put_saved(struct buf *b, const struct energy_saved *s)
 
 static void put_per_kwh(struct buf *b, const char *what, const char *unit, double each, const struct energy_view *v)
 {
+    char digits[32];
     if (each > 0 && isfinite(v->total.j))
-        buf_printf(b, "%s: %.4g%s by the trials", what, v->total.j / ENERGY_J_PER_KWH * each, unit);
+        buf_printf(b, "%s: %s%s by the trials", what, table_digits(v->total.j / ENERGY_J_PER_KWH * each, digits), unit);
     else if (each > 0)
         buf_printf(b, "%s: absent by the trials", what);
     if (each > 0 && isfinite(v->nodes_j))
-        buf_printf(b, ", %.4g%s by the nodes as a whole", v->nodes_j / ENERGY_J_PER_KWH * each, unit);
+        buf_printf(b, ", %s%s by the nodes as a whole", table_digits(v->nodes_j / ENERGY_J_PER_KWH * each, digits),
+                   unit);
     if (each > 0)
         buf_printf(b, " (at %g%s per kWh)\n", each, unit);
 }

@@ -79,7 +79,7 @@ static json_t *event_json(const struct answer *a, int i)
     return json_pack("{s:s, s:s?, s:s?, s:s?, s:f, s:s, s:s, s:s?, s:o, s:s?}", "event", s->name, "encoding",
                      known ? event_encoding(s, code) : NULL, "by", known ? event_by_name(s->by) : NULL, "same_as",
                      same_as(a, i), "scale", s->scale, "unit", s->unit, "cpus", s->cpus, "state", state, "share",
-                     look_number(a->share[i]), "why", *s->why ? s->why : NULL);
+                     json_num(a->share[i]), "why", *s->why ? s->why : NULL);
 }
 
 static json_t *core_json(const struct answer *a)

@@ -17,11 +17,6 @@ const char *look_state(const char *stored, pid_t driver)
     return driver == 0 && strcmp(stored, "running") == 0 ? "interrupted" : stored;
 }
 
-json_t *look_number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 json_t *look_text(const char *text)
 {
     return text ? json_bytes(text) : json_null();
@@ -29,7 +24,7 @@ json_t *look_text(const char *text)
 
 json_t *look_best(int trial, double accuracy)
 {
-    return trial ? json_pack("{s:i, s:o}", "trial", trial, "accuracy", look_number(accuracy)) : json_null();
+    return trial ? json_pack("{s:i, s:o}", "trial", trial, "accuracy", json_num(accuracy)) : json_null();
 }
 
 void look_best_cells(struct table *t, const char *study, const struct store_summary *totals)

@@ -22,7 +22,6 @@
  * "running" without a driver (0) is "interrupted". */
 const char *look_state(const char *stored, pid_t driver);
 
-json_t *look_number(double x); /* null when it is NAN: absent is not 0; new reference */
 /* Null when there is none; what is not UTF-8, as logs may have it, is replaced; new reference. */
 json_t *look_text(const char *text);
 json_t *look_best(int trial, double accuracy); /* {"trial","accuracy"}, null when `trial` is 0; new reference */

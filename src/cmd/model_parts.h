@@ -22,9 +22,6 @@ const char *model_name(const struct model_args *a);
  * reading say. */
 int model_load(struct model *out, const struct model_args *a, struct err *e);
 
-/* A file of our own format. -EINVAL: it is none. */
-int model_load_file(struct model *out, const char *path, struct err *e);
-
 /* Loads, lets `change` change it, and stores it again: into the file, or into the store, where another writer's change that came
  * between makes it begin anew with that. `change` may so be called more than once. It returns 0, or an error. A file is replaced as a
  * whole: of two who change it at once the last one wins. */

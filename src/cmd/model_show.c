@@ -93,7 +93,7 @@ static json_t *clusters_json(const struct model *m)
     for (size_t i = 0; list && i < m->n_clusters; i++) {
         const struct model_cluster *c = &m->clusters[i];
         json_t *one = json_pack("{s:I, s:I, s:o, s:I}", "id", (json_int_t)c->id, "count", (json_int_t)c->count,
-                                "spread", look_number(c->spread), "features", (json_int_t)measured(m, c));
+                                "spread", json_num(c->spread), "features", (json_int_t)measured(m, c));
         if (json_array_append_new(list, one) < 0) {
             json_decref(list);
             return NULL;

@@ -123,7 +123,7 @@ static double score(const struct model_class *c, const char *setting, const char
     return NAN;
 }
 
-static int settle_best(struct model *m, const char *key, struct err *e)
+static int take_best(struct model *m, const char *key, struct err *e)
 {
     const struct model_class *c = model_class_find(m, key);
     if (!c || c->n_entries == 0)
@@ -181,7 +181,7 @@ static int teach_class(struct model *m, const struct trace *t, const char *const
     if (rc == 0 && n_whole > 0)
         rc = teach_ratios(m, l, whole, n_whole, e);
     measures_done(whole, n_whole);
-    return rc < 0 ? rc : settle_best(m, keys[first], e);
+    return rc < 0 ? rc : take_best(m, keys[first], e);
 }
 
 static bool is_new(const char *const *keys, size_t at)

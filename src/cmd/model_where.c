@@ -19,7 +19,7 @@ const char *model_name(const struct model_args *a)
     return a->model ? a->model : DEFAULT_NAME;
 }
 
-int model_load_file(struct model *out, const char *path, struct err *e)
+static int model_load_file(struct model *out, const char *path, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT;
     int rc = io_read_file(&text, path, MODEL_FILE_MAX, e);

@@ -60,7 +60,8 @@ bool replay_ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-int replay_judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e)
+/* Reports each broken row; that is an error unless the rest was asked for. */
+static int judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e)
 {
     AUTO_BUF struct buf lines = BUF_INIT;
     if (f->n == 0)
@@ -70,17 +71,22 @@ int replay_judge(const struct csv_faults *f, const char *name, bool lenient, str
     return lenient ? 0 : csv_faults_err(f, name, e);
 }
 
-static int read_timeline_csv(struct timeline *out, const char *path, bool lenient, struct err *e)
+int replay_read_csv(void *rows, replay_parse_fn *parse, const char *path, bool lenient, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT;
     struct csv_faults faults = { 0 };
     int rc = io_read_file(&text, path, REPLAY_TEXT_MAX, e);
     if (rc < 0)
         return rc;
-    rc = timeline_csv_parse(out, buf_text(&text), text.len, &faults);
-    rc = rc < 0 ? err_sys(e, rc, "cannot read '%s'", path) : replay_judge(&faults, path, lenient, e);
+    rc = parse(rows, buf_text(&text), text.len, &faults);
+    rc = rc < 0 ? err_sys(e, rc, "cannot read '%s'", path) : judge(&faults, path, lenient, e);
     csv_faults_done(&faults);
     return rc;
+}
+
+static int parse_timeline(void *out, const char *text, size_t len, struct csv_faults *faults)
+{
+    return timeline_csv_parse(out, text, len, faults);
 }
 
 static int read_trace(struct timeline *out, const char *path, struct err *e)
@@ -108,7 +114,7 @@ bool replay_is_trace(const char *path)
 
 static int read_timeline(struct timeline *out, const char *path, bool lenient, struct err *e)
 {
-    int rc = replay_is_trace(path) ? read_trace(out, path, e) : read_timeline_csv(out, path, lenient, e);
+    int rc = replay_is_trace(path) ? read_trace(out, path, e) : replay_read_csv(out, parse_timeline, path, lenient, e);
     if (rc < 0)
         return rc;
     if (out->n == 0)
@@ -242,7 +248,7 @@ static json_t *totals_json(const struct offline *r, const struct timeline_job *o
 {
     json_t *j = json_object();
     for (size_t p = 0; j && p < r->n; p++)
-        if (replay_set(j, r->policies[p]->name, look_number(total_s(r, p, of))) < 0) {
+        if (replay_set(j, r->policies[p]->name, json_num(total_s(r, p, of))) < 0) {
             json_decref(j);
             return NULL;
         }
@@ -265,7 +271,7 @@ static int put_totals(const struct offline *r, json_t *totals)
 
 static json_t *setting_json(int cores, double memory_gb)
 {
-    return cores ? json_pack("[i, o]", cores, look_number(memory_gb)) : json_null();
+    return cores ? json_pack("[i, o]", cores, json_num(memory_gb)) : json_null();
 }
 
 /* Settings that were recorded and that no run of came to its end. */
@@ -289,7 +295,7 @@ static json_t *job_json(const struct offline *r, size_t job)
     for (size_t p = 0; p < r->n; p++) {
         const struct replay_outcome *o = &outcomes_of(r, p)[job];
         const char *name = r->policies[p]->name;
-        if (replay_set(time, name, look_number(o->time_s)) < 0 ||
+        if (replay_set(time, name, json_num(o->time_s)) < 0 ||
             replay_set(choice, name, setting_json(o->cores, o->memory_gb)) < 0)
             return NULL;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/replay_parts.h"
@@ -81,14 +82,10 @@ static int keep_stored(void *ctx, const struct store_decision *d)
     struct replay *r = ctx;
     if (!tuner_log_is_kind(d->kind))
         return 0;
-    if (r->n == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 64;
-        struct side *grown = realloc(r->stored, cap * sizeof *grown);
-        if (!grown)
-            return err_sys(r->e, -ENOMEM, "decisions");
-        r->stored = grown;
-        r->cap = cap;
-    }
+    struct side *grown = array_more(r->stored, r->n, &r->cap, sizeof *grown);
+    if (!grown)
+        return err_sys(r->e, -ENOMEM, "decisions");
+    r->stored = grown;
     if (fill_side(&r->stored[r->n], d->kind, d->trial, d->setting, d->reason) < 0)
         return err_sys(r->e, -ENOMEM, "decisions");
     r->stored[r->n++].seq = d->seq;

@@ -1,4 +1,4 @@
-/* Folders of recorded tuning runs, and of the queues they made. What is computed is core/online's; here files become rows, and
+/* Folders of recorded tuning runs, and of the queues they made. What is computed is core/tune_replay's; here files become rows, and
  * results become JSON or tables. */
 #include <dirent.h>
 #include <errno.h>
@@ -12,13 +12,11 @@
 #include "cmd/look.h"
 #include "cmd/replay_parts.h"
 #include "cmd/table.h"
-#include "core/online.h"
+#include "core/tune_replay.h"
 
 enum { NAME_SIZE = 256 };
 
 /* --- reading --- */
-
-typedef int parse_fn(void *rows, const char *text, size_t len, struct csv_faults *faults);
 
 static int parse_offline(void *rows, const char *text, size_t len, struct csv_faults *faults)
 {
@@ -30,18 +28,10 @@ static int parse_online(void *rows, const char *text, size_t len, struct csv_fau
     return tune_online_parse(rows, text, len, faults);
 }
 
-static int read_rows(void *rows, parse_fn *parse, const char *dir, const char *name, bool lenient, struct err *e)
+static int read_rows(void *rows, replay_parse_fn *parse, const char *dir, const char *name, bool lenient, struct err *e)
 {
     AUTO_FREE char *path = io_join(dir, name);
-    AUTO_BUF struct buf text = BUF_INIT;
-    struct csv_faults faults = { 0 };
-    int rc = path ? io_read_file(&text, path, REPLAY_TEXT_MAX, e) : err_sys(e, -ENOMEM, "cannot read '%s'", name);
-    if (rc < 0)
-        return rc;
-    rc = parse(rows, buf_text(&text), text.len, &faults);
-    rc = rc < 0 ? err_sys(e, rc, "cannot read '%s'", path) : replay_judge(&faults, path, lenient, e);
-    csv_faults_done(&faults);
-    return rc;
+    return path ? replay_read_csv(rows, parse, path, lenient, e) : err_sys(e, -ENOMEM, "cannot read '%s'", name);
 }
 
 /* Names become keys of JSON, and cells of tables. */
@@ -125,14 +115,14 @@ static json_t *tune_row_json(const struct tune_offline_row *r)
     if (!r)
         return json_null();
     return json_pack("{s:f, s:i, s:f, s:o, s:o, s:o, s:o}", "lr", r->lr, "epochs", r->epochs, "batch", r->batch,
-                     "error", look_number(r->error), "error_resp", look_number(r->error_resp), "training_s",
-                     look_number(r->training_s), "energy_j", look_number(r->energy_j));
+                     "error", json_num(r->error), "error_resp", json_num(r->error_resp), "training_s",
+                     json_num(r->training_s), "energy_j", json_num(r->energy_j));
 }
 
 static json_t *tuning_json(const struct tuning *t)
 {
     return json_pack("{s:I, s:o, s:o, s:{s:o, s:o}}", "trials", (json_int_t)t->sum.trials, "time_s",
-                     look_number(t->sum.time_s), "energy_j", look_number(t->sum.energy_j), "best", "error",
+                     json_num(t->sum.time_s), "energy_j", json_num(t->sum.energy_j), "best", "error",
                      tune_row_json(t->sum.best_error), "error_resp", tune_row_json(t->sum.best_error_resp));
 }
 
@@ -202,7 +192,7 @@ int replay_tunings(const struct replay_args *o, const char *dir, struct err *e)
 struct queue { /* one load and core number */
     char load[NAME_SIZE], cores[NAME_SIZE];
     struct tune_online v1, v2;
-    struct online_result result;
+    struct tune_replay_result result;
 };
 
 struct queues {
@@ -276,7 +266,7 @@ static int read_queues(struct queues *q, const char *dir, bool lenient, struct e
     if (rc == 0)
         qsort(q->v, q->n, sizeof *q->v, by_load_and_cores);
     for (size_t i = 0; rc == 0 && i < q->n; i++)
-        rc = online_replay(&q->v[i].result, &q->v[i].v1, &q->v[i].v2, e);
+        rc = tune_replay(&q->v[i].result, &q->v[i].v1, &q->v[i].v2, e);
     return rc;
 }
 
@@ -285,23 +275,22 @@ static void queues_done(struct queues *q)
     for (size_t i = 0; i < q->n; i++) {
         tune_online_done(&q->v[i].v1);
         tune_online_done(&q->v[i].v2);
-        online_result_done(&q->v[i].result);
+        tune_replay_result_done(&q->v[i].result);
     }
     free(q->v);
 }
 
-static json_t *figures_json(const struct online_figures *f)
+static json_t *figures_json(const struct tune_replay_figures *f)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "response_s", look_number(f->response_s), "tuning_s",
-                     look_number(f->tuning_s), "training_s", look_number(f->training_s), "energy_j",
-                     look_number(f->energy_j));
+    return json_pack("{s:o, s:o, s:o, s:o}", "response_s", json_num(f->response_s), "tuning_s", json_num(f->tuning_s),
+                     "training_s", json_num(f->training_s), "energy_j", json_num(f->energy_j));
 }
 
-static json_t *online_job_json(const struct online_job *j)
+static json_t *online_job_json(const struct tune_replay_job *j)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:{s:o, s:o}}", "v1", figures_json(&j->v1), "v2", figures_json(&j->v2),
                      "pipetune", figures_json(&j->pipetune), "pipetune_on_v2", figures_json(&j->pipetune_on_v2), "fcfs",
-                     "v1", look_number(j->fcfs_v1_s), "v2", look_number(j->fcfs_v2_s));
+                     "v1", json_num(j->fcfs_v1_s), "v2", json_num(j->fcfs_v2_s));
 }
 
 static int print_queues_json(const struct queues *q, struct err *e)
@@ -310,14 +299,14 @@ static int print_queues_json(const struct queues *q, struct err *e)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < q->n; i++) {
         json_t *at = member(member(all, q->v[i].load), q->v[i].cores);
-        const struct online_result *r = &q->v[i].result;
+        const struct tune_replay_result *r = &q->v[i].result;
         for (size_t k = 0; rc == 0 && k < r->n; k++)
             rc = replay_set(at, r->jobs[k].name, online_job_json(&r->jobs[k]));
     }
     return replay_print_json(all, rc, e);
 }
 
-static void put_online_row(struct table *t, const struct queue *q, const struct online_job *j)
+static void put_online_row(struct table *t, const struct queue *q, const struct tune_replay_job *j)
 {
     table_cell(t, q->load);
     table_cell(t, q->cores);

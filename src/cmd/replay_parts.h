@@ -24,8 +24,9 @@ bool replay_ends_with(const char *text, const char *end);
 /* By its first bytes, so that a trace may have any name; by its name, so that a broken one is called a broken trace. */
 bool replay_is_trace(const char *path);
 
-/* Reports each broken row; that is an error unless the rest was asked for. */
-int replay_judge(const struct csv_faults *f, const char *name, bool lenient, struct err *e);
+/* The rows of a CSV file, by one of the parsers in core. Each broken one is reported; that is an error unless the rest was asked for. */
+typedef int replay_parse_fn(void *rows, const char *text, size_t len, struct csv_faults *faults);
+int replay_read_csv(void *rows, replay_parse_fn *parse, const char *path, bool lenient, struct err *e);
 
 /* json_object_set_new() that tells failure once: -ENOMEM when the value or the key was refused. */
 int replay_set(json_t *object, const char *key, json_t *value);

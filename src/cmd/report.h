@@ -99,8 +99,10 @@ const char *report_metric(const struct report *r);
 /* report_story.c: decisions, and what the tuner's log tells of settings. */
 int report_load_stories(struct report *r);
 
-/* A line of the tuner's log that tells a trial's start: its number, and the key of its class (free it). 1; 0: another line; -ENOMEM. */
-int report_class_line(const char *line, int *out_trial, char **out_key);
+/* The tuner's log of a study, into `windows`; of each trial that starts, or starts again, `started` hears the key of its class. -ENOMEM; what
+ * `started` says, and a read of the store. */
+int report_read_log(struct store *s, int64_t study, struct trace_windows *windows,
+                    int (*started)(void *ctx, int trial, const char *key), void *ctx, struct err *e);
 
 /* report_heat.c: what was sampled. After the stories, which know the classes. */
 int report_load_heat(struct report *r);

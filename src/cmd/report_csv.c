@@ -6,12 +6,6 @@
 #include "cmd/report.h"
 #include "core/csv.h"
 
-static void put_number(struct buf *b, double x)
-{
-    buf_putc(b, ',');
-    csv_put_number(b, x);
-}
-
 /* The keys of this object over all trials, in the order they come up: members of one object, whose values mean nothing. */
 static json_t *all_keys(const struct report *r, bool system)
 {
@@ -68,11 +62,11 @@ static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, 
     put_values(b, hyper, t->row.hyper);
     put_values(b, system, t->row.effective);
     buf_printf(b, ",%d,%d", t->done, t->row.epochs);
-    put_number(b, t->row.accuracy);
-    put_number(b, t->row.loss);
-    put_number(b, t->row.metric);
-    put_number(b, t->seconds);
-    put_number(b, t->energy.j);
+    csv_put_next(b, t->row.accuracy);
+    csv_put_next(b, t->row.loss);
+    csv_put_next(b, t->row.metric);
+    csv_put_next(b, t->seconds);
+    csv_put_next(b, t->energy.j);
     buf_putc(b, ',');
     csv_put_text(b, energy_figure_source(&t->energy, source));
     buf_printf(b, ",%d,", t->row.attempts);

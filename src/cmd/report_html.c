@@ -342,6 +342,7 @@ static void put_tried(struct buf *b, const struct report_story *s)
 {
     if (s->n_tried == 0)
         return;
+    char digits[32];
     buf_puts(b, "<p>Trained under ");
     for (size_t i = 0; i < s->n_tried; i++) {
         const struct report_tried *t = &s->tried[i];
@@ -351,7 +352,7 @@ static void put_tried(struct buf *b, const struct report_story *s)
         buf_puts(b, " for ");
         put_duration(b, t->seconds);
         if (t->seconds > 0 && t->records > 0)
-            buf_printf(b, " (%.4g records/s)", t->records / t->seconds);
+            buf_printf(b, " (%s records/s)", table_digits(t->records / t->seconds, digits));
     }
     buf_puts(b, ".</p>\n");
 }
@@ -364,10 +365,11 @@ static void put_saved(struct buf *b, const struct report_story *s)
         buf_printf(b, "<p>Saved: %s, nothing says how long its class's first setting would have taken.</p>\n", absent);
         return;
     }
-    char text[32];
+    char text[32], core_s[32];
     buf_printf(b, "<p>%s, estimated: %s", s->saved_s < 0 ? "Cost" : "Saved", table_duration(fabs(s->saved_s), text));
-    buf_printf(b, " (and %.4g core-seconds %s) against its class's first setting, %g core%s", fabs(s->saved_core_s),
-               s->saved_core_s < 0 ? "more" : "fewer", s->against_cores, s->against_cores == 1 ? "" : "s");
+    buf_printf(b, " (and %s core-seconds %s) against its class's first setting, %g core%s",
+               table_digits(fabs(s->saved_core_s), core_s), s->saved_core_s < 0 ? "more" : "fewer", s->against_cores,
+               s->against_cores == 1 ? "" : "s");
     if (s->against_memory_gb > 0)
         buf_printf(b, " and %g GiB", s->against_memory_gb);
     buf_puts(b, ", by the pace of both in like epochs.</p>\n");

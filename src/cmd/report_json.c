@@ -13,7 +13,7 @@ static json_t *stored_json(const char *text)
 
 static json_t *setting_json(double cores, double memory_gb)
 {
-    return json_pack("{s:o, s:o}", "cores", look_number(cores), "memory_gb", look_number(memory_gb));
+    return json_pack("{s:o, s:o}", "cores", json_num(cores), "memory_gb", json_num(memory_gb));
 }
 
 /* The list of what `one` makes of each; NULL: memory. */
@@ -32,14 +32,14 @@ static json_t *list_of(const struct report_story *s, size_t n, json_t *(*one)(co
 static json_t *tried_json(const struct report_story *s, size_t i)
 {
     const struct report_tried *t = &s->tried[i];
-    return json_pack("{s:o, s:o, s:o, s:o}", "cores", look_number(t->cores), "memory_gb", look_number(t->memory_gb),
-                     "seconds", look_number(t->seconds), "records", look_number(t->records));
+    return json_pack("{s:o, s:o, s:o, s:o}", "cores", json_num(t->cores), "memory_gb", json_num(t->memory_gb),
+                     "seconds", json_num(t->seconds), "records", json_num(t->records));
 }
 
 static json_t *step_json(const struct report_story *s, size_t i)
 {
     const struct report_step *t = &s->steps[i];
-    return json_pack("{s:o, s:s, s:o, s:o}", "t_s", look_number(t->t_s), "kind", t->kind, "setting",
+    return json_pack("{s:o, s:s, s:o, s:o}", "t_s", json_num(t->t_s), "kind", t->kind, "setting",
                      stored_json(t->setting), "reason", look_text(t->reason));
 }
 
@@ -55,8 +55,8 @@ static json_t *saved_json(const struct report_story *s)
 {
     if (!isfinite(s->saved_s))
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", "seconds", look_number(s->saved_s), "core_seconds",
-                     look_number(s->saved_core_s), "against", setting_json(s->against_cores, s->against_memory_gb));
+    return json_pack("{s:o, s:o, s:o}", "seconds", json_num(s->saved_s), "core_seconds", json_num(s->saved_core_s),
+                     "against", setting_json(s->against_cores, s->against_memory_gb));
 }
 
 static json_t *story_json(const struct report *r, const struct report_story *s)
@@ -74,8 +74,8 @@ static json_t *curve_json(const struct report_trial *t)
     json_t *list = json_array();
     for (size_t i = 0; list && i < t->n_epochs; i++) {
         const struct store_epoch *ep = &t->epochs[i];
-        json_t *one = json_pack("{s:i, s:o, s:o, s:o}", "epoch", ep->epoch, "accuracy", look_number(ep->accuracy),
-                                "loss", look_number(ep->loss), "seconds", look_number(ep->seconds));
+        json_t *one = json_pack("{s:i, s:o, s:o, s:o}", "epoch", ep->epoch, "accuracy", json_num(ep->accuracy), "loss",
+                                json_num(ep->loss), "seconds", json_num(ep->seconds));
         if (json_array_append_new(list, one) < 0) {
             json_decref(list);
             return NULL;
@@ -90,11 +90,10 @@ static json_t *trial_json(const struct report *r, const struct report_trial *t)
     return json_pack("{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}",
                      "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
                      look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget",
-                     row->epochs, "accuracy", look_number(row->accuracy), "loss", look_number(row->loss), "metric",
-                     look_number(row->metric), "seconds", look_number(t->seconds), "energy",
-                     energy_figure_json(&t->energy), "attempts", row->attempts, "copy_of",
-                     row->copy_of ? json_integer(row->copy_of) : json_null(), "reason", look_text(row->reason), "curve",
-                     curve_json(t), "story", story_json(r, &t->story));
+                     row->epochs, "accuracy", json_num(row->accuracy), "loss", json_num(row->loss), "metric",
+                     json_num(row->metric), "seconds", json_num(t->seconds), "energy", energy_figure_json(&t->energy),
+                     "attempts", row->attempts, "copy_of", row->copy_of ? json_integer(row->copy_of) : json_null(),
+                     "reason", look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story));
 }
 
 /* --- heat maps --- */
@@ -103,7 +102,7 @@ static json_t *row_json(const struct heat *h, size_t row)
 {
     json_t *values = json_array();
     for (size_t col = 0; values && col < h->cols; col++) {
-        if (json_array_append_new(values, look_number(heat_rate(h, row, col))) < 0) {
+        if (json_array_append_new(values, json_num(heat_rate(h, row, col))) < 0) {
             json_decref(values);
             return NULL;
         }
@@ -153,7 +152,7 @@ json_t *report_json(const struct report *r)
                      r->study.maximise ? "max" : "min", "seed", (json_int_t)r->study.seed, "created_ms",
                      (json_int_t)r->study.created_ms, "ended_ms",
                      r->study.ended_ms ? json_integer(r->study.ended_ms) : json_null(), "seconds",
-                     look_number(r->totals.seconds), "energy", energy_figure_json(&r->energy), "provenance",
-                     r->provenance, "best", look_best(r->totals.best_trial, r->totals.best_accuracy), "trials", trials,
-                     "heat", "trial", heat_json(&r->best), "classes", heat_json(&r->by_class));
+                     json_num(r->totals.seconds), "energy", energy_figure_json(&r->energy), "provenance", r->provenance,
+                     "best", look_best(r->totals.best_trial, r->totals.best_accuracy), "trials", trials, "heat",
+                     "trial", heat_json(&r->best), "classes", heat_json(&r->by_class));
 }

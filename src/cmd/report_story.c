@@ -67,7 +67,7 @@ static int class_index(struct report *r, const char *key)
 }
 
 /* "s TRIAL t_s hot cold "KEY" …" */
-int report_class_line(const char *line, int *out_trial, char **out_key)
+static int class_of(const char *line, int *out_trial, char **out_key)
 {
     const char *key = line[0] == 's' ? strchr(line, '"') : NULL;
     AUTO_JSON json_t *text = key ? json_loads(key, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -81,37 +81,48 @@ int report_class_line(const char *line, int *out_trial, char **out_key)
     return 1;
 }
 
-static int take_class(struct report *r, const char *line)
+struct log_reader {
+    struct trace_windows *windows;
+    int (*started)(void *ctx, int trial, const char *key);
+    void *ctx;
+};
+
+static int read_line(const struct log_reader *z, const char *from, size_t len)
 {
     int trial = 0;
-    AUTO_FREE char *key = NULL;
-    int rc = report_class_line(line, &trial, &key);
-    struct report_trial *t = rc == 1 ? trial_of(r, trial) : NULL;
-    if (!t)
-        return rc < 0 ? rc : 0;
-    int class = class_index(r, key);
-    if (class < 0)
-        return class;
-    t->story.class = class;
-    return 0;
-}
-
-static int take_line(struct report *r, const char *from, size_t len)
-{
     AUTO_FREE char *line = strndup(from, len);
-    if (!line || trace_windows_line(&r->windows, line) < 0)
+    AUTO_FREE char *key = NULL;
+    if (!line || trace_windows_line(z->windows, line) < 0)
         return -ENOMEM;
-    return take_class(r, line);
+    int rc = class_of(line, &trial, &key);
+    return rc == 1 ? z->started(z->ctx, trial, key) : rc;
 }
 
-static int take_chunk(void *ctx, const char *text)
+static int read_lines(void *ctx, const char *text)
 {
     int rc = 0;
     for (size_t len; rc == 0 && *text; text += len + (text[len] == '\n')) {
         len = strcspn(text, "\n");
-        rc = take_line(ctx, text, len);
+        rc = read_line(ctx, text, len);
     }
     return rc;
+}
+
+int report_read_log(struct store *s, int64_t study, struct trace_windows *windows,
+                    int (*started)(void *ctx, int trial, const char *key), void *ctx, struct err *e)
+{
+    struct log_reader z = { windows, started, ctx };
+    return store_tuner_log(s, study, read_lines, &z, e);
+}
+
+static int take_class(void *ctx, int trial, const char *key)
+{
+    struct report *r = ctx;
+    struct report_trial *t = trial_of(r, trial);
+    int class = t ? class_index(r, key) : 0;
+    if (t && class >= 0)
+        t->story.class = class;
+    return class < 0 ? class : 0;
 }
 
 /* --- time under each setting --- */
@@ -245,7 +256,7 @@ int report_load_stories(struct report *r)
 {
     int rc = store_decisions(r->store, r->study.id, 0, add_step, r, r->e);
     if (rc == 0)
-        rc = store_tuner_log(r->store, r->study.id, take_chunk, r, r->e);
+        rc = report_read_log(r->store, r->study.id, &r->windows, take_class, r, r->e);
     if (rc == 0)
         rc = add_all_tried(r);
     for (size_t i = 0; rc == 0 && i < r->n; i++)

@@ -12,11 +12,11 @@ static json_t *time_or_null(int64_t ms)
 
 static int add_epoch_json(void *ctx, const struct store_epoch *r)
 {
-    json_t *one = json_pack("{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:I, s:o, s:o}", "accuracy", look_number(r->accuracy),
-                            "loss", look_number(r->loss), "seconds", look_number(r->seconds), "epoch", r->epoch,
-                            "attempt", r->attempt, "metric", look_number(r->metric), "records", look_number(r->records),
-                            "iterations", (json_int_t)r->iterations, "learning_rate", look_number(r->learning_rate),
-                            "end_ms", time_or_null(r->end_ms));
+    json_t *one = json_pack("{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:I, s:o, s:o}", "accuracy", json_num(r->accuracy),
+                            "loss", json_num(r->loss), "seconds", json_num(r->seconds), "epoch", r->epoch, "attempt",
+                            r->attempt, "metric", json_num(r->metric), "records", json_num(r->records), "iterations",
+                            (json_int_t)r->iterations, "learning_rate", json_num(r->learning_rate), "end_ms",
+                            time_or_null(r->end_ms));
     return json_array_append_new(ctx, one) < 0 ? -ENOMEM : 0;
 }
 
@@ -33,7 +33,7 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
                             "state", r->state, "outcome", r->outcome, "exit_code",
                             r->exit_code < 0 ? json_null() : json_integer(r->exit_code), "cause", look_text(r->cause),
                             "resumed_from", r->resumed_from, "first_epoch", r->first_epoch, "seconds",
-                            look_number(seconds), "started_ms", time_or_null(r->started_ms), "ended_ms",
+                            json_num(seconds), "started_ms", time_or_null(r->started_ms), "ended_ms",
                             time_or_null(r->ended_ms), "app_id", r->app_id, "launch", r->launch);
     if (one && a->command && r->argv) {
         json_t *argv = json_loads(r->argv, 0, NULL);
@@ -52,10 +52,10 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
         "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:O, s:o}", "trial",
         t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper), "system",
         "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs, "accuracy",
-        look_number(t->accuracy), "seconds", look_number(show_seconds(l, t)), "energy", energy_figure_json(&energy),
-        "loss", look_number(t->loss), "metric", look_number(t->metric), "budget", t->epochs, "slots", t->slots,
-        "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason",
-        look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now));
+        json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy", energy_figure_json(&energy), "loss",
+        json_num(t->loss), "metric", json_num(t->metric), "budget", t->epochs, "slots", t->slots, "failures",
+        t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", look_text(t->reason),
+        "attempt_list", attempts, "now", show_now_json(&now));
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)
@@ -81,7 +81,7 @@ static json_t *header_json(const struct show *l)
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?}", "study",
                      l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
                      l->study.maximise ? "max" : "min", "best", best, "done", l->done, "failed", l->failed, "seconds",
-                     look_number(l->seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
+                     json_num(l->seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
                      time_or_null(l->study.ended_ms), "seed", (json_int_t)l->study.seed, "space_hash",
                      l->study.space_hash, "config", l->config, "provenance", l->provenance);
 }
@@ -114,8 +114,8 @@ static int print_decision_json(void *ctx, const struct store_decision *d)
     json_t *setting = d->setting ? json_loads(d->setting, 0, NULL) : NULL;
     AUTO_JSON json_t *j =
         json_pack("{s:I, s:o, s:o, s:s, s:o, s:o}", "seq", (json_int_t)d->seq, "trial",
-                  d->trial ? json_integer(d->trial) : json_null(), "t_s", look_number(d->t_s), "kind", d->kind,
-                  "setting", setting ? setting : json_null(), "reason", look_text(d->reason));
+                  d->trial ? json_integer(d->trial) : json_null(), "t_s", json_num(d->t_s), "kind", d->kind, "setting",
+                  setting ? setting : json_null(), "reason", look_text(d->reason));
     if (!j)
         return err_sys(l->e, -ENOMEM, "decision %lld", (long long)d->seq);
     buf_puts(&l->out, l->printed++ ? ",\n  " : "\n  ");

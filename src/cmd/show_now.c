@@ -150,7 +150,7 @@ json_t *show_now_json(const struct show_now *n)
     if (!n->runs)
         return json_null();
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", n->epoch ? json_integer(n->epoch) : json_null(), "part",
-                     look_number(n->part), "records_per_s", look_number(n->throughput), "cores", look_number(n->cores),
-                     "seconds", look_number(n->seconds), "waits_for",
+                     json_num(n->part), "records_per_s", json_num(n->throughput), "cores", json_num(n->cores),
+                     "seconds", json_num(n->seconds), "waits_for",
                      n->wait.kind == WAIT_NONE ? json_null() : json_string(wait_text(&n->wait, wait)));
 }

@@ -13,11 +13,10 @@ void show_put_plain(struct buf *b, const char *text)
 
 void show_put_scalar(struct buf *b, const json_t *j)
 {
-    char num[NUM_TEXT_MAX];
     if (json_is_string(j))
         show_put_plain(b, json_string_value(j));
     else if (json_is_real(j))
-        buf_puts(b, num_print(json_real_value(j), num));
+        num_put(b, json_real_value(j));
     else
         json_put(b, j, JSON_STYLE_COMPACT);
 }

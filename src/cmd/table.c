@@ -17,19 +17,13 @@
 
 static void take_cell(struct table *t, char *text)
 {
-    if (t->n == t->cap && text) {
-        size_t cap = t->cap ? 2 * t->cap : 64;
-        char **grown = realloc(t->cells, cap * sizeof *grown);
-        if (grown) {
-            t->cells = grown;
-            t->cap = cap;
-        }
-    }
-    if (!text || t->n == t->cap) {
+    char **grown = text ? array_more(t->cells, t->n, &t->cap, sizeof *grown) : NULL;
+    if (!grown) {
         free(text);
         t->failed = 1;
         return;
     }
+    t->cells = grown;
     t->cells[t->n++] = text;
 }
 

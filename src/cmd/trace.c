@@ -145,7 +145,7 @@ static void put_columns(json_t *to, const struct trace_epoch *e)
 {
     for (size_t c = 0; c < TRACE_COLUMNS; c++)
         (void)json_object_set_new(to, trace_columns[c].name,
-                                  look_number(column_of(e, c))); /* one missing is seen in the test */
+                                  json_num(column_of(e, c))); /* one missing is seen in the test */
 }
 
 static json_t *epochs_json(const struct trace_run *r)
@@ -172,7 +172,7 @@ static json_t *run_json(const struct trace_run *r)
 {
     return json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:o}", "model", r->model, "dataset", r->dataset, "system",
                      object_json(r->system), "hyper", object_json(r->hyper), "status", timeline_status_name(r->status),
-                     "startup_s", look_number(r->startup_s), "epochs", epochs_json(r));
+                     "startup_s", json_num(r->startup_s), "epochs", epochs_json(r));
 }
 
 struct sample_counts {
@@ -280,12 +280,6 @@ static int trace_info(const struct options *o, const char *path, struct err *e)
 
 /* --- export --- */
 
-static void put_field(struct buf *b, double x)
-{
-    buf_putc(b, ',');
-    csv_put_number(b, x);
-}
-
 static void put_csv_head(struct buf *b, size_t run, const struct trace_run *r)
 {
     buf_printf(b, "%zu,", run);
@@ -295,7 +289,7 @@ static void put_csv_head(struct buf *b, size_t run, const struct trace_run *r)
         buf_putc(b, ',');
     }
     buf_puts(b, timeline_status_name(r->status));
-    put_field(b, r->startup_s);
+    csv_put_next(b, r->startup_s);
 }
 
 /* One row for each epoch; a run without any has one row with empty columns, so that it is not lost. */
@@ -310,9 +304,9 @@ static void put_csv(struct buf *b, const struct trace *t)
         const struct trace_run *r = &t->runs[i];
         for (size_t k = 0; k < r->n_epochs || k == 0; k++) {
             put_csv_head(b, i, r);
-            put_field(b, r->n_epochs ? (double)(k + 1) : (double)NAN);
+            csv_put_next(b, r->n_epochs ? (double)(k + 1) : (double)NAN);
             for (size_t c = 0; c < TRACE_COLUMNS; c++)
-                put_field(b, column_of(r->n_epochs ? &r->epochs[k] : &none, c));
+                csv_put_next(b, column_of(r->n_epochs ? &r->epochs[k] : &none, c));
             buf_putc(b, '\n');
         }
     }
@@ -351,14 +345,12 @@ static void put_state(struct buf *b, const struct trace_samples *s, size_t cell)
 
 static void put_value(struct buf *b, const struct trace_samples *s, size_t cell)
 {
-    char number[NUM_TEXT_MAX];
-    buf_puts(b, num_print(s->value[cell], number));
+    num_put(b, s->value[cell]);
 }
 
 static void put_ratio(struct buf *b, const struct trace_samples *s, size_t cell)
 {
-    char number[NUM_TEXT_MAX];
-    buf_puts(b, num_print((double)s->ratio[cell], number));
+    num_put(b, (double)s->ratio[cell]);
 }
 
 static void put_matrix(struct buf *b, const char *key, const struct trace_samples *s, size_t features,
@@ -414,7 +406,7 @@ static json_t *decision_json(const struct trace_decision *d)
 {
     json_t *setting = json_loads(d->setting, 0, NULL);
     return json_pack("{s:I, s:i, s:o, s:s, s:o, s:s}", "seq", (json_int_t)d->seq, "trial", d->trial, "t_s",
-                     look_number(d->t_s), "kind", d->kind, "setting", setting ? setting : json_null(), "reason",
+                     json_num(d->t_s), "kind", d->kind, "setting", setting ? setting : json_null(), "reason",
                      d->reason);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
@@ -178,9 +179,14 @@ void csv_put_text(struct buf *b, const char *text)
 
 void csv_put_number(struct buf *b, double x)
 {
-    char num[NUM_TEXT_MAX];
     if (isfinite(x))
-        buf_puts(b, num_print(x, num));
+        num_put(b, x);
+}
+
+void csv_put_next(struct buf *b, double x)
+{
+    buf_putc(b, ',');
+    csv_put_number(b, x);
 }
 
 /* --- faults --- */
@@ -195,16 +201,12 @@ void csv_faults_done(struct csv_faults *f)
 
 void csv_fault_add(struct csv_faults *f, size_t line, const char *column, const char *what)
 {
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 16;
-        struct csv_fault *more = realloc(f->faults, cap * sizeof *more);
-        if (!more) {
-            f->failed = true;
-            return;
-        }
-        f->faults = more;
-        f->cap = cap;
+    struct csv_fault *more = array_more(f->faults, f->n, &f->cap, sizeof *more);
+    if (!more) {
+        f->failed = true;
+        return;
     }
+    f->faults = more;
     f->faults[f->n++] = (struct csv_fault){ line, column, what };
 }
 

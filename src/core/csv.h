@@ -42,6 +42,7 @@ void csv_put_text(struct buf *b, const char *text);
 
 /* A cell of a number; empty when it is not finite. */
 void csv_put_number(struct buf *b, double x);
+void csv_put_next(struct buf *b, double x); /* after a comma */
 
 /* --- what is wrong with a text, line by line; any line-wise parser may use it --- */
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static void free_class(struct class_entry *c)
 {
     if (!c)
@@ -63,14 +65,10 @@ struct class_entry *knowledge_get(struct knowledge *k, const char *key, const ch
     struct class_entry *c = knowledge_find(k, key);
     if (c)
         return c;
-    if (k->n == k->cap) {
-        size_t cap = k->cap ? 2 * k->cap : 8;
-        struct class_entry **grown = realloc(k->classes, cap * sizeof(struct class_entry *));
-        if (!grown)
-            return NULL;
-        k->classes = grown;
-        k->cap = cap;
-    }
+    struct class_entry **grown = array_more(k->classes, k->n, &k->cap, sizeof(struct class_entry *));
+    if (!grown)
+        return NULL;
+    k->classes = grown;
     c = new_class(key, family);
     if (c)
         k->classes[k->n++] = c;

@@ -40,7 +40,8 @@ static int64_t on_one(const struct layout_worker *w, const struct layout_ask *as
     return by_memory < (double)by_cores ? (int64_t)by_memory : by_cores;
 }
 
-bool layout_has(const struct layout_room *r, const struct layout_ask *ask)
+/* As far as is known. */
+static bool layout_has(const struct layout_room *r, const struct layout_ask *ask)
 {
     int64_t room = 0;
     for (int i = 0; i < r->n_refused; i++)

@@ -33,9 +33,6 @@ void layout_add(struct layout_room *r, struct layout_worker w);
 /* This was not granted. False: there are too many refusals to note one more. */
 bool layout_refuse(struct layout_room *r, struct layout_ask ask);
 
-/* As far as is known. */
-bool layout_has(const struct layout_room *r, const struct layout_ask *ask);
-
 /* Into how few executors the cores can be divided evenly, none of more than `most_each` cores (0: no bound); `executors`: exactly so
  * many (0: any). 0: it cannot be. */
 int layout_divide(const struct layout_room *r, int cores, int executors, int most_each, double memory_gb);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct paper_class {
     char *key;
     int best; /* hot; -1: not met yet */
@@ -30,9 +32,9 @@ struct paper_trial {
 struct paper {
     struct tuner_space space;
     struct paper_class **classes;
-    size_t n_classes;
+    size_t n_classes, cap_classes;
     struct paper_trial **trials;
-    size_t n;
+    size_t n, cap;
 };
 
 /* --- the machine and its trials --- */
@@ -72,7 +74,7 @@ static struct paper_trial *find(const struct paper *p, int number)
 
 static struct paper_trial *add(struct paper *p, int number)
 {
-    struct paper_trial **grown = realloc(p->trials, (p->n + 1) * sizeof(struct paper_trial *));
+    struct paper_trial **grown = array_more(p->trials, p->n, &p->cap, sizeof(struct paper_trial *));
     if (!grown)
         return NULL;
     p->trials = grown;
@@ -86,7 +88,7 @@ static struct paper_trial *add(struct paper *p, int number)
 
 static struct paper_class *add_class(struct paper *p, const char *key)
 {
-    struct paper_class **grown = realloc(p->classes, (p->n_classes + 1) * sizeof(struct paper_class *));
+    struct paper_class **grown = array_more(p->classes, p->n_classes, &p->cap_classes, sizeof(struct paper_class *));
     if (!grown)
         return NULL;
     p->classes = grown;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "core/replay.h"
 #include "core/sim_run.h"
 
@@ -116,7 +117,8 @@ static int run_job(struct workload *w, struct replay_outcome *out, struct err *e
     if (cell < 0)
         return 0;
     (void)snprintf(family_key, sizeof family_key, "%s/%s", w->job->model, w->job->dataset);
-    (void)snprintf(class_key, sizeof class_key, "%.400s/%.17g", family_key, w->job->batch);
+    char batch[NUM_TEXT_MAX];
+    (void)snprintf(class_key, sizeof class_key, "%.400s/%s", family_key, num_print(w->job->batch, batch));
     struct sim_job job = { .class_key = class_key,
                            .family_key = family_key,
                            .epochs = w->o->epochs,

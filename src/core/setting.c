@@ -275,14 +275,6 @@ const char *setting_infeasible(const struct space *s, const struct setting *set,
     return text;
 }
 
-bool setting_equal(const struct space *s, const struct setting *a, const struct setting *b)
-{
-    for (size_t i = 0; i < s->n_knobs; i++)
-        if (!value_equal(&a->v[i], &b->v[i]))
-            return false;
-    return true;
-}
-
 json_t *setting_json(const struct space *s, const struct setting *set)
 {
     json_t *j = json_object();

@@ -43,7 +43,6 @@ enum { SETTING_WHY_MAX = 192 };
 const char *setting_infeasible(const struct space *s, const struct setting *set, const struct offer *offer,
                                char text[SETTING_WHY_MAX]);
 
-bool setting_equal(const struct space *s, const struct setting *a, const struct setting *b);
 json_t *setting_json(const struct space *s, const struct setting *set); /* {"cores": 16, "memory": 8}, new reference */
 
 /* The value of a knob, or `absent` when the space does not list it. */

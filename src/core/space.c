@@ -215,14 +215,6 @@ const struct knob *space_knob(const struct space *s, enum knob_id id)
     return NULL;
 }
 
-int space_dim_index(const struct space *s, const char *name)
-{
-    for (size_t i = 0; i < s->n_dims; i++)
-        if (strcmp(s->dims[i].name, name) == 0)
-            return (int)i;
-    return -1;
-}
-
 struct value space_value(const struct space *s, const struct point *p, size_t dim)
 {
     assert(dim < s->n_dims);

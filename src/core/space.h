@@ -123,7 +123,6 @@ uint64_t space_dim_count(const struct dim *d);
 double space_dim_at(const struct dim *d, uint64_t digit); /* its x for the digit-th of them */
 
 const struct knob *space_knob(const struct space *s, enum knob_id id); /* NULL when it is not in the space */
-int space_dim_index(const struct space *s, const char *name);          /* -1 when there is none */
 
 struct value space_value(const struct space *s, const struct point *p, size_t dim);
 json_t *space_point_json(const struct space *s,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 
 static const char *const status_names[] = {
@@ -47,14 +48,10 @@ void timeline_done(struct timeline *t)
 
 struct timeline_run *timeline_add(struct timeline *t)
 {
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 16;
-        struct timeline_run *more = realloc(t->runs, cap * sizeof *more);
-        if (!more)
-            return NULL;
-        t->runs = more;
-        t->cap = cap;
-    }
+    struct timeline_run *more = array_more(t->runs, t->n, &t->cap, sizeof *more);
+    if (!more)
+        return NULL;
+    t->runs = more;
     struct timeline_run *r = &t->runs[t->n++];
     *r = (struct timeline_run){ .memory_gb = NAN, .batch = NAN, .startup_s = NAN };
     return r;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 
 enum { COLUMNS = 8, CORES_MAX = 1000000, EPOCH_MAX = 1000000, EPOCH_END = INT_MAX };
@@ -108,14 +109,10 @@ static void add_row(struct rows *rows, const struct csv *c, struct csv_faults *f
 static int read_rows(struct rows *rows, struct csv *c, struct csv_faults *faults)
 {
     while (csv_next(c)) {
-        if (rows->n == rows->cap) {
-            size_t cap = rows->cap ? 2 * rows->cap : 64;
-            struct row *more = realloc(rows->v, cap * sizeof *more);
-            if (!more)
-                return -ENOMEM;
-            rows->v = more;
-            rows->cap = cap;
-        }
+        struct row *more = array_more(rows->v, rows->n, &rows->cap, sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        rows->v = more;
         add_row(rows, c, faults);
     }
     return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/own.h"
 
 #define LEAST_ABOVE_0 1e-300
@@ -145,14 +146,10 @@ struct rows {
 
 static int add_row(struct rows *r, const void *row, size_t size)
 {
-    if (r->n == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 64;
-        char *grown = cap <= SIZE_MAX / size ? realloc(r->data, cap * size) : NULL;
-        if (!grown)
-            return -ENOMEM;
-        r->data = grown;
-        r->cap = cap;
-    }
+    char *grown = array_more(r->data, r->n, &r->cap, size);
+    if (!grown)
+        return -ENOMEM;
+    r->data = grown;
     memcpy(r->data + r->n++ * size, row, size);
     return 0;
 }

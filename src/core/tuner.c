@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "core/tuner_state.h"
 
 enum {
@@ -47,14 +48,6 @@ int tuner_space_step(const struct tuner_space *s, int cold, int by)
     return -1;
 }
 
-int tuner_space_rung(const struct tuner_space *s, int cold, int like)
-{
-    for (int i = 0; i < s->n_cold; i++)
-        if (s->other[i] == s->other[like] && s->memory[i] == s->memory[cold])
-            return i;
-    return -1;
-}
-
 static struct trial_state *find(const struct tuner *t, int number)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -65,14 +58,10 @@ static struct trial_state *find(const struct tuner *t, int number)
 
 static struct trial_state *add(struct tuner *t, int number)
 {
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 4;
-        struct trial_state **grown = realloc(t->trials, cap * sizeof(struct trial_state *));
-        if (!grown)
-            return NULL;
-        t->trials = grown;
-        t->cap = cap;
-    }
+    struct trial_state **grown = array_more(t->trials, t->n, &t->cap, sizeof(struct trial_state *));
+    if (!grown)
+        return NULL;
+    t->trials = grown;
     struct trial_state *s = calloc(1, sizeof *s);
     if (s) {
         s->number = number;

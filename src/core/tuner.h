@@ -71,9 +71,6 @@ struct tuner_space {
 /* The next rung up (by 1) or down (by -1) the ladder that a cold setting stands on; -1: none. */
 int tuner_space_step(const struct tuner_space *s, int cold, int by);
 
-/* The rung of the ladder of `like` that has as much memory as `cold`; -1: none. */
-int tuner_space_rung(const struct tuner_space *s, int cold, int like);
-
 enum tuner_event_kind {
     EV_TRIAL_STARTED, /* setting, class_key, family_key, epoch (the first one it trains), epochs, n_hot, alone, startup_s */
     EV_ITERATION,     /* one training step, or several in one, has ended: seconds, records, epoch_records, epoch */

@@ -100,11 +100,11 @@ static const struct form ask_form = { 'L',
 /* What is no number is written too: a machine must be told exactly what it was told. */
 static void put_real(struct buf *out, double x)
 {
-    char num[NUM_TEXT_MAX];
+    buf_putc(out, ' ');
     if (isfinite(x))
-        buf_printf(out, " %s", num_print(x, num));
+        num_put(out, x);
     else
-        buf_printf(out, " %g", x);
+        buf_printf(out, "%g", x);
 }
 
 static void put_key(struct buf *out, const char *key)

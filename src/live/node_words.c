@@ -27,8 +27,8 @@ static void begin(struct buf *b, uint64_t id, enum node_verb verb)
 
 static void put_real(struct buf *b, const char *key, double x)
 {
-    char text[NUM_TEXT_MAX];
-    buf_printf(b, ",\"%s\":%s", key, num_print(x, text));
+    buf_printf(b, ",\"%s\":", key);
+    num_put(b, x);
 }
 
 static void put_tag(struct buf *b, const char *tag)

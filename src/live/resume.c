@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
@@ -70,14 +71,10 @@ static struct candidate *candidate_of(struct search_state *ss, size_t first, int
     for (size_t i = first; i < ss->n; i++)
         if (ss->list[i].n == n)
             return &ss->list[i];
-    if (ss->n == ss->cap) {
-        size_t cap = ss->cap ? 2 * ss->cap : 16;
-        struct candidate *grown = realloc(ss->list, cap * sizeof *grown);
-        if (!grown)
-            return NULL;
-        ss->list = grown;
-        ss->cap = cap;
-    }
+    struct candidate *grown = array_more(ss->list, ss->n, &ss->cap, sizeof *grown);
+    if (!grown)
+        return NULL;
+    ss->list = grown;
     ss->list[ss->n] = (struct candidate){ .n = n };
     return &ss->list[ss->n++];
 }

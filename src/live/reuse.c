@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "live/memory.h"
+#include "live/learnt.h"
 
 static const char MODEL[] = "default", OUT_OF_MEMORY[] = "out of memory";
 
@@ -35,7 +35,7 @@ struct taught {
 struct reuse {
     struct study *study;
     const struct profile_space *space;
-    struct memory *memory;
+    struct learnt *learnt;
     bool off; /* the model cannot be read any more: somebody has put another one in its place */
     char *settings[TUNER_MAX_HOT][TUNER_MAX_COLD]; /* as the model writes them */
     struct note *notes;
@@ -69,8 +69,8 @@ int reuse_open(struct reuse **out, struct study *s, const struct profile_space *
     if (!r)
         return err_sys(e, -ENOMEM, "model '%s'", MODEL);
     *r = (struct reuse){ .study = s, .space = space };
-    int rc = memory_open(&r->memory, s->store, MODEL, &fault);
-    if (rc == 0 && memory_model(r->memory)->vectors == MODEL_RAW)
+    int rc = learnt_open(&r->learnt, s->store, MODEL, &fault);
+    if (rc == 0 && learnt_model(r->learnt)->vectors == MODEL_RAW)
         rc = err_set(&fault, -EINVAL, "the store's model '%s' was made elsewhere and knows no profiles", MODEL);
     if (rc == 0)
         rc = write_settings(r, &fault);
@@ -97,7 +97,7 @@ void reuse_close(struct reuse *r)
         free(r->taught[i].key);
     free(r->taught);
     free(r->notes);
-    memory_close(r->memory);
+    learnt_close(r->learnt);
     free(r);
 }
 
@@ -203,7 +203,7 @@ static int recall_bounds(const struct recalling *g)
 int reuse_recall(const struct reuse *r, const char *class_key,
                  int (*each)(void *ctx, const struct tuner_event *ev, struct err *e), void *ctx, struct err *e)
 {
-    const struct model_class *c = r ? model_class_find(memory_model(r->memory), class_key) : NULL;
+    const struct model_class *c = r ? model_class_find(learnt_model(r->learnt), class_key) : NULL;
     if (!c)
         return 0;
     struct recalling g = { .r = r,
@@ -225,7 +225,7 @@ int reuse_recall(const struct reuse *r, const char *class_key,
 
 bool reuse_knows(const struct reuse *r, const char *class_key)
 {
-    const struct model_class *c = r ? model_class_find(memory_model(r->memory), class_key) : NULL;
+    const struct model_class *c = r ? model_class_find(learnt_model(r->learnt), class_key) : NULL;
     return c && c->best;
 }
 
@@ -255,7 +255,7 @@ static bool may_be(const struct model_verdict *v, const struct model_class *c)
 int reuse_verdict(const struct reuse *r, const struct profile *p, const char *own, struct model_verdict *out,
                   const char **out_class, struct err *e)
 {
-    const struct model *m = memory_model(r->memory);
+    const struct model *m = learnt_model(r->learnt);
     struct profile view = { 0 };
     *out = (struct model_verdict){ .decision = MODEL_REFUSED };
     *out_class = NULL;
@@ -297,7 +297,7 @@ int reuse_note(struct reuse *r, int trial, const struct profile *p, struct err *
     return 0;
 }
 
-void reuse_forget(struct reuse *r, int trial)
+static void reuse_forget(struct reuse *r, int trial)
 {
     size_t kept = 0;
     for (size_t i = 0; r && i < r->n_notes; i++) {
@@ -331,7 +331,7 @@ static int change(struct reuse *r, int trial, int (*how)(void *ctx, struct model
                   struct err *e)
 {
     struct err why = { 0 };
-    int rc = r->off ? 0 : memory_change(r->memory, how, ctx, &why);
+    int rc = r->off ? 0 : learnt_change(r->learnt, how, ctx, &why);
     if (rc == -EPROTO) {
         r->off = true;
         return study_decide(r->study, trial, "model", NULL, e, "nothing is learnt any more: %s", why.text);

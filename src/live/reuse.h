@@ -41,7 +41,4 @@ int reuse_note(struct reuse *r, int trial, const struct profile *p, struct err *
 int reuse_learn(struct reuse *r, const struct study_trial *t, const char *class_key, const char *family_key,
                 const struct class_entry *known, struct err *e);
 
-/* The trial was cut short. */
-void reuse_forget(struct reuse *r, int trial);
-
 #endif

@@ -50,7 +50,8 @@ int ssh_check(const struct node_cfg *cfg, struct err *e)
     return rc;
 }
 
-int ssh_check_helper(const char *path, struct err *e)
+/* Absolute, and of [A-Za-z0-9._/+-] alone. */
+static int ssh_check_helper(const char *path, struct err *e)
 {
     if (path[0] != '/')
         return err_set(e, -EINVAL, "path of pipetune-node '%s' must be absolute to be found on other nodes", path);

@@ -11,9 +11,6 @@
  * ([A-Za-z0-9._-], begins with none of "-."), the port or the key's path; the message begins with which: "host 'x' …". */
 int ssh_check(const struct node_cfg *cfg, struct err *e);
 
-/* -EINVAL: not absolute, or with characters beyond [A-Za-z0-9._/+-]. */
-int ssh_check_helper(const char *path, struct err *e);
-
 /* `ssh` is the program; both checks are made again. -EINVAL, -ENOMEM; strv_done(out) is due in any case. */
 int ssh_argv(struct strv *out, const char *ssh, const struct node_cfg *cfg, const char *helper, struct err *e);
 

@@ -93,7 +93,8 @@ const char *tidy_bytes(uint64_t bytes, char out[32])
 
 /* --- in use --- */
 
-bool tidy_in_use(const char *dir)
+/* Does a launcher, or what it started, hold this folder's lock? */
+static bool tidy_in_use(const char *dir)
 {
     AUTO_FREE char *path = io_join(dir, "lock");
     AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;

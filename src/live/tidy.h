@@ -27,9 +27,6 @@ void tidy_secrets(const char *study_dir);
 /* … and what was heard of them, but of those that no driver has judged yet: the next one reads it. */
 int tidy_heard(struct tidy *t, struct store *s, int64_t study, const char *study_dir, struct err *e);
 
-/* Does a launcher, or what it started, hold this folder's lock? */
-bool tidy_in_use(const char *dir);
-
 /* The number of a trial, or "session-N", in a study's folder that is in use so: its name. Free it; NULL: none (or no memory). */
 char *tidy_in_use_below(const char *study_dir);
 

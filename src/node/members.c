@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -192,14 +193,10 @@ struct list {
 
 static int add(struct list *to, pid_t pid, ino_t inode)
 {
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 512;
-        struct member *v = realloc(to->v, cap * sizeof *v);
-        if (!v)
-            return -ENOMEM;
-        to->v = v;
-        to->cap = cap;
-    }
+    struct member *v = array_more(to->v, to->n, &to->cap, sizeof *v);
+    if (!v)
+        return -ENOMEM;
+    to->v = v;
     to->v[to->n++] = (struct member){ .pid = pid, .inode = inode, .tag = MEMBERS_NO_TAG, .looked_ms = INT64_MIN };
     return 0;
 }

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/num.h"
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/wire.h"
@@ -159,7 +160,7 @@ static void put_report(struct buf *to, const struct wish_report *r)
         if (r->limits[row] <= 0)
             continue;
         buf_printf(to, ",\"%s\":", limits_name((enum limit_row)row));
-        wire_put_number(to, r->limits[row]);
+        num_put(to, r->limits[row]);
     }
     if (r->shared[0]) {
         buf_puts(to, ",\"shared\":");
@@ -200,7 +201,7 @@ static void put_ranges(const struct serve *s, struct buf *to)
     buf_puts(to, n > 0 ? ",\"power_cap_w\":[" : ",\"power_cap_w\":null");
     for (int i = 0; i < n; i++) {
         buf_puts(to, i ? "," : "");
-        wire_put_number(to, caps[i]);
+        num_put(to, caps[i]);
     }
     buf_puts(to, n > 0 ? "]" : "");
 }
@@ -588,7 +589,7 @@ static void put_quantity(struct buf *to, const char *key, double x)
     if (!isfinite(x))
         return;
     buf_printf(to, ",\"%s\":", key);
-    wire_put_number(to, x);
+    num_put(to, x);
 }
 
 static void say_reading(struct serve *s, const char *meter, const struct meter_reading *r)

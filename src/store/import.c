@@ -51,11 +51,12 @@ struct figure {
 static char *figures_text(const struct figure *f, size_t n)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    char number[NUM_TEXT_MAX];
     buf_putc(&b, '{');
     for (size_t i = 0; i < n; i++)
-        if (isfinite(f[i].value))
-            buf_printf(&b, "%s\"%s\":%s", b.len > 1 ? "," : "", f[i].key, num_print(f[i].value, number));
+        if (isfinite(f[i].value)) {
+            buf_printf(&b, "%s\"%s\":", b.len > 1 ? "," : "", f[i].key);
+            num_put(&b, f[i].value);
+        }
     buf_putc(&b, '}');
     return buf_take(&b);
 }

@@ -77,24 +77,6 @@ int store_model_put(struct store *s, const char *name, const char *json, int64_t
     return rc;
 }
 
-int store_model_delete(struct store *s, const char *name, struct err *e)
-{
-    bool own;
-    int64_t version = 0;
-    int rc = conn_write_begin(s, &own, e);
-    if (rc == 0) {
-        AUTO_QUERY struct conn_query q;
-        rc = conn_query_init(&q, s, STMT_MODEL_DELETE, e);
-        if (rc == 0)
-            rc = conn_query_bind_text(&q, 1, name, e);
-        if (rc == 0)
-            rc = change(&q, &version, e);
-        if (rc == 0)
-            rc = err_set(e, -ENOENT, "store '%s' has no model '%s'", s->path, name);
-    }
-    return conn_write_end(s, own, rc > 0 ? 0 : rc, e);
-}
-
 int store_models(struct store *s, int (*row)(void *ctx, const char *name, int64_t version), void *ctx, struct err *e)
 {
     AUTO_QUERY struct conn_query q;

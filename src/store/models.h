@@ -16,14 +16,10 @@
 int store_model_get(struct store *s, const char *name, char **out_json, int64_t *out_version, struct err *e);
 
 /* Stores the text when the model still has the version `expected`; 0: when there is no model of that name. Its new version goes to
- * *out_version (NULL: not asked for). -EAGAIN: somebody else changed, made or deleted it meanwhile; nothing was written, and a
+ * *out_version (NULL: not asked for). -EAGAIN: somebody else changed or made it meanwhile; nothing was written, and a
  * transaction that stands around the call may go on. -EINVAL: name or text is NULL. And what store_begin() lists. */
 int store_model_put(struct store *s, const char *name, const char *json, int64_t expected, int64_t *out_version,
                     struct err *e);
-
-/* -ENOENT: there is none. Versions go on where they were when a model of that name is made again: who read the deleted one cannot
- * overwrite the new one. */
-int store_model_delete(struct store *s, const char *name, struct err *e);
 
 /* By name, in the order of bytes. */
 int store_models(struct store *s, int (*row)(void *ctx, const char *name, int64_t version), void *ctx, struct err *e);

@@ -463,25 +463,16 @@ static const struct recipe {
     [STMT_NEXT_PROFILE] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM profiles WHERE trial = ?1" },
     [STMT_READING_ADD] = { INSERT, &energy, NULL },
     [STMT_READINGS] = { SELECT, &energy, "WHERE study = ?1 ORDER BY node, meter, to_ms, rowid" },
-    [STMT_MODEL_GET] = { RAW, NULL, "SELECT json, version FROM models WHERE name = ?1 AND json IS NOT NULL" },
+    [STMT_MODEL_GET] = { RAW, NULL, "SELECT json, version FROM models WHERE name = ?1" },
     /* ?2 is the version that the writer read: 0, none. */
     [STMT_MODEL_NEW] = { RAW, NULL,
                          "INSERT INTO models(name, version, json) VALUES(?1, 1 + ?2, ?3)"
-                         " ON CONFLICT(name) DO UPDATE SET version = version + 1, json = excluded.json"
-                         " WHERE json IS NULL RETURNING version" },
+                         " ON CONFLICT(name) DO NOTHING RETURNING version" },
     [STMT_MODEL_CHANGE] = { RAW, NULL,
                             "UPDATE models SET version = version + 1, json = ?3"
-                            " WHERE name = ?1 AND version = ?2 AND json IS NOT NULL RETURNING version" },
-    [STMT_MODEL_DELETE] = { RAW, NULL,
-                            "UPDATE models SET version = version + 1, json = NULL"
-                            " WHERE name = ?1 AND json IS NOT NULL RETURNING version" },
-    [STMT_MODELS] = { SELECT, &models, "WHERE json IS NOT NULL ORDER BY name" },
+                            " WHERE name = ?1 AND version = ?2 RETURNING version" },
+    [STMT_MODELS] = { SELECT, &models, "ORDER BY name" },
 };
-
-const struct table *schema_table(enum stmt_id id)
-{
-    return recipes[id].table;
-}
 
 /* Whether the statement names this column; parameter i + 1 always belongs to column i. */
 static bool names_col(enum verb verb, const struct col *c)

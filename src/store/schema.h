@@ -143,13 +143,9 @@ enum stmt_id {
     STMT_MODEL_GET,
     STMT_MODEL_NEW,
     STMT_MODEL_CHANGE,
-    STMT_MODEL_DELETE,
     STMT_MODELS,
     STMT_COUNT
 };
-
-/* The columns that the statement binds or yields; NULL: none of these. */
-const struct table *schema_table(enum stmt_id id);
 
 /* Appends the statement's text. */
 void schema_sql(struct buf *out, enum stmt_id id);

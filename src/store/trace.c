@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "core/csv.h"
@@ -65,14 +66,10 @@ void trace_done(struct trace *t)
 
 struct trace_run *trace_add(struct trace *t)
 {
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 16;
-        struct trace_run *more = realloc(t->runs, cap * sizeof *more);
-        if (!more)
-            return NULL;
-        t->runs = more;
-        t->cap = cap;
-    }
+    struct trace_run *more = array_more(t->runs, t->n, &t->cap, sizeof *more);
+    if (!more)
+        return NULL;
+    t->runs = more;
     struct trace_run *r = &t->runs[t->n++];
     *r = (struct trace_run){ .startup_s = NAN };
     return r;
@@ -128,7 +125,6 @@ int trace_samples_init(struct trace_samples *s, size_t n, size_t features)
 static char *object_text(const char *const *keys, const double *values, size_t n)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    char number[NUM_TEXT_MAX];
     buf_putc(&b, '{');
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(values[i]))
@@ -137,7 +133,7 @@ static char *object_text(const char *const *keys, const double *values, size_t n
             buf_putc(&b, ',');
         json_put_string(&b, keys[i]);
         buf_putc(&b, ':');
-        buf_puts(&b, num_print(values[i], number));
+        num_put(&b, values[i]);
     }
     buf_putc(&b, '}');
     return buf_take(&b);

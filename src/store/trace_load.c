@@ -13,246 +13,49 @@
 #include "core/csv.h"
 #include "store/trace.h"
 #include "store/trace_h5.h"
+#include "store/trace_piece.h"
 
 enum { NAME_MAX_BYTES = 32, TRANSFER_BYTES = 1 << 16 };
 
-struct reader {
-    const char *path;
-    char at[48]; /* "run 3", for errors */
-    size_t rows_left, cells_left;
-    hid_t transfer; /* how data are moved */
-    struct err *e;
-};
-
-static int refuse(struct reader *r, const char *what, const char *name)
-{
-    return err_set(r->e, -EPROTO, "'%s' is no trace that can be read: %s: '%s' %s", r->path, r->at, name, what);
-}
-
-static int refuse_h5(struct reader *r, const char *what, const char *name)
-{
-    return trace_h5_error(r->e, -EPROTO, "'%s' is no trace that can be read: %s: '%s' %s", r->path, r->at, name, what);
-}
-
-static int no_memory(struct reader *r)
-{
-    return err_sys(r->e, -ENOMEM, "cannot read '%s'", r->path);
-}
-
-/* --- objects: a file from elsewhere may point outside itself, by links, external storage and virtual datasets; ours never
- * does, so none of these is followed --- */
-
-static bool is_hard_link(hid_t at, const char *name)
-{
-    H5L_info_t info;
-    return H5Lget_info(at, name, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
-}
-
-static bool has(hid_t at, const char *name)
-{
-    return H5Lexists(at, name, H5P_DEFAULT) > 0;
-}
-
-static int open_group(struct reader *r, hid_t at, const char *name, hid_t *out)
-{
-    if (!has(at, name))
-        return refuse(r, "is missing", name);
-    if (!is_hard_link(at, name))
-        return refuse(r, "is a link that leads elsewhere", name);
-    *out = H5Gopen2(at, name, H5P_DEFAULT);
-    return *out < 0 ? refuse_h5(r, "is no group", name) : 0;
-}
-
-static bool stays_inside(hid_t set)
-{
-    AUTO_H5 hid_t properties = H5Dget_create_plist(set);
-    return properties >= 0 && H5Pget_layout(properties) != H5D_VIRTUAL && H5Pget_external_count(properties) == 0;
-}
-
-/* Opens a dataset of this rank; its extent goes to dims. */
-static int open_set(struct reader *r, hid_t at, const char *name, int rank, hid_t *out, hsize_t dims[2])
-{
-    if (!has(at, name))
-        return refuse(r, "is missing", name);
-    if (!is_hard_link(at, name))
-        return refuse(r, "is a link that leads elsewhere", name);
-    AUTO_H5 hid_t set = H5Dopen2(at, name, H5P_DEFAULT);
-    if (set < 0)
-        return refuse_h5(r, "is no dataset", name);
-    if (!stays_inside(set))
-        return refuse(r, "keeps its data outside of the file", name);
-    AUTO_H5 hid_t space = H5Dget_space(set);
-    if (space < 0 || H5Sget_simple_extent_ndims(space) != rank || H5Sget_simple_extent_dims(space, dims, NULL) < 0)
-        return refuse(r, rank == 1 ? "has not one dimension" : "has not two dimensions", name);
-    *out = set;
-    set = -1;
-    return 0;
-}
-
-/* --- strings: of variable or of fixed length, in ASCII or UTF-8, as a dataset, a column of one, or an attribute --- */
-
-struct text_source {
-    hid_t id; /* of the dataset or attribute */
-    bool attribute;
-    const char *column; /* NULL: the strings are all of it */
-    size_t n;
-};
-
-static herr_t read_raw(const struct reader *r, const struct text_source *s, hid_t type, void *to)
-{
-    if (s->attribute)
-        return H5Aread(s->id, type, to);
-    return H5Dread(s->id, type, H5S_ALL, H5S_ALL, r->transfer, to);
-}
-
-/* The type in memory for a file's string type; strings of fixed length gain a NUL. */
-static hid_t memory_text_type(hid_t in_file, size_t *out_size)
-{
-    bool variable = H5Tis_variable_str(in_file) > 0;
-    size_t size = variable ? H5T_VARIABLE : H5Tget_size(in_file) + 1;
-    *out_size = variable ? sizeof(char *) : size;
-    hid_t type = H5Tcopy(H5T_C_S1);
-    if (type >= 0 && (H5Tset_size(type, size) < 0 || H5Tset_cset(type, H5Tget_cset(in_file)) < 0)) {
-        trace_h5_close(&type);
-        type = -1;
-    }
-    return type;
-}
-
-static hid_t in_column(hid_t type, const char *column, size_t size)
-{
-    if (!column)
-        return H5Tcopy(type);
-    hid_t row = H5Tcreate(H5T_COMPOUND, size);
-    if (row >= 0 && H5Tinsert(row, column, 0, type) < 0) {
-        trace_h5_close(&row);
-        row = -1;
-    }
-    return row;
-}
-
-static int copy_text(struct reader *r, const char *name, const char *text, char **out)
-{
-    if (!text)
-        text = ""; /* HDF5's way to keep an empty one */
-    if (strnlen(text, TRACE_TEXT_MAX + 1) > TRACE_TEXT_MAX)
-        return refuse(r, "is too long a text", name);
-    *out = strdup(text);
-    return *out ? 0 : no_memory(r);
-}
-
-/* Fills out[0…n): each to be freed, whatever is returned. */
-static int read_texts(struct reader *r, const struct text_source *s, hid_t in_file, const char *name, char **out)
-{
-    size_t size;
-    bool variable = H5Tis_variable_str(in_file) > 0;
-    if (s->n == 0)
-        return 0;
-    if (!variable && H5Tget_size(in_file) > TRACE_TEXT_MAX)
-        return refuse(r, "is too long a text", name);
-    AUTO_H5 hid_t text = memory_text_type(in_file, &size);
-    AUTO_H5 hid_t type = in_column(text, s->column, size);
-    AUTO_H5 hid_t space = H5Screate_simple(1, (const hsize_t[]){ s->n }, NULL);
-    AUTO_FREE char *raw = calloc(s->n, size);
-    if (!raw)
-        return no_memory(r);
-    if (type < 0 || space < 0 || read_raw(r, s, type, raw) < 0)
-        return refuse_h5(r, "cannot be read", name);
-    int rc = 0;
-    for (size_t i = 0; i < s->n && rc == 0; i++)
-        rc = copy_text(r, name, variable ? ((char **)(void *)raw)[i] : raw + i * size, &out[i]);
-    if (variable)
-        (void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, raw);
-    return rc;
-}
-
-/* The attribute's type, when it is one value. */
-static int open_attribute(struct reader *r, hid_t at, const char *name, hid_t *out, hid_t *out_type)
-{
-    AUTO_H5 hid_t attr = H5Aopen(at, name, H5P_DEFAULT);
-    if (attr < 0)
-        return refuse_h5(r, "cannot be opened", name);
-    AUTO_H5 hid_t space = H5Aget_space(attr);
-    if (H5Sget_simple_extent_npoints(space) != 1)
-        return refuse(r, "is not one value", name);
-    *out_type = H5Aget_type(attr);
-    *out = attr;
-    attr = -1;
-    return 0;
-}
-
-static int read_text_attribute(struct reader *r, hid_t at, const char *name, char **out)
-{
-    if (H5Aexists(at, name) <= 0)
-        return refuse(r, "is missing", name);
-    AUTO_H5 hid_t attr = -1, type = -1;
-    int rc = open_attribute(r, at, name, &attr, &type);
-    if (rc < 0)
-        return rc;
-    if (H5Tget_class(type) != H5T_STRING)
-        return refuse(r, "is no text", name);
-    return read_texts(r, &(struct text_source){ attr, true, NULL, 1 }, type, name, out);
-}
-
-static bool is_number_type(hid_t type)
-{
-    H5T_class_t class = H5Tget_class(type);
-    return class == H5T_FLOAT || class == H5T_INTEGER;
-}
-
-/* Absent is fine: *out stays. */
-static int read_number_attribute(struct reader *r, hid_t at, const char *name, double *out)
-{
-    if (H5Aexists(at, name) <= 0)
-        return 0;
-    AUTO_H5 hid_t attr = -1, type = -1;
-    int rc = open_attribute(r, at, name, &attr, &type);
-    if (rc < 0)
-        return rc;
-    if (!is_number_type(type) || H5Aread(attr, H5T_NATIVE_DOUBLE, out) < 0)
-        return refuse(r, "is no number", name);
-    return 0;
-}
-
 /* --- /meta --- */
 
-static int read_version(struct reader *r, hid_t meta)
+static int read_version(struct trace_reader *r, hid_t meta)
 {
     double version = TRACE_VERSION; /* a file of other hands need not say it */
-    int rc = read_number_attribute(r, meta, "version", &version);
+    int rc = trace_piece_number(r, meta, "version", &version);
     if (rc == 0 && !(version >= 1 && version <= TRACE_VERSION))
-        return refuse(r, "is of a newer pipetune", "version");
+        return trace_piece_refuse(r, "is of a newer pipetune", "version");
     return rc;
 }
 
-static int read_features(struct reader *r, hid_t meta, struct strv *out)
+static int read_features(struct trace_reader *r, hid_t meta, struct strv *out)
 {
     hsize_t dims[2];
     AUTO_H5 hid_t set = -1;
-    int rc = open_set(r, meta, "features", 1, &set, dims);
+    int rc = trace_piece_set(r, meta, "features", 1, &set, dims);
     if (rc < 0)
         return rc;
     AUTO_H5 hid_t type = H5Dget_type(set);
     if (H5Tget_class(type) != H5T_STRING || dims[0] > TRACE_FEATURES_MAX)
-        return refuse(r, "is no list of at most 4096 names", "features");
+        return trace_piece_refuse(r, "is no list of at most 4096 names", "features");
     AUTO_FREE char **names = calloc((size_t)dims[0] + 1, sizeof *names);
     if (!names)
-        return no_memory(r);
-    rc = read_texts(r, &(struct text_source){ set, false, NULL, (size_t)dims[0] }, type, "features", names);
+        return trace_piece_no_memory(r);
+    rc = trace_piece_texts(r, &(struct trace_texts){ set, false, NULL, (size_t)dims[0] }, type, "features", names);
     for (size_t i = 0; i < dims[0]; i++) {
         if (rc == 0 && (!csv_is_name(names[i]) || !*names[i]))
-            rc = refuse(r, "holds what is no name", "features");
+            rc = trace_piece_refuse(r, "holds what is no name", "features");
         if (rc == 0)
             strv_take(out, MOVE_PTR(names[i]));
         free(names[i]);
     }
-    return rc == 0 && out->failed ? no_memory(r) : rc;
+    return rc == 0 && out->failed ? trace_piece_no_memory(r) : rc;
 }
 
-static int read_meta(struct reader *r, hid_t file, struct trace *t)
+static int read_meta(struct trace_reader *r, hid_t file, struct trace *t)
 {
     AUTO_H5 hid_t meta = -1;
-    int rc = open_group(r, file, "meta", &meta);
+    int rc = trace_piece_group(r, file, "meta", &meta);
     if (rc == 0)
         rc = read_version(r, meta);
     return rc < 0 ? rc : read_features(r, meta, &t->features);
@@ -260,18 +63,18 @@ static int read_meta(struct reader *r, hid_t file, struct trace *t)
 
 /* --- tables --- */
 
-static int open_table(struct reader *r, hid_t at, const char *name, hid_t *out, hid_t *out_type, size_t *out_n)
+static int open_table(struct trace_reader *r, hid_t at, const char *name, hid_t *out, hid_t *out_type, size_t *out_n)
 {
     hsize_t dims[2];
     AUTO_H5 hid_t set = -1;
-    int rc = open_set(r, at, name, 1, &set, dims);
+    int rc = trace_piece_set(r, at, name, 1, &set, dims);
     if (rc < 0)
         return rc;
     *out_type = H5Dget_type(set);
     if (H5Tget_class(*out_type) != H5T_COMPOUND)
-        return refuse(r, "is no table", name);
+        return trace_piece_refuse(r, "is no table", name);
     if (dims[0] > r->rows_left)
-        return refuse(r, "has too many rows", name);
+        return trace_piece_refuse(r, "has too many rows", name);
     r->rows_left -= (size_t)dims[0];
     *out_n = (size_t)dims[0];
     *out = set;
@@ -286,7 +89,7 @@ static int column_index(hid_t in_file, const char *name, bool text)
     if (index < 0)
         return -1;
     AUTO_H5 hid_t type = H5Tget_member_type(in_file, (unsigned)index);
-    return (text ? H5Tget_class(type) == H5T_STRING : is_number_type(type)) ? index : -1;
+    return (text ? H5Tget_class(type) == H5T_STRING : trace_piece_is_number(type)) ? index : -1;
 }
 
 /* The table's columns that we know, packed in this order. Returns how many; *out is their type in memory. */
@@ -305,7 +108,7 @@ static size_t known_columns(hid_t in_file, size_t which[TRACE_COLUMNS], hid_t *o
 
 /* at: the first row's columns; rows lie `stride` bytes apart. What the table lacks stays as it is: hence the detour, since HDF5
  * does not promise to leave alone what lies between the members that it fills. */
-static int read_columns(struct reader *r, hid_t set, hid_t in_file, const char *table, struct trace_epoch *at,
+static int read_columns(struct trace_reader *r, hid_t set, hid_t in_file, const char *table, struct trace_epoch *at,
                         size_t stride, size_t n)
 {
     size_t which[TRACE_COLUMNS];
@@ -315,16 +118,16 @@ static int read_columns(struct reader *r, hid_t set, hid_t in_file, const char *
         return 0;
     AUTO_FREE double *values = calloc(n * columns, sizeof *values);
     if (!values)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     if (type < 0 || H5Dread(set, type, H5S_ALL, H5S_ALL, r->transfer, values) < 0)
-        return refuse_h5(r, "cannot be read", table);
+        return trace_piece_refuse_h5(r, "cannot be read", table);
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < columns; c++)
             memcpy((char *)at + i * stride + trace_columns[which[c]].offset, &values[i * columns + c], sizeof *values);
     return 0;
 }
 
-static int read_epochs(struct reader *r, hid_t at, struct trace_run *run)
+static int read_epochs(struct trace_reader *r, hid_t at, struct trace_run *run)
 {
     AUTO_H5 hid_t set = -1, type = -1;
     size_t n = 0;
@@ -332,10 +135,10 @@ static int read_epochs(struct reader *r, hid_t at, struct trace_run *run)
     if (rc < 0)
         return rc;
     if (column_index(type, "duration_s", false) < 0)
-        return refuse(r, "has no column 'duration_s'", "epochs");
+        return trace_piece_refuse(r, "has no column 'duration_s'", "epochs");
     run->epochs = calloc(n + 1, sizeof *run->epochs);
     if (!run->epochs)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     run->n_epochs = n;
     for (size_t i = 0; i < n; i++)
         run->epochs[i] = trace_no_epoch();
@@ -350,36 +153,36 @@ struct rows {
 };
 
 /* out: n elements of this type, `size` bytes each. */
-static int read_number_column(struct reader *r, const struct rows *t, const char *column, hid_t type, size_t size,
+static int read_number_column(struct trace_reader *r, const struct rows *t, const char *column, hid_t type, size_t size,
                               void *out)
 {
-    AUTO_H5 hid_t row = in_column(type, column, size);
+    AUTO_H5 hid_t row = trace_piece_column(type, column, size);
     if (t->n > 0 && (row < 0 || H5Dread(t->set, row, H5S_ALL, H5S_ALL, r->transfer, out) < 0))
-        return refuse_h5(r, "cannot be read", t->name);
+        return trace_piece_refuse_h5(r, "cannot be read", t->name);
     return 0;
 }
 
 /* The texts go to `at`, `stride` bytes apart: each to be freed, whatever is returned. */
-static int read_text_column(struct reader *r, const struct rows *t, const char *column, char **at, size_t stride)
+static int read_text_column(struct trace_reader *r, const struct rows *t, const char *column, char **at, size_t stride)
 {
     AUTO_FREE char **texts = calloc(t->n + 1, sizeof *texts);
     if (!texts)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     AUTO_H5 hid_t type = H5Tget_member_type(t->in_file, (unsigned)H5Tget_member_index(t->in_file, column));
-    int rc = read_texts(r, &(struct text_source){ t->set, false, column, t->n }, type, t->name, texts);
+    int rc = trace_piece_texts(r, &(struct trace_texts){ t->set, false, column, t->n }, type, t->name, texts);
     for (size_t i = 0; i < t->n; i++)
         memcpy((char *)at + i * stride, &texts[i], sizeof *texts);
     return rc;
 }
 
 /* Windows have two columns more. */
-static int read_window_heads(struct reader *r, const struct rows *t, struct trace_window *windows)
+static int read_window_heads(struct trace_reader *r, const struct rows *t, struct trace_window *windows)
 {
     if (column_index(t->in_file, "setting", true) < 0 || column_index(t->in_file, "epoch", false) < 0)
-        return refuse(r, "has no columns 'epoch' and 'setting'", t->name);
+        return trace_piece_refuse(r, "has no columns 'epoch' and 'setting'", t->name);
     AUTO_FREE int *epochs = calloc(t->n + 1, sizeof *epochs);
     if (!epochs)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     int rc = read_number_column(r, t, "epoch", H5T_NATIVE_INT, sizeof *epochs, epochs);
     if (rc == 0)
         rc = read_text_column(r, t, "setting", &windows[0].setting, sizeof *windows);
@@ -388,9 +191,9 @@ static int read_window_heads(struct reader *r, const struct rows *t, struct trac
     return rc;
 }
 
-static int read_windows(struct reader *r, hid_t at, struct trace_run *run)
+static int read_windows(struct trace_reader *r, hid_t at, struct trace_run *run)
 {
-    if (!has(at, "windows"))
+    if (!trace_piece_has(at, "windows"))
         return 0;
     AUTO_H5 hid_t set = -1, type = -1;
     size_t n = 0;
@@ -399,7 +202,7 @@ static int read_windows(struct reader *r, hid_t at, struct trace_run *run)
         return rc;
     run->windows = calloc(n + 1, sizeof *run->windows);
     if (!run->windows)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     run->n_windows = n;
     for (size_t i = 0; i < n; i++)
         run->windows[i].at = trace_no_epoch();
@@ -409,58 +212,58 @@ static int read_windows(struct reader *r, hid_t at, struct trace_run *run)
 
 /* --- samples --- */
 
-static int read_array(struct reader *r, hid_t at, const char *name, int rank, const size_t want[2], hid_t type,
+static int read_array(struct trace_reader *r, hid_t at, const char *name, int rank, const size_t want[2], hid_t type,
                       void *to)
 {
     hsize_t dims[2] = { 0, 0 };
     AUTO_H5 hid_t set = -1;
-    int rc = open_set(r, at, name, rank, &set, dims);
+    int rc = trace_piece_set(r, at, name, rank, &set, dims);
     if (rc < 0)
         return rc;
     if (dims[0] != want[0] || (rank > 1 && dims[1] != want[1]))
-        return refuse(r, "has another size than its neighbours", name);
+        return trace_piece_refuse(r, "has another size than its neighbours", name);
     AUTO_H5 hid_t in_file = H5Dget_type(set);
-    if (!is_number_type(in_file) || (want[0] > 0 && H5Dread(set, type, H5S_ALL, H5S_ALL, r->transfer, to) < 0))
-        return refuse_h5(r, "cannot be read", name);
+    if (!trace_piece_is_number(in_file) || (want[0] > 0 && H5Dread(set, type, H5S_ALL, H5S_ALL, r->transfer, to) < 0))
+        return trace_piece_refuse_h5(r, "cannot be read", name);
     return 0;
 }
 
-static int count_samples(struct reader *r, hid_t at, size_t features, size_t *out)
+static int count_samples(struct trace_reader *r, hid_t at, size_t features, size_t *out)
 {
     hsize_t dims[2];
     AUTO_H5 hid_t set = -1;
-    int rc = open_set(r, at, "t_ns", 1, &set, dims);
+    int rc = trace_piece_set(r, at, "t_ns", 1, &set, dims);
     if (rc < 0)
         return rc;
     size_t width = features ? features : 1;
     if (dims[0] > r->cells_left / width)
-        return refuse(r, "has too many rows", "t_ns");
+        return trace_piece_refuse(r, "has too many rows", "t_ns");
     *out = (size_t)dims[0];
     r->cells_left -= *out * width;
     return 0;
 }
 
-static int check_states(struct reader *r, const struct trace_samples *s, size_t cells)
+static int check_states(struct trace_reader *r, const struct trace_samples *s, size_t cells)
 {
     for (size_t i = 0; i < cells; i++)
         if (s->state[i] > TRACE_NO_FD && s->state[i] != TRACE_ABSENT)
-            return refuse(r, "holds a number that is no state", "state");
+            return trace_piece_refuse(r, "holds a number that is no state", "state");
     return 0;
 }
 
-static int read_samples(struct reader *r, hid_t run, size_t features, struct trace_samples *s)
+static int read_samples(struct trace_reader *r, hid_t run, size_t features, struct trace_samples *s)
 {
-    if (!has(run, "samples"))
+    if (!trace_piece_has(run, "samples"))
         return 0;
     AUTO_H5 hid_t at = -1;
     size_t n = 0;
-    int rc = open_group(r, run, "samples", &at);
+    int rc = trace_piece_group(r, run, "samples", &at);
     if (rc == 0)
         rc = count_samples(r, at, features, &n);
     if (rc < 0)
         return rc;
     if (trace_samples_init(s, n, features) < 0)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     const size_t want[2] = { n, features };
     rc = read_array(r, at, "t_ns", 1, want, H5T_NATIVE_INT64, s->t_ns);
     if (rc == 0)
@@ -476,24 +279,24 @@ static int read_samples(struct reader *r, hid_t run, size_t features, struct tra
 
 /* --- runs --- */
 
-static int check_object(struct reader *r, const char *name, const char *text)
+static int check_object(struct trace_reader *r, const char *name, const char *text)
 {
     AUTO_JSON json_t *j = json_loads(text, 0, NULL);
-    return json_is_object(j) ? 0 : refuse(r, "is no JSON object", name);
+    return json_is_object(j) ? 0 : trace_piece_refuse(r, "is no JSON object", name);
 }
 
-static int read_status(struct reader *r, hid_t at, struct trace_run *run)
+static int read_status(struct trace_reader *r, hid_t at, struct trace_run *run)
 {
     AUTO_FREE char *text = NULL;
-    int rc = read_text_attribute(r, at, "status", &text);
+    int rc = trace_piece_text(r, at, "status", &text);
     int status = rc < 0 ? rc : timeline_status_parse(text);
     if (rc < 0 || status < 0)
-        return rc < 0 ? rc : refuse(r, "is none of complete, partial, failed, running", "status");
+        return rc < 0 ? rc : trace_piece_refuse(r, "is none of complete, partial, failed, running", "status");
     run->status = (enum timeline_status)status;
     return 0;
 }
 
-static int read_attributes(struct reader *r, hid_t at, struct trace_run *run)
+static int read_attributes(struct trace_reader *r, hid_t at, struct trace_run *run)
 {
     const struct {
         const char *name;
@@ -508,27 +311,27 @@ static int read_attributes(struct reader *r, hid_t at, struct trace_run *run)
     for (size_t i = 0; i < ARRAY_LEN(rows) && rc == 0; i++) {
         if (rows[i].optional && H5Aexists(at, rows[i].name) <= 0)
             continue;
-        rc = read_text_attribute(r, at, rows[i].name, rows[i].to);
+        rc = trace_piece_text(r, at, rows[i].name, rows[i].to);
         if (rc == 0 && rows[i].object)
             rc = check_object(r, rows[i].name, *rows[i].to);
         else if (rc == 0 && !csv_is_name(*rows[i].to))
-            rc = refuse(r, "is no name in UTF-8", rows[i].name);
+            rc = trace_piece_refuse(r, "is no name in UTF-8", rows[i].name);
     }
     if (rc == 0)
         rc = read_status(r, at, run);
-    return rc < 0 ? rc : read_number_attribute(r, at, "startup_s", &run->startup_s);
+    return rc < 0 ? rc : trace_piece_number(r, at, "startup_s", &run->startup_s);
 }
 
-static int read_run(struct reader *r, hid_t runs, uint64_t number, struct trace *t)
+static int read_run(struct trace_reader *r, hid_t runs, uint64_t number, struct trace *t)
 {
     char name[NAME_MAX_BYTES];
     (void)snprintf(name, sizeof name, "%" PRIu64, number);
     (void)snprintf(r->at, sizeof r->at, "run %s", name);
     struct trace_run *run = trace_add(t);
     if (!run)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     AUTO_H5 hid_t at = -1;
-    int rc = open_group(r, runs, name, &at);
+    int rc = trace_piece_group(r, runs, name, &at);
     if (rc == 0)
         rc = read_attributes(r, at, run);
     if (rc == 0)
@@ -545,7 +348,7 @@ static int by_number(const void *x, const void *y)
 }
 
 struct run_list {
-    struct reader *r;
+    struct trace_reader *r;
     uint64_t *numbers;
     size_t n, room;
 };
@@ -560,40 +363,40 @@ static herr_t add_run_name(hid_t runs, const char *name, const H5L_info_t *info,
     uint64_t number = strtoull(name, NULL, 10);
     (void)snprintf(back, sizeof back, "%" PRIu64, number);
     if (strcmp(name, back) != 0)
-        return (void)refuse(list->r, "is not the number of a run", name), 1;
+        return (void)trace_piece_refuse(list->r, "is not the number of a run", name), 1;
     if (list->n == list->room) /* more than the group said that it has */
-        return (void)refuse(list->r, "holds too many runs", "runs"), 1;
+        return (void)trace_piece_refuse(list->r, "holds too many runs", "runs"), 1;
     list->numbers[list->n++] = number;
     return 0;
 }
 
 /* Links come in some order; by their names 10 would be before 2. */
-static int list_runs(struct reader *r, hid_t runs, uint64_t **out, size_t *out_n)
+static int list_runs(struct trace_reader *r, hid_t runs, uint64_t **out, size_t *out_n)
 {
     H5G_info_t info;
     if (H5Gget_info(runs, &info) < 0)
-        return refuse_h5(r, "cannot be listed", "runs");
+        return trace_piece_refuse_h5(r, "cannot be listed", "runs");
     if (info.nlinks > TRACE_RUNS_MAX)
-        return refuse(r, "holds too many runs", "runs");
+        return trace_piece_refuse(r, "holds too many runs", "runs");
     AUTO_FREE uint64_t *numbers = calloc((size_t)info.nlinks + 1, sizeof *numbers);
     if (!numbers)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     struct run_list list = { r, numbers, 0, (size_t)info.nlinks };
     herr_t stopped = H5Literate(runs, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, add_run_name, &list);
     if (stopped != 0)
-        return stopped < 0 ? refuse_h5(r, "cannot be listed", "runs") : -EPROTO;
+        return stopped < 0 ? trace_piece_refuse_h5(r, "cannot be listed", "runs") : -EPROTO;
     qsort(numbers, list.n, sizeof *numbers, by_number);
     *out = MOVE_PTR(numbers);
     *out_n = list.n;
     return 0;
 }
 
-static int read_runs(struct reader *r, hid_t file, struct trace *t)
+static int read_runs(struct trace_reader *r, hid_t file, struct trace *t)
 {
     AUTO_H5 hid_t runs = -1;
     AUTO_FREE uint64_t *numbers = NULL;
     size_t n = 0;
-    int rc = open_group(r, file, "runs", &runs);
+    int rc = trace_piece_group(r, file, "runs", &runs);
     if (rc == 0)
         rc = list_runs(r, runs, &numbers, &n);
     for (size_t i = 0; i < n && rc == 0; i++)
@@ -603,45 +406,45 @@ static int read_runs(struct reader *r, hid_t file, struct trace *t)
 
 /* --- /tuner --- */
 
-static int read_names(struct reader *r, hid_t at, struct trace_tuner *t)
+static int read_names(struct trace_reader *r, hid_t at, struct trace_tuner *t)
 {
-    int rc = read_text_attribute(r, at, "policy", &t->policy);
+    int rc = trace_piece_text(r, at, "policy", &t->policy);
     if (rc == 0)
-        rc = read_text_attribute(r, at, "study", &t->study);
+        rc = trace_piece_text(r, at, "study", &t->study);
     if (rc == 0 && (!csv_is_name(t->policy) || !csv_is_name(t->study)))
-        rc = refuse(r, "are no names in UTF-8", "policy, study");
+        rc = trace_piece_refuse(r, "are no names in UTF-8", "policy, study");
     return rc;
 }
 
-static int read_lines(struct reader *r, hid_t at, struct strv *out)
+static int read_lines(struct trace_reader *r, hid_t at, struct strv *out)
 {
     hsize_t dims[2];
     AUTO_H5 hid_t set = -1;
-    int rc = open_set(r, at, "log", 1, &set, dims);
+    int rc = trace_piece_set(r, at, "log", 1, &set, dims);
     if (rc < 0)
         return rc;
     AUTO_H5 hid_t type = H5Dget_type(set);
     if (H5Tget_class(type) != H5T_STRING)
-        return refuse(r, "holds no texts", "log");
+        return trace_piece_refuse(r, "holds no texts", "log");
     if (dims[0] > r->rows_left)
-        return refuse(r, "has too many rows", "log");
+        return trace_piece_refuse(r, "has too many rows", "log");
     size_t n = (size_t)dims[0];
     r->rows_left -= n;
     AUTO_FREE char **lines = calloc(n + 1, sizeof *lines);
     if (!lines)
-        return no_memory(r);
-    rc = read_texts(r, &(struct text_source){ set, false, NULL, n }, type, "log", lines);
+        return trace_piece_no_memory(r);
+    rc = trace_piece_texts(r, &(struct trace_texts){ set, false, NULL, n }, type, "log", lines);
     for (size_t i = 0; i < n; i++) {
         if (rc == 0 && strchr(lines[i], '\n'))
-            rc = refuse(r, "holds what is not one line", "log");
+            rc = trace_piece_refuse(r, "holds what is not one line", "log");
         if (rc == 0)
             strv_take(out, MOVE_PTR(lines[i]));
         free(lines[i]);
     }
-    return rc == 0 && out->failed ? no_memory(r) : rc;
+    return rc == 0 && out->failed ? trace_piece_no_memory(r) : rc;
 }
 
-static int read_decision_texts(struct reader *r, const struct rows *t, struct trace_decision *d)
+static int read_decision_texts(struct trace_reader *r, const struct rows *t, struct trace_decision *d)
 {
     const struct {
         const char *name;
@@ -650,21 +453,21 @@ static int read_decision_texts(struct reader *r, const struct rows *t, struct tr
     int rc = 0;
     for (size_t i = 0; i < ARRAY_LEN(columns) && rc == 0; i++)
         rc = column_index(t->in_file, columns[i].name, true) < 0
-                 ? refuse(r, "has no columns 'kind', 'setting' and 'reason'", t->name)
+                 ? trace_piece_refuse(r, "has no columns 'kind', 'setting' and 'reason'", t->name)
                  : read_text_column(r, t, columns[i].name, columns[i].at, sizeof *d);
     return rc;
 }
 
-static int read_decision_heads(struct reader *r, const struct rows *t, struct trace_decision *d)
+static int read_decision_heads(struct trace_reader *r, const struct rows *t, struct trace_decision *d)
 {
     AUTO_FREE int64_t *seqs = calloc(t->n + 1, sizeof *seqs);
     AUTO_FREE int *trials = calloc(t->n + 1, sizeof *trials);
     AUTO_FREE double *times = calloc(t->n + 1, sizeof *times);
     if (!seqs || !trials || !times)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     if (column_index(t->in_file, "seq", false) < 0 || column_index(t->in_file, "trial", false) < 0 ||
         column_index(t->in_file, "t_s", false) < 0)
-        return refuse(r, "has no columns 'seq', 'trial' and 't_s'", t->name);
+        return trace_piece_refuse(r, "has no columns 'seq', 'trial' and 't_s'", t->name);
     int rc = read_number_column(r, t, "seq", H5T_NATIVE_INT64, sizeof *seqs, seqs);
     if (rc == 0)
         rc = read_number_column(r, t, "trial", H5T_NATIVE_INT, sizeof *trials, trials);
@@ -678,7 +481,7 @@ static int read_decision_heads(struct reader *r, const struct rows *t, struct tr
     return rc;
 }
 
-static int read_decisions(struct reader *r, hid_t at, struct trace_tuner *t)
+static int read_decisions(struct trace_reader *r, hid_t at, struct trace_tuner *t)
 {
     AUTO_H5 hid_t set = -1, type = -1;
     size_t n = 0;
@@ -687,20 +490,20 @@ static int read_decisions(struct reader *r, hid_t at, struct trace_tuner *t)
         return rc;
     t->decisions = calloc(n + 1, sizeof *t->decisions);
     if (!t->decisions)
-        return no_memory(r);
+        return trace_piece_no_memory(r);
     t->n_decisions = n;
     const struct rows rows = { set, type, "decisions", n };
     rc = read_decision_heads(r, &rows, t->decisions);
     return rc < 0 ? rc : read_decision_texts(r, &rows, t->decisions);
 }
 
-static int read_tuner(struct reader *r, hid_t file, struct trace_tuner *t)
+static int read_tuner(struct trace_reader *r, hid_t file, struct trace_tuner *t)
 {
-    if (!has(file, "tuner"))
+    if (!trace_piece_has(file, "tuner"))
         return 0;
     (void)snprintf(r->at, sizeof r->at, "the tuner");
     AUTO_H5 hid_t at = -1;
-    int rc = open_group(r, file, "tuner", &at);
+    int rc = trace_piece_group(r, file, "tuner", &at);
     if (rc == 0)
         rc = read_names(r, at, t);
     if (rc == 0)
@@ -730,7 +533,7 @@ static hid_t transfer_properties(void)
 
 int trace_read_here(struct trace *out, const char *path, struct err *e)
 {
-    struct reader r = {
+    struct trace_reader r = {
         .path = path, .at = "the file", .rows_left = TRACE_ROWS_MAX, .cells_left = TRACE_CELLS_MAX, .e = e
     };
     trace_h5_init();
@@ -738,7 +541,7 @@ int trace_read_here(struct trace *out, const char *path, struct err *e)
     AUTO_H5 hid_t file = open_file(path);
     r.transfer = transfer;
     if (transfer < 0)
-        return no_memory(&r);
+        return trace_piece_no_memory(&r);
     if (file < 0)
         return trace_h5_error(e, -EPROTO, "'%s' is no HDF5 file that can be read", path);
     struct trace t = { 0 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "core/online.h"
+#include "core/tune_replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,11 +23,11 @@ static void check_online(const char *text, size_t size)
         const struct tune_online_row *r = &t.rows[i];
         check(*r->job && *r->load && r->cores >= 1 && r->epochs >= 1 && r->lr > 0 && !(r->queue_s < 0));
     }
-    struct online_result result = { 0 };
+    struct tune_replay_result result = { 0 };
     struct err e;
-    check(online_replay(&result, &t, &none, &e) == 0 && result.n >= 1);
+    check(tune_replay(&result, &t, &none, &e) == 0 && result.n >= 1);
     check(strcmp(result.jobs[result.n - 1].name, "all") == 0);
-    online_result_done(&result);
+    tune_replay_result_done(&result);
     tune_online_done(&t);
     csv_faults_done(&faults);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/wire.h"
 #include "tests/fuzz/text.h"
 
@@ -13,7 +14,7 @@ static void say_value(struct buf *b, const struct wire_member *m)
     switch (m->kind) {
     case WIRE_NULL: buf_puts(b, "null"); return;
     case WIRE_BOOL: buf_puts(b, m->truth ? "true" : "false"); return;
-    case WIRE_NUMBER: wire_put_number(b, m->number); return;
+    case WIRE_NUMBER: num_put(b, m->number); return;
     case WIRE_STRING: wire_put_text(b, m->text); return;
     case WIRE_INTS: wire_put_ints(b, m->ints, m->n_ints); return;
     }

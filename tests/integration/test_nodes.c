@@ -779,7 +779,7 @@ static pid_t the_other_child(pid_t known)
 {
     AUTO_FREE pid_t *pids = NULL;
     size_t n = 0;
-    assert_int_equal(proc_children(getpid(), &pids, &n), 0);
+    assert_int_equal(proc_descendants(getpid(), &pids, &n), 0);
     for (size_t i = 0; i < n; i++)
         if (pids[i] != known)
             return pids[i];

@@ -370,7 +370,7 @@ static pid_t watchdog_of(const struct talk *h)
 {
     pid_t *pids = NULL;
     size_t n = 0;
-    assert_int_equal(proc_children(h->pid, &pids, &n), 0);
+    assert_int_equal(proc_descendants(h->pid, &pids, &n), 0);
     pid_t pid = n == 1 ? pids[0] : 0;
     free(pids);
     return pid;

@@ -259,7 +259,7 @@ static void test_of_too_many_those_near_the_start_are_kept(void **state)
         assert_true(i == 0 || cores >= setting_number(&s, &c.hot[i - 1], KNOB_CORES, 0));
     }
     assert_int_equal(near, 1 + 11 + 7 + 8);
-    assert_true(setting_equal(&s, &c.hot[c.start.hot], &start));
+    assert_int_equal(differences(&s, &c.hot[c.start.hot], &start), 0);
     space_done(&s);
 }
 
@@ -279,7 +279,7 @@ static void test_a_huge_space_is_no_trouble(void **state)
     static struct choices c;
     assert_int_equal(choices_make(&c, &s, &none, &start, NULL), 0);
     assert_int_equal(c.n_cold, TUNER_MAX_COLD);
-    assert_true(setting_equal(&s, &c.cold[c.start.cold], &start));
+    assert_int_equal(differences(&s, &c.cold[c.start.cold], &start), 0);
     space_done(&s);
 }
 

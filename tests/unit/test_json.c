@@ -15,110 +15,6 @@
 #include "base/own.h"
 #include "tests/fault.h"
 
-/* --- numbers ---------------------------------------------------------------------------------------------------------- */
-
-static const struct {
-    double x;
-    const char *want;
-} numbers[] = {
-    { 0.9914, "0.9914" },
-    { 0, "0" },
-    { 3, "3" },
-    { -1.5, "-1.5" },
-    { 0.1, "0.1" },
-    { 0.1 + 0.2, "0.30000000000000004" },
-    { 1.0 / 3, "0.3333333333333333" },
-    { 100000, "100000" },
-    { 123456789012, "123456789012" },
-    { 1e300, "1e+300" },
-    { 5e-324, "5e-324" },
-    { DBL_MAX, "1.7976931348623157e+308" },
-    { DBL_MIN, "2.2250738585072014e-308" },
-    { 9007199254740993.0, "9007199254740992" },
-    { NAN, "null" },
-    { INFINITY, "null" },
-    { -INFINITY, "null" },
-};
-
-static void test_numbers_in_the_fewest_digits(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        char got[NUM_TEXT_MAX];
-        if (strcmp(num_print(numbers[i].x, got), numbers[i].want) != 0)
-            fail_msg("got %s, want %s", got, numbers[i].want);
-    }
-}
-
-/* The significant digits of a text of num_print(). */
-static int digits_of(const char *text)
-{
-    int n = 0, zeros = 0;
-    for (; *text && *text != 'e'; text++) {
-        if (*text < '0' || *text > '9' || (n == 0 && *text == '0'))
-            continue;
-        n++;
-        zeros = *text == '0' ? zeros + 1 : 0;
-    }
-    return n - zeros;
-}
-
-/* Does any number of so many digits read back as x? The candidates are the two around it. */
-static bool readable_in(double x, int digits)
-{
-    char text[64];
-    long long mantissa = 0;
-    (void)snprintf(text, sizeof text, "%.*e", digits - 1, fabs(x));
-    for (const char *c = text; *c != 'e'; c++)
-        if (*c != '.')
-            mantissa = mantissa * 10 + (*c - '0');
-    int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10) - (digits - 1);
-    for (long long m = mantissa - 1; m <= mantissa + 1; m++) {
-        (void)snprintf(text, sizeof text, "%llde%d", m, exponent);
-        if (strtod(text, NULL) == fabs(x))
-            return true;
-    }
-    return false;
-}
-
-static void check_number(double x)
-{
-    char text[NUM_TEXT_MAX];
-    num_print(x, text);
-    if (!isfinite(x)) {
-        assert_string_equal(text, "null");
-        return;
-    }
-    double back = strtod(text, NULL);
-    if (memcmp(&back, &x, sizeof x) != 0)
-        fail_msg("%a prints as %s, which reads back as %a", x, text, back);
-    int digits = digits_of(text);
-    if (digits > 1 && readable_in(x, digits - 1))
-        fail_msg("%a prints as %s, and %d digits were enough", x, text, digits - 1);
-}
-
-static uint64_t next_random(uint64_t *s)
-{
-    *s ^= *s << 13, *s ^= *s >> 7, *s ^= *s << 17;
-    return *s;
-}
-
-static void test_any_number_reads_back_the_same(void **state)
-{
-    (void)state;
-    uint64_t seed = 88172645463325252ULL;
-    for (int i = 0; i < 100000; i++) {
-        uint64_t bits = next_random(&seed);
-        double x;
-        memcpy(&x, &bits, sizeof x);
-        check_number(x);
-        check_number((double)(bits >> 11) / 9007199254740992.0); /* what accuracies look like */
-        check_number((double)(bits % 1000000) / 10000.0);
-    }
-    for (int e = -1074; e < 1024; e++) /* where the gap below is half the gap above */
-        check_number(ldexp(1, e));
-}
-
 /* --- texts and their lines -------------------------------------------------------------------------------------------- */
 
 static const char text[] =
@@ -338,8 +234,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_one_line_and_nothing_of_nothing),
-        cmocka_unit_test(test_numbers_in_the_fewest_digits),
-        cmocka_unit_test(test_any_number_reads_back_the_same),
         cmocka_unit_test(test_the_line_of_a_value),
         cmocka_unit_test(test_what_is_no_json_names_its_line),
         cmocka_unit_test(test_a_fault_of_any_key_is_told_on_one_line),

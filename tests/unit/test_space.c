@@ -196,8 +196,6 @@ static void test_the_three_section_form_is_read(void **state)
     assert_int_equal(cores->n, 3);
     assert_true(cores->values[1].number == 8);
     assert_null(space_knob(&s, KNOB_EXECUTORS));
-    assert_int_equal(space_dim_index(&s, "learning_rate_decay"), 2);
-    assert_int_equal(space_dim_index(&s, "cores"), -1);
     struct point p = space_point_at(&s, 35);
     assert_true(space_batch(&s, &p) == 64);
     AUTO_JSON json_t *j = space_point_json(&s, &p);

@@ -215,23 +215,6 @@ static void test_texts_are_said_so_that_json_reads_them(void **state)
     }
 }
 
-static void test_numbers_are_said_in_the_fewest_digits(void **state)
-{
-    (void)state;
-    static const struct {
-        double x;
-        const char *want;
-    } cases[] = { { 0.1, "0.1" },         { 95.5, "95.5" },
-                  { 2400000, "2400000" }, { NAN, "null" },
-                  { INFINITY, "null" },   { 0.1 + 0.2, "0.30000000000000004" },
-                  { 1e300, "1e+300" },    { 1e15 / 3, "333333333333333.3" } };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        AUTO_BUF struct buf b = BUF_INIT;
-        wire_put_number(&b, cases[i].x);
-        assert_string_equal(buf_text(&b), cases[i].want);
-    }
-}
-
 static void test_saying_without_memory_shows_in_the_buffer(void **state)
 {
     (void)state;
@@ -243,7 +226,6 @@ static void test_saying_without_memory_shows_in_the_buffer(void **state)
         fault_arm(FAULT_ALLOC, nth);
         wire_put_text(&b, "a text that is longer than what a buffer begins with, by a good deal, so that it grows");
         wire_put_ints(&b, ints, ARRAY_LEN(ints));
-        wire_put_number(&b, 1.5);
         failed = fault_disarm();
         assert_int_equal(b.failed, failed);
     }
@@ -258,7 +240,6 @@ int main(void)
         cmocka_unit_test(test_limits_hold_exactly),
         cmocka_unit_test(test_members_are_found_by_key),
         cmocka_unit_test(test_texts_are_said_so_that_json_reads_them),
-        cmocka_unit_test(test_numbers_are_said_in_the_fewest_digits),
         cmocka_unit_test(test_saying_without_memory_shows_in_the_buffer),
     };
     return cmocka_run_group_tests_name("wire", tests, NULL, NULL);

@@ -1,38 +1,39 @@
 /* Replays of recorded tuning runs: queues of jobs ("online"), and plain tuning runs of one job ("offline"). Pure; the
  * formulas stand in the design (TUNER.md, section 9). */
-#ifndef CORE_ONLINE_H
-#define CORE_ONLINE_H
+#ifndef CORE_TUNE_REPLAY_H
+#define CORE_TUNE_REPLAY_H
 
 #include "base/err.h"
 #include "core/tune_csv.h"
 
 /* Means over rows; NAN: a column is missing, or there is no row. */
-struct online_figures {
+struct tune_replay_figures {
     double response_s, tuning_s, training_s, energy_j;
 };
 
-struct online_job {
+struct tune_replay_job {
     const char *name; /* borrowed from the rows; the last job is "all" */
     /* V1 and V2 as published: response is response_s, energy is that of the tuning. pipetune is what V1's rows (pipetune_on_v2:
      * V2's) took to train alone: response and training are both training_s, energy is that of the training, tuning is
      * NAN: no column tells it. */
-    struct online_figures v1, v2, pipetune, pipetune_on_v2;
+    struct tune_replay_figures v1, v2, pipetune, pipetune_on_v2;
     double fcfs_v1_s, fcfs_v2_s; /* mean response in a consistent first-come-first-served queue */
 };
 
-struct online_result {
-    struct online_job *jobs; /* by name; "all" last */
+struct tune_replay_result {
+    struct tune_replay_job *jobs; /* by name; "all" last */
     size_t n;
 };
 
 /* One load and core number; either may be empty. Borrows the rows' names for *out. -ENOMEM. */
-int online_replay(struct online_result *out, const struct tune_online *v1, const struct tune_online *v2, struct err *e);
-void online_result_done(struct online_result *r);
+int tune_replay(struct tune_replay_result *out, const struct tune_online *v1, const struct tune_online *v2,
+                struct err *e);
+void tune_replay_result_done(struct tune_replay_result *r);
 
 /* Response of each row, in order, in the queue of its file: arrivals recovered as (sum of earlier tuning_s) - queue_s; a
  * name met before is served in training_s - queue_s, else in tuning_s. NAN from where a column is missing. `jobs`: each row's
  * job as a number below the count of rows; `met`: that many, all false. */
-void online_fcfs(double *out, const struct tune_online *rows, const size_t *jobs, bool *met);
+void tune_replay_fcfs(double *out, const struct tune_online *rows, const size_t *jobs, bool *met);
 
 /* --- offline --- */
 

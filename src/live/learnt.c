@@ -1,4 +1,4 @@
-#include "live/memory.h"
+#include "live/learnt.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "clustering/model_json.h"
 #include "store/models.h"
 
-struct memory {
+struct learnt {
     struct store *store;
     char *name;
     struct model model;
@@ -16,7 +16,7 @@ struct memory {
 };
 
 /* As it is stored. */
-static int load(struct memory *m, struct err *e)
+static int load(struct learnt *m, struct err *e)
 {
     AUTO_FREE char *text = NULL;
     struct model fresh;
@@ -37,9 +37,9 @@ static int load(struct memory *m, struct err *e)
     return 0;
 }
 
-int memory_open(struct memory **out, struct store *store, const char *name, struct err *e)
+int learnt_open(struct learnt **out, struct store *store, const char *name, struct err *e)
 {
-    struct memory *m = calloc(1, sizeof *m);
+    struct learnt *m = calloc(1, sizeof *m);
     if (!m || !(m->name = strdup(name))) {
         free(m);
         return err_sys(e, -ENOMEM, "model '%s'", name);
@@ -48,14 +48,14 @@ int memory_open(struct memory **out, struct store *store, const char *name, stru
     model_init(&m->model);
     int rc = load(m, e);
     if (rc < 0) {
-        memory_close(m);
+        learnt_close(m);
         return rc;
     }
     *out = m;
     return 0;
 }
 
-void memory_close(struct memory *m)
+void learnt_close(struct learnt *m)
 {
     if (!m)
         return;
@@ -64,13 +64,13 @@ void memory_close(struct memory *m)
     free(m);
 }
 
-const struct model *memory_model(const struct memory *m)
+const struct model *learnt_model(const struct learnt *m)
 {
     return &m->model;
 }
 
 /* Nobody writes between reading and putting it back: the transaction that stands around us holds the lock. */
-int memory_change(struct memory *m, int (*change)(void *ctx, struct model *model, struct err *e), void *ctx,
+int learnt_change(struct learnt *m, int (*change)(void *ctx, struct model *model, struct err *e), void *ctx,
                   struct err *e)
 {
     int rc = load(m, e);

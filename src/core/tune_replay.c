@@ -1,4 +1,4 @@
-#include "core/online.h"
+#include "core/tune_replay.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ static void number_jobs(size_t *out, const struct tune_online *rows, const char 
 
 /* --- the queue --- */
 
-void online_fcfs(double *out, const struct tune_online *rows, const size_t *jobs, bool *met)
+void tune_replay_fcfs(double *out, const struct tune_online *rows, const size_t *jobs, bool *met)
 {
     double tuned_s = 0, previous_end = -INFINITY;
     for (size_t i = 0; i < rows->n; i++) {
@@ -62,7 +62,7 @@ void online_fcfs(double *out, const struct tune_online *rows, const size_t *jobs
 /* Sums over the rows of one job while they are read; afterwards, means. */
 struct sums {
     size_t n;
-    struct online_figures tuned, trained; /* v1 or v2; pipetune on it */
+    struct tune_replay_figures tuned, trained; /* v1 or v2; pipetune on it */
     double fcfs_s;
 };
 
@@ -103,7 +103,7 @@ static int sum_version(struct sums *sums, size_t n, const struct tune_online *ro
     if (!jobs || !fcfs_s || !met)
         return -ENOMEM;
     number_jobs(jobs, rows, names, n);
-    online_fcfs(fcfs_s, rows, jobs, met);
+    tune_replay_fcfs(fcfs_s, rows, jobs, met);
     for (size_t i = 0; i < rows->n; i++) {
         add(&sums[jobs[i]], &rows->rows[i], fcfs_s[i]);
         add(&sums[n], &rows->rows[i], fcfs_s[i]);
@@ -113,9 +113,9 @@ static int sum_version(struct sums *sums, size_t n, const struct tune_online *ro
     return 0;
 }
 
-static struct online_job job_of(const char *name, const struct sums *v1, const struct sums *v2)
+static struct tune_replay_job job_of(const char *name, const struct sums *v1, const struct sums *v2)
 {
-    return (struct online_job){
+    return (struct tune_replay_job){
         .name = name,
         .v1 = v1->tuned,
         .v2 = v2->tuned,
@@ -126,28 +126,29 @@ static struct online_job job_of(const char *name, const struct sums *v1, const s
     };
 }
 
-int online_replay(struct online_result *out, const struct tune_online *v1, const struct tune_online *v2, struct err *e)
+int tune_replay(struct tune_replay_result *out, const struct tune_online *v1, const struct tune_online *v2,
+                struct err *e)
 {
     AUTO_FREE const char **names = calloc(v1->n + v2->n + 1, sizeof *names);
     size_t n = names ? list_names(names, v1, v2) : 0;
     AUTO_FREE struct sums *of_v1 = calloc(n + 1, sizeof *of_v1);
     AUTO_FREE struct sums *of_v2 = calloc(n + 1, sizeof *of_v2);
-    AUTO_FREE struct online_job *jobs = calloc(n + 1, sizeof *jobs);
+    AUTO_FREE struct tune_replay_job *jobs = calloc(n + 1, sizeof *jobs);
     if (!names || !of_v1 || !of_v2 || !jobs || sum_version(of_v1, n, v1, names) < 0 ||
         sum_version(of_v2, n, v2, names) < 0)
         return err_sys(e, -ENOMEM, "cannot replay %zu rows", v1->n + v2->n);
     for (size_t i = 0; i <= n; i++)
         jobs[i] = job_of(i < n ? names[i] : "all", &of_v1[i], &of_v2[i]);
-    *out = (struct online_result){ MOVE_PTR(jobs), n + 1 };
+    *out = (struct tune_replay_result){ MOVE_PTR(jobs), n + 1 };
     return 0;
 }
 
-void online_result_done(struct online_result *r)
+void tune_replay_result_done(struct tune_replay_result *r)
 {
     if (!r)
         return;
     free(r->jobs);
-    *r = (struct online_result){ 0 };
+    *r = (struct tune_replay_result){ 0 };
 }
 
 /* --- offline: what a file's name says --- */

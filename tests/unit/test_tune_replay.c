@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "core/online.h"
+#include "core/tune_replay.h"
 #include "tests/fault.h"
 
 /* queue, tuning, response, training; energies */
@@ -48,7 +48,7 @@ static void expect(const char *what, double got, double want)
         fail_msg("%s: got %.17g, want %.17g", what, got, want);
 }
 
-static void expect_figures(const char *what, const struct online_figures *got, struct online_figures want)
+static void expect_figures(const char *what, const struct tune_replay_figures *got, struct tune_replay_figures want)
 {
     char name[64];
     (void)snprintf(name, sizeof name, "%s response", what);
@@ -68,7 +68,7 @@ static void test_queue_serves_in_order(void **state)
     const size_t jobs[] = { 0, 1, 0, 0 };
     bool met[4] = { false };
     double got[4];
-    online_fcfs(got, &rows, jobs, met);
+    tune_replay_fcfs(got, &rows, jobs, met);
     for (size_t i = 0; i < 4; i++)
         expect("response", got[i], v1_responses[i]);
 }
@@ -83,7 +83,7 @@ static void test_queue_does_not_guess(void **state)
     const size_t jobs[] = { 0, 1, 0 };
     bool met[3] = { false };
     double got[3];
-    online_fcfs(got, &table, jobs, met);
+    tune_replay_fcfs(got, &table, jobs, met);
     expect("before", got[0], 100);
     expect("the gap", got[1], NAN);
     expect("after", got[2], NAN);
@@ -93,42 +93,42 @@ static void test_means_per_job_and_of_all(void **state)
 {
     (void)state;
     struct tune_online v1 = table_of(v1_rows, ARRAY_LEN(v1_rows)), v2 = table_of(v2_rows, ARRAY_LEN(v2_rows));
-    struct online_result r = { 0 };
+    struct tune_replay_result r = { 0 };
     struct err e;
-    assert_int_equal(online_replay(&r, &v1, &v2, &e), 0);
+    assert_int_equal(tune_replay(&r, &v1, &v2, &e), 0);
     assert_int_equal(r.n, 3);
-    const struct online_job *a = &r.jobs[0], *b = &r.jobs[1], *all = &r.jobs[2];
+    const struct tune_replay_job *a = &r.jobs[0], *b = &r.jobs[1], *all = &r.jobs[2];
     assert_string_equal(a->name, "a");
     assert_string_equal(b->name, "b");
     assert_string_equal(all->name, "all");
     /* a: rows 1, 3, 4: (100 + 170 + 110) / 3, 100, (40 + 90 + 40) / 3; V2 has none */
-    expect_figures("a v1", &a->v1, (struct online_figures){ 380.0 / 3, 100, 170.0 / 3, 1000 });
-    expect_figures("a v2", &a->v2, (struct online_figures){ NAN, NAN, NAN, NAN });
-    expect_figures("a pipetune", &a->pipetune, (struct online_figures){ 170.0 / 3, NAN, 170.0 / 3, 80.0 / 3 });
+    expect_figures("a v1", &a->v1, (struct tune_replay_figures){ 380.0 / 3, 100, 170.0 / 3, 1000 });
+    expect_figures("a v2", &a->v2, (struct tune_replay_figures){ NAN, NAN, NAN, NAN });
+    expect_figures("a pipetune", &a->pipetune, (struct tune_replay_figures){ 170.0 / 3, NAN, 170.0 / 3, 80.0 / 3 });
     expect("a queue", a->fcfs_v1_s, 220.0 / 3); /* 100, 90, 30 */
     expect("a queue on v2", a->fcfs_v2_s, NAN);
-    expect_figures("b v2", &b->v2, (struct online_figures){ 35, 30, 12, 300 });
-    expect_figures("b on v2", &b->pipetune_on_v2, (struct online_figures){ 12, NAN, 12, NAN });
+    expect_figures("b v2", &b->v2, (struct tune_replay_figures){ 35, 30, 12, 300 });
+    expect_figures("b on v2", &b->pipetune_on_v2, (struct tune_replay_figures){ 12, NAN, 12, NAN });
     expect("b queue", b->fcfs_v1_s, 110);
     expect("b queue on v2", b->fcfs_v2_s, 30); /* new: served 30 at once */
     /* all four rows: 490 / 4, 350 / 4, 250 / 4, 3500 / 4; 330 / 4 in the queue */
-    expect_figures("all v1", &all->v1, (struct online_figures){ 122.5, 87.5, 62.5, 875 });
-    expect_figures("all pipetune", &all->pipetune, (struct online_figures){ 62.5, NAN, 62.5, 25 });
+    expect_figures("all v1", &all->v1, (struct tune_replay_figures){ 122.5, 87.5, 62.5, 875 });
+    expect_figures("all pipetune", &all->pipetune, (struct tune_replay_figures){ 62.5, NAN, 62.5, 25 });
     expect("all queue", all->fcfs_v1_s, 82.5);
-    online_result_done(&r);
+    tune_replay_result_done(&r);
 }
 
 static void test_no_rows_are_no_figures(void **state)
 {
     (void)state;
     struct tune_online none = { 0 };
-    struct online_result r = { 0 };
+    struct tune_replay_result r = { 0 };
     struct err e;
-    assert_int_equal(online_replay(&r, &none, &none, &e), 0);
+    assert_int_equal(tune_replay(&r, &none, &none, &e), 0);
     assert_int_equal(r.n, 1);
     expect("response", r.jobs[0].v1.response_s, NAN);
     expect("queue", r.jobs[0].fcfs_v2_s, NAN);
-    online_result_done(&r);
+    tune_replay_result_done(&r);
 }
 
 static void test_memory_may_run_out(void **state)
@@ -137,14 +137,14 @@ static void test_memory_may_run_out(void **state)
     struct tune_online v1 = table_of(v1_rows, ARRAY_LEN(v1_rows)), v2 = table_of(v2_rows, ARRAY_LEN(v2_rows));
     int rc = -ENOMEM;
     for (unsigned nth = 1; rc < 0; nth++) {
-        struct online_result r = { 0 };
+        struct tune_replay_result r = { 0 };
         struct err e;
         assert_true(nth < 32);
         fault_arm(FAULT_ALLOC, nth);
-        rc = online_replay(&r, &v1, &v2, &e);
+        rc = tune_replay(&r, &v1, &v2, &e);
         (void)fault_disarm();
         assert_int_equal(r.n, rc < 0 ? 0 : 3);
-        online_result_done(&r);
+        tune_replay_result_done(&r);
     }
 }
 
