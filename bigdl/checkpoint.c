@@ -20,24 +20,24 @@ static int64_t whole_number(const char *text)
     return *p == '\0' ? n : 0;
 }
 
-static enum checkpoint_part part_of(const char *file)
+static enum app_part part_of(const char *file)
 {
     if (strncmp(file, "model.", 6) == 0)
-        return strchr(file + 6, '.') ? CHECKPOINT_NEITHER : CHECKPOINT_MODEL;
+        return strchr(file + 6, '.') ? APP_PART_NEITHER : APP_PART_MODEL;
     if (strncmp(file, "optimMethod-", 12) == 0 || strncmp(file, "optimMethod.", 12) == 0 ||
         strncmp(file, "state.", 6) == 0)
-        return CHECKPOINT_STATE; /* the latter two are BigDL 0.x's */
-    return CHECKPOINT_NEITHER;
+        return APP_PART_STATE; /* the latter two are BigDL 0.x's */
+    return APP_PART_NEITHER;
 }
 
-enum checkpoint_part checkpoint_classify(const char *file, int64_t *out_n)
+enum app_part checkpoint_classify(const char *file, int64_t *out_n)
 {
-    enum checkpoint_part part = part_of(file);
-    if (part == CHECKPOINT_NEITHER)
+    enum app_part part = part_of(file);
+    if (part == APP_PART_NEITHER)
         return part;
     int64_t n = whole_number(strrchr(file, '.') ? strrchr(file, '.') + 1 : "");
     if (n == 0)
-        return CHECKPOINT_NEITHER;
+        return APP_PART_NEITHER;
     *out_n = n;
     return part;
 }

@@ -167,7 +167,7 @@ static void on_granted(struct fold *f, const struct app_report *ev)
     int room = INT_MAX - f->cores;
     if (ev->cores == 0 && f->cores > 0)
         return;
-    f->executors += f->executors < INT_MAX;
+    f->parts += f->parts < INT_MAX;
     f->cores += ev->cores < room ? ev->cores : room;
 }
 

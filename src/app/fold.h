@@ -40,10 +40,10 @@ struct fold {
     int64_t records_done, records_all;
     double throughput; /* records per second of the newest iteration */
     bool connected;
-    bool granted;         /* it trains, or did when it was left */
-    bool data;            /* the training data is being read */
-    int executors, cores; /* granted; cores 0: not told */
-    char app_id[64];      /* what its place calls it */
+    bool granted;     /* it trains, or did when it was left */
+    bool data;        /* the training data is being read */
+    int parts, cores; /* granted; cores 0: not told */
+    char app_id[64];  /* what its place calls it */
     int recoveries;
     char reported[FOLD_REPORTED_MAX][REPORT_NAME_MAX]; /* names of validation results so far, the first of them */
     int n_reported;

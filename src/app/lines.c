@@ -20,7 +20,7 @@ void lines_done(struct lines *s)
 static int deliver(struct lines *s, const char *line, size_t len, report_sink *sink, void *ctx)
 {
     struct app_report r;
-    if (!s->reader.parse(s->reader.ctx, &s->place, line, len < LINE_BYTES_MAX ? len : LINE_BYTES_MAX, &r))
+    if (!s->reader.parse(s->reader.ctx, &s->place, line, len < LINES_BYTES_MAX ? len : LINES_BYTES_MAX, &r))
         return 0;
     return sink(ctx, &r, s->offset);
 }
@@ -28,7 +28,7 @@ static int deliver(struct lines *s, const char *line, size_t len, report_sink *s
 /* Keeps the beginning of a line; of an over-long one only what will be parsed. */
 static int keep(struct lines *s, const char *bytes, size_t len)
 {
-    size_t room = LINE_BYTES_MAX - s->partial_len;
+    size_t room = LINES_BYTES_MAX - s->partial_len;
     size_t take = len < room ? len : room;
     if (s->partial_len + take > s->partial_cap) {
         size_t cap = s->partial_cap ? s->partial_cap : 512;
@@ -43,7 +43,7 @@ static int keep(struct lines *s, const char *bytes, size_t len)
     if (take)
         memcpy(s->partial + s->partial_len, bytes, take);
     s->partial_len += take;
-    s->skipping = s->partial_len == LINE_BYTES_MAX;
+    s->skipping = s->partial_len == LINES_BYTES_MAX;
     s->offset += len;
     return 0;
 }

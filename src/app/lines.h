@@ -14,7 +14,7 @@ struct line_place {
     int epoch;             /* that a line has told, for readers whose later lines leave it out; 0: none */
 };
 
-/* How an application's lines are read. `parse` gets one line without its newline (a trailing CR is to be ignored), of at most LINE_BYTES_MAX
+/* How an application's lines are read. `parse` gets one line without its newline (a trailing CR is to be ignored), of at most LINES_BYTES_MAX
  * bytes, any of which are allowed: 1 and *out filled, or 0 when it says nothing to us. */
 struct line_reader {
     int (*parse)(const void *ctx, struct line_place *place, const char *line, size_t len, struct app_report *out);
@@ -22,7 +22,7 @@ struct line_reader {
 };
 
 /* A line longer than this is read from its first bytes. */
-enum { LINE_BYTES_MAX = 65536 };
+enum { LINES_BYTES_MAX = 65536 };
 
 typedef int report_sink(void *ctx, const struct app_report *r, uint64_t end); /* end: offset just behind the line */
 

@@ -217,9 +217,9 @@ static void put_knobs(struct buf *b)
     buf_puts(b, "\nsystem parameters (hot: changes while a trial runs; cold: needs a launch):\n");
     for (const struct knob_kind *k = knob_kinds;; k++) {
         char bounds[KNOB_BOUNDS_MAX];
-        const char *what = k->id == KNOB_SPARK ? "any property of Spark" : knob_kind_bounds(k, bounds);
+        const char *what = k->id == KNOB_PROPERTY ? "any property of Spark" : knob_kind_bounds(k, bounds);
         buf_printf(b, "  %-16s %-4s %s\n", k->name, k->hot ? "hot" : "cold", what);
-        if (k->id == KNOB_SPARK)
+        if (k->id == KNOB_PROPERTY)
             return;
     }
 }

@@ -230,10 +230,10 @@ static void put_knobs(struct buf *b)
     buf_puts(b, ".SS System parameters\nHot ones change while a trial runs, cold ones need a launch.\n");
     for (const struct knob_kind *k = knob_kinds;; k++) {
         char bounds[KNOB_BOUNDS_MAX], text[KNOB_BOUNDS_MAX + 16];
-        const char *what = k->id == KNOB_SPARK ? "any property of Spark" : knob_kind_bounds(k, bounds);
+        const char *what = k->id == KNOB_PROPERTY ? "any property of Spark" : knob_kind_bounds(k, bounds);
         (void)snprintf(text, sizeof text, "%s; %s", k->hot ? "hot" : "cold", what);
         put_entry(b, k->name, text);
-        if (k->id == KNOB_SPARK)
+        if (k->id == KNOB_PROPERTY)
             return;
     }
 }

@@ -71,7 +71,7 @@ static int apply_options(void *ctx, struct config *cfg, struct err *e)
 
 static int print_command(const struct plan *p, const struct proposal *pr, uint64_t trials, struct err *e)
 {
-    AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_STEPS struct app_steps steps = { 0 };
     AUTO_STRV struct strv shown = STRV_INIT;
     AUTO_BUF struct buf line = BUF_INIT;
     struct setting requested = plan_requested(p, &pr->point), asked = plan_effective(p, &requested), setting = asked;
@@ -81,9 +81,11 @@ static int print_command(const struct plan *p, const struct proposal *pr, uint64
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
     struct plan_launch l = { .setting = setting, .slots = slots, .epochs = pr->epochs, .seed_text = seed };
-    int rc = slots < 0 ? slots : plan_argv(p, &pr->point, &l, &argv, e);
+    int rc = slots < 0 ? slots : plan_steps(p, &pr->point, &l, &steps, e);
     if (rc == 0)
-        rc = plan_shown(p, &argv, &shown, e);
+        rc = plan_shown(p, &steps.env, &shown, e);
+    if (rc == 0)
+        rc = plan_shown(p, &steps.argv[steps.n - 1], &shown, e);
     if (rc < 0 && rc != -ENODEV)
         return rc;
     if (rc < 0) /* still a line for each trial, and one that no shell runs */
@@ -104,7 +106,7 @@ static void ask_master(struct plan *p, bool all)
     AUTO_BUF struct buf left_out = BUF_INIT;
     struct err why;
     char *save = NULL, memory[256];
-    if (plan_ask_master(p, all, &why) == 1)
+    if (plan_ask_cluster(p, all, &why) == 1)
         cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
     if (plan_left_out(p, memory))
         cmd_say("%s", memory);
@@ -262,7 +264,7 @@ static int check_trace(const struct plan *p, const char *path, struct err *e)
     if (!store || !absolute)
         return err_sys(e, -ENOMEM, "--trace '%s'", path);
     bool is_store = strcmp(absolute, store) == 0 || is_same_file(path, store);
-    if (!is_store && !is_same_file(path, p->doc.name) && !is_same_file(path, p->bigdl_doc.name))
+    if (!is_store && !is_same_file(path, p->doc.name) && !is_same_file(path, p->app_doc.name))
         return 0;
     return err_set(e, -EINVAL, "--trace '%s': this is the %s, which would be replaced; choose another file", path,
                    is_store ? "study's store" : "study's config");

@@ -18,7 +18,7 @@ void layout_add(struct layout_room *r, struct layout_worker w)
 static bool covers(const struct layout_ask *a, const struct layout_ask *b)
 {
     bool memory = !(a->memory_gb > 0) || !(b->memory_gb > 0) || b->memory_gb >= a->memory_gb;
-    return memory && b->executors >= a->executors && b->cores >= a->cores;
+    return memory && b->parts >= a->parts && b->cores >= a->cores;
 }
 
 bool layout_refuse(struct layout_room *r, struct layout_ask ask)
@@ -47,14 +47,14 @@ static bool layout_has(const struct layout_room *r, const struct layout_ask *ask
     for (int i = 0; i < r->n_refused; i++)
         if (covers(&r->refused[i], ask))
             return false;
-    for (int i = 0; i < r->n_workers && room < ask->executors; i++)
+    for (int i = 0; i < r->n_workers && room < ask->parts; i++)
         room += on_one(&r->workers[i], ask) * r->workers[i].count;
-    return r->n_workers == 0 || room >= ask->executors;
+    return r->n_workers == 0 || room >= ask->parts;
 }
 
-int layout_divide(const struct layout_room *r, int cores, int executors, int most_each, double memory_gb)
+int layout_divide(const struct layout_room *r, int cores, int parts, int most_each, double memory_gb)
 {
-    int from = executors > 0 ? executors : 1, to = executors > 0 ? executors : cores;
+    int from = parts > 0 ? parts : 1, to = parts > 0 ? parts : cores;
     for (int n = from; n <= to && n <= cores; n++) {
         struct layout_ask ask = { n, cores / n, memory_gb };
         if (cores % n == 0 && (most_each <= 0 || ask.cores <= most_each) && layout_has(r, &ask))
@@ -70,18 +70,18 @@ static int room_for(const struct layout_room *r, int most, int wanted, int each,
     while (cannot - has > 1) { /* where there is room for some, there is for fewer */
         struct layout_ask ask = { has + (cannot - has) / 2, each, memory_gb };
         if (layout_has(r, &ask))
-            has = ask.executors;
+            has = ask.parts;
         else
-            cannot = ask.executors;
+            cannot = ask.parts;
     }
     return has == wanted || wanted <= 0 ? has : 0;
 }
 
-int layout_most(const struct layout_room *r, int most, int executors, int most_each, double memory_gb)
+int layout_most(const struct layout_room *r, int most, int parts, int most_each, double memory_gb)
 {
-    int best = 0, n = executors > 0 ? executors : 1;
+    int best = 0, n = parts > 0 ? parts : 1;
     for (int each = 1; each <= most / n && (most_each <= 0 || each <= most_each); each++) {
-        int cores = each * room_for(r, most / each, executors, each, memory_gb);
+        int cores = each * room_for(r, most / each, parts, each, memory_gb);
         best = cores > best ? cores : best;
     }
     return best;

@@ -1,4 +1,4 @@
-/* How cores are laid out over the workers of a cluster: as executors of equal size, each on one worker. Pure arithmetic. */
+/* How cores are laid out over the workers of a cluster: as parts of equal size, each on one worker. Pure arithmetic. */
 #ifndef CORE_LAYOUT_H
 #define CORE_LAYOUT_H
 
@@ -12,13 +12,13 @@ struct layout_worker {
     double memory_gb;
 };
 
-/* So many executors of so many cores and so much memory each (0: not known). */
+/* So many parts of so many cores and so much memory each (0: not known). */
 struct layout_ask {
-    int executors, cores;
+    int parts, cores;
     double memory_gb;
 };
 
-/* Where executors can be had. Zeroed: nothing is known, and everything may be asked for. */
+/* Where parts can be had. Zeroed: nothing is known, and everything may be asked for. */
 struct layout_room {
     struct layout_worker workers[LAYOUT_WORKERS_MAX]; /* of different sizes; none: not known */
     int n_workers;
@@ -33,11 +33,11 @@ void layout_add(struct layout_room *r, struct layout_worker w);
 /* This was not granted. False: there are too many refusals to note one more. */
 bool layout_refuse(struct layout_room *r, struct layout_ask ask);
 
-/* Into how few executors the cores can be divided evenly, none of more than `most_each` cores (0: no bound); `executors`: exactly so
+/* Into how few parts the cores can be divided evenly, none of more than `most_each` cores (0: no bound); `parts`: exactly so
  * many (0: any). 0: it cannot be. */
-int layout_divide(const struct layout_room *r, int cores, int executors, int most_each, double memory_gb);
+int layout_divide(const struct layout_room *r, int cores, int parts, int most_each, double memory_gb);
 
 /* The most cores up to `most` that can be divided so; 0: none. */
-int layout_most(const struct layout_room *r, int most, int executors, int most_each, double memory_gb);
+int layout_most(const struct layout_room *r, int most, int parts, int most_each, double memory_gb);
 
 #endif

@@ -20,29 +20,29 @@ static double cut(double cores, const struct offer *offer)
 
 struct layout_ask setting_ask(const struct space *s, const struct setting *set, const struct offer *offer, int slots)
 {
-    int n = setting_executors(s, set, offer, slots);
-    return (struct layout_ask){ .executors = n,
+    int n = setting_parts(s, set, offer, slots);
+    return (struct layout_ask){ .parts = n,
                                 .cores = n > 0 ? slots / n : 0,
-                                .memory_gb = setting_number(s, set, KNOB_MEMORY, offer->executor_gb) };
+                                .memory_gb = setting_number(s, set, KNOB_MEMORY, offer->part_gb) };
 }
 
-int setting_executors(const struct space *s, const struct setting *set, const struct offer *offer, int slots)
+int setting_parts(const struct space *s, const struct setting *set, const struct offer *offer, int slots)
 {
-    if (!offer->executors)
+    if (!offer->divided)
         return 0;
-    return layout_divide(&offer->room, slots, (int)setting_number(s, set, KNOB_EXECUTORS, 0), offer->executor_cores,
-                         setting_number(s, set, KNOB_MEMORY, offer->executor_gb));
+    return layout_divide(&offer->room, slots, (int)setting_number(s, set, KNOB_PARTS, 0), offer->part_cores,
+                         setting_number(s, set, KNOB_MEMORY, offer->part_gb));
 }
 
 /* The slots that a candidate comes to under a setting: more than there are is cut to the most that can be had. 0: it cannot be had. */
 static int slots_of(double cores, const struct space *s, const struct setting *set, const struct offer *offer)
 {
-    if (!offer->executors)
+    if (!offer->divided)
         return (int)cut(cores, offer);
     if (cut(cores, offer) == cores)
-        return setting_executors(s, set, offer, (int)cores) > 0 ? (int)cores : 0;
-    return layout_most(&offer->room, offer->cores, (int)setting_number(s, set, KNOB_EXECUTORS, 0),
-                       offer->executor_cores, setting_number(s, set, KNOB_MEMORY, offer->executor_gb));
+        return setting_parts(s, set, offer, (int)cores) > 0 ? (int)cores : 0;
+    return layout_most(&offer->room, offer->cores, (int)setting_number(s, set, KNOB_PARTS, 0), offer->part_cores,
+                       setting_number(s, set, KNOB_MEMORY, offer->part_gb));
 }
 
 static size_t n_candidates(const struct space *s)
@@ -54,7 +54,7 @@ static size_t n_candidates(const struct space *s)
 static double candidate(const struct space *s, const struct setting *set, const struct offer *offer, size_t i)
 {
     const struct knob *cores = space_knob(s, KNOB_CORES);
-    double least = offer->executors ? setting_number(s, set, KNOB_EXECUTORS, 1) : 1;
+    double least = offer->divided ? setting_number(s, set, KNOB_PARTS, 1) : 1;
     if (cores)
         return cores->values[i].number;
     if (offer->file_cores > 0)
@@ -75,10 +75,10 @@ static bool can_be_had(const struct space *s, const struct setting *set, const s
 
 static bool is_looked_for(const struct knob *k)
 {
-    return k->kind->id == KNOB_MEMORY || k->kind->id == KNOB_EXECUTORS;
+    return k->kind->id == KNOB_MEMORY || k->kind->id == KNOB_PARTS;
 }
 
-/* Takes the next combination of memory and executors, the knob written last counting fastest; false: that was the last one. */
+/* Takes the next combination of memory and parts, the knob written last counting fastest; false: that was the last one. */
 static bool next_combination(const struct space *s, size_t at[SPACE_MAX_KNOBS])
 {
     for (size_t i = s->n_knobs; i-- > 0;) {
@@ -147,7 +147,7 @@ static int enter_value(struct value *out, const struct knob *k, const char *text
 {
     struct value v = value_of_text(text);
     char bounds[KNOB_BOUNDS_MAX];
-    if (k->kind->id != KNOB_SPARK)
+    if (k->kind->id != KNOB_PROPERTY)
         value_make_number(&v);
     if (!*text)
         return err_set(e, -EINVAL, "setting: '%s' has no value", k->name);
@@ -237,24 +237,24 @@ static void list_candidates(char *out, size_t size, const struct space *s, const
     }
 }
 
-/* What of it a cluster would have to grant to each executor, and how many. */
+/* What of it a cluster would have to grant to each part, and how many. */
 static void put_cannot(const struct space *s, const struct setting *set, const struct offer *offer,
                        char text[SETTING_WHY_MAX])
 {
     char cores[64], each[64] = "", some[32] = "";
     char num[NUM_TEXT_MAX];
-    double memory_gb = setting_number(s, set, KNOB_MEMORY, offer->executor_gb);
-    double executors = setting_number(s, set, KNOB_EXECUTORS, 0);
+    double memory_gb = setting_number(s, set, KNOB_MEMORY, offer->part_gb);
+    double parts = setting_number(s, set, KNOB_PARTS, 0);
     const char *why = offer->room.n_refused   ? "the cluster did not grant them"
                       : offer->room.n_workers ? "no workers have room for them"
                                               : "they do not divide";
     list_candidates(cores, sizeof cores, s, set, offer);
     if (memory_gb > 0)
         (void)snprintf(each, sizeof each, " of %s GiB", num_print(memory_gb, num));
-    if (executors > 0)
-        (void)snprintf(some, sizeof some, "%.0f ", executors);
-    (void)snprintf(text, SETTING_WHY_MAX, "cores %s cannot be had as %sexecutor%s%s: %s", cores, some,
-                   executors == 1 ? "" : "s", each, why);
+    if (parts > 0)
+        (void)snprintf(some, sizeof some, "%.0f ", parts);
+    (void)snprintf(text, SETTING_WHY_MAX, "cores %s cannot be had as %s%s%s%s: %s", cores, some, offer->part_word,
+                   parts == 1 ? "" : "s", each, why);
 }
 
 const char *setting_infeasible(const struct space *s, const struct setting *set, const struct offer *offer,
@@ -308,10 +308,10 @@ static int nothing_divides(const char *candidates, const struct offer *offer, do
     char have[48] = "";
     if (offer->cores > 0)
         (void)snprintf(have, sizeof have, " (of the %d CPUs there are)", offer->cores);
-    return err_set(e, -ERANGE,
-                   "batch %s is not a multiple of %s cores%s: BigDL needs that; change the batch or add a core number "
-                   "that divides it",
-                   num_print(batch, num), candidates, have);
+    return err_set(
+        e, -ERANGE,
+        "batch %s is not a multiple of %s cores%s: %s; change the batch or add a core number that divides it",
+        num_print(batch, num), candidates, have, offer->why_divided ? offer->why_divided : "it must be one");
 }
 
 int setting_slots(const struct space *s, const struct setting *set, const struct offer *offer, double batch,
@@ -338,7 +338,7 @@ int setting_slots(const struct space *s, const struct setting *set, const struct
 
 enum { PARTS = 3, TABLE_MAX = 4096, LINES_MAX = 12 };
 
-/* Every combination of the values of cores, memory and executors, and whether it can be had. */
+/* Every combination of the values of cores, memory and parts, and whether it can be had. */
 struct table {
     const struct knob *knob[PARTS];
     int n[PARTS];
@@ -400,12 +400,12 @@ static void put_left_out(const struct table *t, const int v[PARTS], struct buf *
 /* False: there is nothing to be combined, or too much. */
 static bool fill_table(struct table *t, const struct space *s, const struct offer *offer)
 {
-    static const enum knob_id parts[PARTS] = { KNOB_CORES, KNOB_MEMORY, KNOB_EXECUTORS };
+    static const enum knob_id parts[PARTS] = { KNOB_CORES, KNOB_MEMORY, KNOB_PARTS };
     for (int i = 0; i < PARTS; i++) {
         t->knob[i] = space_knob(s, parts[i]);
         t->n[i] = t->knob[i] ? (t->knob[i]->n < TABLE_MAX ? (int)t->knob[i]->n : TABLE_MAX) : 1;
     }
-    if ((int64_t)t->n[0] * t->n[1] * t->n[2] > TABLE_MAX || !offer->executors)
+    if ((int64_t)t->n[0] * t->n[1] * t->n[2] > TABLE_MAX || !offer->divided)
         return false;
     struct setting set = setting_default(s, offer);
     int at[PARTS];

@@ -14,10 +14,10 @@
 const struct knob_kind knob_kinds[] = {
     { KNOB_CORES, "cores", "CPUs", .hot = true, .integer = true, 1, 4096 },
     { KNOB_MEMORY, "memory", "GiB", .hot = false, .integer = false, 0, 65536 },
-    { KNOB_EXECUTORS, "executors", "executors", .hot = false, .integer = true, 1, 4096 },
+    { KNOB_PARTS, "executors", "executors", .hot = false, .integer = true, 1, 4096 },
     { KNOB_FREQUENCY, "frequency", "kHz", .hot = true, .integer = true, 100000, 20000000 },
     { KNOB_POWER_CAP, "power_cap", "W", .hot = true, .integer = false, 0, 100000 },
-    { KNOB_SPARK, "spark.*", "", .hot = false, .integer = false, -INFINITY, INFINITY },
+    { KNOB_PROPERTY, "spark.*", "", .hot = false, .integer = false, -INFINITY, INFINITY },
 };
 
 /* --- values --------------------------------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ bool value_equal(const struct value *a, const struct value *b)
 
 bool knob_kind_allows(const struct knob_kind *k, const struct value *v)
 {
-    if (k->id == KNOB_SPARK)
+    if (k->id == KNOB_PROPERTY)
         return true;
     if (!v->is_number || v->number > k->max)
         return false;

@@ -49,7 +49,7 @@ struct dim {
 };
 
 /* A system parameter: one row of the table in space.c, or any spark.* property. */
-enum knob_id { KNOB_CORES, KNOB_MEMORY, KNOB_EXECUTORS, KNOB_FREQUENCY, KNOB_POWER_CAP, KNOB_SPARK };
+enum knob_id { KNOB_CORES, KNOB_MEMORY, KNOB_PARTS, KNOB_FREQUENCY, KNOB_POWER_CAP, KNOB_PROPERTY };
 
 struct knob_kind {
     enum knob_id id;
@@ -80,7 +80,7 @@ struct point {
     double x[SPACE_MAX_DIMS];
 };
 
-extern const struct knob_kind knob_kinds[]; /* KNOB_CORES … KNOB_SPARK, in the order of enum knob_id */
+extern const struct knob_kind knob_kinds[]; /* KNOB_CORES … KNOB_PROPERTY, in the order of enum knob_id */
 
 /* Can a knob of this kind have this value; and what it must be, for an error: "a whole number from 1 to 4096 (CPUs)". A
  * kind that is no integer excludes its min: memory is more than 0. */

@@ -365,18 +365,18 @@ static int read_dims(const struct at *at, const json_t *j, struct space *s)
 
 static const struct knob_kind *find_kind(const char *name)
 {
-    for (size_t i = 0; i < KNOB_SPARK; i++)
+    for (size_t i = 0; i < KNOB_PROPERTY; i++)
         if (strcmp(name, knob_kinds[i].name) == 0)
             return &knob_kinds[i];
-    return strncmp(name, "spark.", 6) == 0 && name[6] ? &knob_kinds[KNOB_SPARK] : NULL;
+    return strncmp(name, "spark.", 6) == 0 && name[6] ? &knob_kinds[KNOB_PROPERTY] : NULL;
 }
 
 static int unknown_knob(const struct at *at, const char *name)
 {
-    const char *known[KNOB_SPARK];
-    for (size_t i = 0; i < KNOB_SPARK; i++)
+    const char *known[KNOB_PROPERTY];
+    for (size_t i = 0; i < KNOB_PROPERTY; i++)
         known[i] = knob_kinds[i].name;
-    const char *near = suggest_nearest(name, known, KNOB_SPARK);
+    const char *near = suggest_nearest(name, known, KNOB_PROPERTY);
     if (near)
         return FAULT(at, "is no system parameter; did you mean '%s'?", near);
     return FAULT(at, "is no system parameter; there are cores, memory, executors, frequency, power_cap and spark.*");
@@ -387,7 +387,7 @@ static int check_knob(const struct at *at, struct knob *k)
     char bounds[KNOB_BOUNDS_MAX];
     for (size_t i = 0; i < k->n; i++) {
         struct at here = at_index(at, i);
-        if (k->kind->id != KNOB_SPARK)
+        if (k->kind->id != KNOB_PROPERTY)
             value_make_number(&k->values[i]);
         if (!knob_kind_allows(k->kind, &k->values[i]))
             return FAULT(&here, "must be %s, not '%s'", knob_kind_bounds(k->kind, bounds), k->values[i].text);

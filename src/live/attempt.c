@@ -19,8 +19,6 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/suggest.h"
-#include "bigdl/log.h"
-#include "bigdl/submit.h"
 #include "live/grant.h"
 #include "live/profiles.h"
 #include "live/publish.h"
@@ -79,49 +77,40 @@ static struct plan_launch plan_launch_of(const struct attempt *a, const char *co
                                  .epochs = a->trial->row.epochs,
                                  .launch = a->row.launch,
                                  .checkpoint = a->checkpoint_dir,
-                                 .resume_model = converted ? converted : a->resume.model,
+                                 .resume_model = a->resume.model,
                                  .resume_state = a->resume.state,
+                                 .converted = converted,
                                  .seed_text = seed,
                                  .properties = properties };
 }
 
-/* The steps: for a JVM application that resumes, the conversion of its checkpoint; then the training. */
-static int add_steps(struct attempt *a, struct strv *argv, struct err *e)
+/* The steps; what is stored and shown is the training. */
+static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
 {
     const struct plan *p = a->study->plan;
-    AUTO_STRV struct strv convert = STRV_INIT;
-    AUTO_STRV struct strv train = STRV_INIT;
     AUTO_STRV struct strv shown = STRV_INIT;
     AUTO_FREE char *converted = io_join(a->dir, "resume.model");
     AUTO_FREE char *properties = NULL;
-    bool convert_first = a->resume.model && submit_needs_convert(&p->app);
-    int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
-    if (rc == 0)
-        rc = secrets_write(&p->secrets, a->dir, p->app.properties_file, p->env.spark_home, &properties, e);
-    if (rc == 0 && convert_first)
-        rc = plan_convert_argv(p, properties, a->resume.model, converted, &convert, e);
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%" PRId64, p->cfg.seed);
-    struct plan_launch l = plan_launch_of(a, convert_first ? converted : NULL, seed, properties);
+    int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0)
-        rc = plan_argv(p, &a->trial->point, &l, &train, e);
+        rc = secrets_write(&p->secrets, &p->app, a->dir, p->env.spark_home, &properties, e);
+    struct plan_launch l = plan_launch_of(a, converted, seed, properties);
     if (rc == 0)
-        rc = plan_shown(p, &train, &shown, e);
+        rc = plan_steps(p, &a->trial->point, &l, steps, e);
+    if (rc == 0)
+        rc = plan_shown(p, &steps->argv[steps->n - 1], &shown, e);
     if (rc == 0 && argv_text(&shown, &a->row.argv) < 0)
         rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
-    if (rc < 0)
-        return rc;
-    if (convert_first)
-        launcher_put_step(argv, &convert);
-    launcher_put_step(argv, &train);
-    return 0;
+    return rc;
 }
 
 static int find_resume(struct attempt *a, struct err *e)
 {
     struct resume_point *r = &a->resume;
     a->row.first_epoch = 1;
-    if (!app_argument(&a->study->plan->app, "resume"))
+    if (!a->study->plan->app.resumes)
         return 0;
     int rc = resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, r, e);
     if (rc == 1) {
@@ -181,8 +170,10 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
     return rc == 0 && !a->row.setting ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
 }
 
-int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct strv *argv, struct err *e)
+int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
+                    struct err *e)
 {
+    AUTO_STEPS struct app_steps steps = { 0 };
     int rc = prepare(a, s, t, e);
     if (rc == 0 && !(a->row.launch = launcher_new_tag(t->row.number, a->row.number)))
         rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
@@ -195,10 +186,12 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
         .cpus = t->cpus,
         .attempt = a->row.number,
         .log_mb = s->plan->cfg.log_mb,
+        .app = &s->plan->app,
     };
-    launcher_put_words(argv, &words);
-    rc = add_steps(a, argv, e);
-    return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
+    rc = find_steps(a, &steps, e);
+    if (rc == 0)
+        launcher_put(c, &words, &steps);
+    return rc == 0 && (c->argv.failed || c->env.failed) ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
 }
 
 /* --- a warm session's run --- */
@@ -296,7 +289,7 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->adopted = true;
     a->epochs_done = row->first_epoch - 1;
-    lines_init(&a->stream, &log_reader, row->log_offset);
+    lines_init(&a->stream, &s->plan->app.reader, row->log_offset);
     fold_init(&a->fold, s->plan->cfg.metric, row->log_offset);
     if (row->session && join_session(a, row->session, row->launch) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
@@ -372,7 +365,7 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
     a->row.log_offset = r->heard_size;
     a->row.started_ms = study_clock_ms(a->study);
     a->row.started_boot_ms = clock_boot_ms();
-    lines_init(&a->stream, &log_reader, r->heard_size);
+    lines_init(&a->stream, &a->study->plan->app.reader, r->heard_size);
     fold_init(&a->fold, a->study->plan->cfg.metric, r->heard_size);
     if (set_text(&a->row.state, "running") < 0 || set_text(&a->row.boot_id, r->boot_id) < 0 ||
         set_text(&a->trial->row.state, trial_state_name(TRIAL_RUNNING)) < 0)
@@ -576,8 +569,7 @@ static int tell_watchers(const struct hearing *r, const struct app_report *ev, u
         return 0;
     if (isnan(a->row.startup_s) && !a->adopted) {
         a->row.startup_s = (double)(clock_boot_ms() - a->row.started_boot_ms) / 1000.0;
-        bool resumable =
-            app_argument(&a->study->plan->app, "resume") && app_argument(&a->study->plan->app, "checkpoint");
+        bool resumable = a->study->plan->app.resumes && a->study->plan->app.checkpoints;
         t->startup_s = resumable ? a->row.startup_s : 0;
     }
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
@@ -682,8 +674,8 @@ enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
         return a->stop;
     if (!a->run_id && a->done_ms && now_ms - a->done_ms > LINGER_MS)
         return STOP_LINGERS;
-    if (attempt_wait(a).kind == WAIT_EXECUTORS && now_ms - a->born_ms > c->grant_seconds * 1000)
-        return STOP_NO_EXECUTOR;
+    if (attempt_wait(a).kind == WAIT_ROOM && now_ms - a->born_ms > c->grant_seconds * 1000)
+        return STOP_NO_ROOM;
     return now_ms - a->line_ms > c->stall_seconds * 1000 ? STOP_STALLED : STOP_NONE;
 }
 
@@ -767,10 +759,10 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
 {
     const struct config *c = &a->study->plan->cfg;
     switch (a->stop) {
-    case STOP_NO_EXECUTOR: grant_put_refused(a->study, &a->fold, a->trial->row.slots, text); return OUTCOME_INFEASIBLE;
+    case STOP_NO_ROOM: grant_put_refused(a->study, &a->fold, a->trial->row.slots, text); return OUTCOME_INFEASIBLE;
     case STOP_STALLED: (void)snprintf(text, 512, "no line for %" PRId64 " s", c->stall_seconds); return OUTCOME_FAILED;
     case STOP_ORIGIN:
-        (void)snprintf(text, 512, "it lost its executor before the first checkpoint, and begins anew");
+        (void)snprintf(text, 512, "%s, and begins anew", a->study->plan->app.kind->words.lost);
         return OUTCOME_FAILED;
     case STOP_METRIC: (void)snprintf(text, 512, "%s", a->study->no_metric); return OUTCOME_INTERRUPTED;
     case STOP_RELAUNCH: (void)snprintf(text, 512, "launched again with another setting"); return OUTCOME_INTERRUPTED;
@@ -781,7 +773,8 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
 static enum outcome judge_exit(const struct attempt *a, const struct exit_note *x, char text[512])
 {
     if (strcmp(x->kind, "not-started") == 0 && x->code == 127) {
-        (void)snprintf(text, 512, "spark-submit could not be started, see %s/log", a->dir);
+        (void)snprintf(text, 512, "%s could not be started, see %s/log", a->study->plan->app.kind->words.program,
+                       a->dir);
         return OUTCOME_ENVIRONMENT;
     }
     const char *how = x->code > 128 ? "was killed by signal" : "ended with exit code";
@@ -869,7 +862,7 @@ static bool confirms(struct study_doubt *doubt, const struct attempt *a, const c
     return ++doubt->n >= DOUBTS_MAX || same;
 }
 
-/* A loss of its executors may be a different one each time. */
+/* A loss of its room may be a different one each time. */
 static bool is_loss(const struct attempt *a)
 {
     const struct fold_seen *why = cause_of(a);
@@ -999,7 +992,7 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     hide_secrets(s->plan, text); /* before it is compared with what was said before */
     if (o == OUTCOME_FAILED && blames_checkpoint(a, &x))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
-    bool not_granted = o == OUTCOME_INFEASIBLE && a->stop == STOP_NO_EXECUTOR;
+    bool not_granted = o == OUTCOME_INFEASIBLE && a->stop == STOP_NO_ROOM;
     rc = not_granted ? refuse_ask(a, text, e) : 0;
     if (rc < 0)
         return rc;

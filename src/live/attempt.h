@@ -20,7 +20,7 @@ enum attempt_stop {
     STOP_NONE,
     STOP_USER,
     STOP_METRIC, /* the study's metric is not reported */
-    STOP_NO_EXECUTOR,
+    STOP_NO_ROOM,
     STOP_STALLED,
     STOP_LINGERS,
     STOP_ORIGIN,
@@ -67,8 +67,9 @@ struct attempt {
     void *ctx;                                                          /* for on_epoch */
 };
 
-/* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, the launcher's argv. */
-int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct strv *argv, struct err *e);
+/* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, how its launcher is started. */
+int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
+                    struct err *e);
 
 /* The same for a run of a warm session: *out is what to send it, and points into *a. */
 int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,

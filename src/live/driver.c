@@ -242,14 +242,14 @@ static void on_gone(void *ctx, uint64_t id)
 
 int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *t)
 {
-    AUTO_STRV struct strv argv = STRV_INIT;
-    int rc = attempt_prepare(&s->a, d->study, t, &argv, d->e);
+    AUTO_COMMAND struct launcher_command command = { 0 };
+    int rc = attempt_prepare(&s->a, d->study, t, &command, d->e);
     s->started_ms = clock_ms();
     driver_own(d, &s->a);
     if (rc < 0)
         return rc;
     for (int i = 0; i < START_TRIES; i++) {
-        rc = launcher_start(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, argv.v, d->e);
+        rc = launcher_start(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, &command, d->e);
         if (rc != -EAGAIN)
             break;
     }
@@ -414,14 +414,17 @@ static void retry_start(struct driver *d, struct slot *s)
         driver_fail(d, rc);
 }
 
+static struct wait start_of(const struct driver *d)
+{
+    return (struct wait){ .kind = WAIT_START, .words = &d->study->plan->app.kind->words };
+}
+
 /* What is yet to begin waits for its launcher, or for its session. */
 static void tell_coming(struct driver *d, const struct slot *s)
 {
     const struct warm *w = driver_warm_of(d, s);
-    driver_tell(d, (struct driver_news){ .kind = NEWS_TICK,
-                                         .trial = &s->a.trial->row,
-                                         .cores = NAN,
-                                         .wait = w ? w->wait : (struct wait){ .kind = WAIT_SPARK } });
+    driver_tell(d, (struct driver_news){
+                       .kind = NEWS_TICK, .trial = &s->a.trial->row, .cores = NAN, .wait = w ? w->wait : start_of(d) });
 }
 
 /* False when the loop is to end. */

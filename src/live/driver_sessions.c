@@ -99,7 +99,7 @@ static void wait_for_hello(struct driver *d, struct slot *s, struct warm *w)
 /* In a warm session: an idle one, or a new one that has yet to say hello; where none can be started, by itself. */
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t)
 {
-    double batch = space_batch(&d->study->plan->space, &t->point);
+    double batch = plan_batch(d->study->plan, &t->point);
     struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold, batch);
     s->a = (struct attempt){ .study = d->study, .trial = t, .heard_fd = -1 };
     s->started_ms = clock_ms();

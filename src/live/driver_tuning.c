@@ -58,7 +58,7 @@ static void right_size(struct driver *d, struct study_trial *t)
 {
     double cores = tuning_cores(d->study->tuning, t->setting);
     if (d->packs && d->n > 0 && cores >= 1)
-        t->row.slots = packed_slots(cores, space_batch(&d->study->plan->space, &t->point), t->row.slots);
+        t->row.slots = packed_slots(cores, plan_batch(d->study->plan, &t->point), t->row.slots);
 }
 
 int driver_choose(struct driver *d, struct study_trial *t)
@@ -98,7 +98,7 @@ static double heap_gb(const struct driver *d, const struct study_trial *t)
 {
     struct setting set = study_setting(d->study, t);
     const struct plan *p = d->study->plan;
-    return setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(p->app.driver_memory));
+    return setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(&p->app));
 }
 
 static bool heaps_fit(const struct driver *d, const struct study_trial *one_more)
@@ -162,7 +162,7 @@ bool driver_knows_next(const struct driver *d, const struct study_trial *first, 
         return false;
     *out = *first;
     out->row.number = 0;
-    out->row.slots = packed_slots(least, space_batch(&d->study->plan->space, &first->point), first->row.slots);
+    out->row.slots = packed_slots(least, plan_batch(d->study->plan, &first->point), first->row.slots);
     out->setting.hot = 0;
     return true;
 }
@@ -298,7 +298,7 @@ int driver_set_up_tuning(struct driver *d)
         rc = actuate_open(&d->actuate, s, &d->loop, &actuate, d, d->e);
     if (rc == 0 && s->energy)
         rc = actuate_meter(d->actuate, energy_wanted(s->energy), d->e);
-    if (rc == 0 && p->policy->shares && p->app.session)
+    if (rc == 0 && p->policy->shares && p->app.file.session)
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
     return rc;
 }

@@ -202,6 +202,18 @@ void env_done(struct env *v)
     *v = (struct env){ 0 };
 }
 
+struct app_tools env_tools(const struct env *v)
+{
+    return (struct app_tools){ .spark_submit = v->spark_submit,
+                               .log4j = v->log4j,
+                               .python = v->python,
+                               .converter = v->converter,
+                               .classes = v->classes,
+                               .closures = v->closures,
+                               .closures_of = v->closures_of,
+                               .session_classes = v->session_classes };
+}
+
 enum { PLACES = 4 };
 
 struct place {

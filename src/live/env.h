@@ -2,6 +2,7 @@
 #ifndef LIVE_ENV_H
 #define LIVE_ENV_H
 
+#include "app/app.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/config.h"
@@ -26,10 +27,12 @@ struct env {
     char *session_classes; /* as `classes`, made with that jar before the others */
 };
 
+struct app_tools env_tools(const struct env *v); /* borrowed */
+
 int env_find(struct env *out, const struct config *cfg, struct err *e);
 void env_done(struct env *v);
 
-/* $NAME for BigDL files: the environment, else what was found. An app_lookup; ctx is the struct env. */
+/* $NAME for application files: the environment, else what was found. An app_lookup; ctx is the struct env. */
 const char *env_lookup(void *ctx, const char *name);
 
 /* Appends the text, with $NAME in the place of the folder that it begins with where that is one of ours: what then is the same on

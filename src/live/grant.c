@@ -7,15 +7,14 @@
 
 const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX])
 {
-    static const char *const words[] = { [WAIT_NONE] = "",
-                                         [WAIT_SPARK] = "starting Spark",
-                                         [WAIT_EXECUTORS] = "waiting for executors",
-                                         [WAIT_SESSION] = "the session is coming up",
-                                         [WAIT_DATA] = "reading the data" };
-    (void)snprintf(text, WAIT_TEXT_MAX, "%s", words[w->kind]);
-    if (w->kind == WAIT_EXECUTORS)
-        (void)snprintf(text, WAIT_TEXT_MAX, "%s: %d of %d core%s granted", words[w->kind], w->cores, w->of,
+    static const char *const words[] = {
+        [WAIT_NONE] = "", [WAIT_SESSION] = "the session is coming up", [WAIT_DATA] = "reading the data"
+    };
+    if (w->kind == WAIT_ROOM)
+        (void)snprintf(text, WAIT_TEXT_MAX, "%s: %d of %d core%s granted", w->words->granting, w->cores, w->of,
                        w->of == 1 ? "" : "s");
+    else
+        (void)snprintf(text, WAIT_TEXT_MAX, "%s", w->kind == WAIT_START ? w->words->starting : words[w->kind]);
     return text;
 }
 
@@ -25,28 +24,29 @@ static struct layout_ask ask_of(const struct study *s, const struct study_trial 
     return setting_ask(&s->plan->space, &set, &s->plan->offer, slots);
 }
 
-/* Where the log tells of no cores, as with other managers than Spark's own, executors are counted. */
-static bool is_granted(const struct fold *f, int slots, int executors)
+/* Where the log tells of no cores, as some managers do not, parts are counted. */
+static bool is_granted(const struct fold *f, int slots, int parts)
 {
-    return f->granted || f->cores >= slots || (f->cores == 0 && f->executors > 0 && f->executors >= executors);
+    return f->granted || f->cores >= slots || (f->cores == 0 && f->parts > 0 && f->parts >= parts);
 }
 
-struct wait grant_wait_for(const struct fold *f, int slots, int executors)
+struct wait grant_wait_for(const struct app_words *words, const struct fold *f, int slots, int parts)
 {
-    struct wait w = { .kind = WAIT_DATA, .cores = f->cores, .of = slots };
+    struct wait w = { .kind = WAIT_DATA, .cores = f->cores, .of = slots, .words = words };
     if (f->iteration > 0)
         w.kind = WAIT_NONE;
-    else if (executors > 0 && f->connected && !is_granted(f, slots, executors))
-        w.kind = WAIT_EXECUTORS;
+    else if (parts > 0 && f->connected && !is_granted(f, slots, parts))
+        w.kind = WAIT_ROOM;
     else if (!f->connected && !f->data)
-        w.kind = WAIT_SPARK;
+        w.kind = WAIT_START;
     return w;
 }
 
 struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
 {
-    int executors = s->plan->offer.executors ? ask_of(s, t, slots).executors : 0;
-    return grant_wait_for(f, slots, s->plan->offer.executors && executors < 1 ? 1 : executors);
+    bool divided = s->plan->offer.divided;
+    int parts = divided ? ask_of(s, t, slots).parts : 0;
+    return grant_wait_for(&s->plan->app.kind->words, f, slots, divided && parts < 1 ? 1 : parts);
 }
 
 void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512])
@@ -56,8 +56,8 @@ void grant_put_refused(const struct study *s, const struct fold *f, int slots, c
         (void)snprintf(text, 512, "%d of %d cores were granted in %" PRId64 " s: more than the cluster has free",
                        f->cores, slots, seconds);
     else
-        (void)snprintf(text, 512, "no executor was granted in %" PRId64 " s: more cores or memory than the cluster has",
-                       seconds);
+        (void)snprintf(text, 512, "%s in %" PRId64 " s: more cores or memory than the cluster has",
+                       s->plan->app.kind->words.not_granted, seconds);
 }
 
 int grant_refuse(struct study *s, struct study_trial *t, const struct fold *f, int slots, const char *why,
@@ -65,10 +65,10 @@ int grant_refuse(struct study *s, struct study_trial *t, const struct fold *f, i
 {
     struct layout_ask ask = ask_of(s, t, slots);
     struct setting set = study_setting(s, t);
-    if (ask.executors < 1) /* as things stand now, it would not have been asked for */
+    if (ask.parts < 1) /* as things stand now, it would not have been asked for */
         return study_slots(s, t, NULL) > 0;
-    if (f->executors < ask.executors)
-        ask.executors = f->executors + 1; /* so many there were */
+    if (f->parts < ask.parts)
+        ask.parts = f->parts + 1; /* so many there were */
     int rc = study_refuse(s, t->row.number, ask, why, e);
     if (rc < 1)
         return rc;

@@ -2,20 +2,22 @@
 #ifndef LIVE_GRANT_H
 #define LIVE_GRANT_H
 
+#include "app/app.h"
 #include "app/fold.h"
 #include "live/study.h"
 
 enum wait_kind {
     WAIT_NONE, /* it trains */
-    WAIT_SPARK,
-    WAIT_EXECUTORS, /* some of its cores have not been granted */
+    WAIT_START,
+    WAIT_ROOM, /* some of its cores have not been granted */
     WAIT_SESSION,
     WAIT_DATA,
 };
 
 struct wait {
     enum wait_kind kind;
-    int cores, of; /* WAIT_EXECUTORS: granted, and asked for */
+    int cores, of; /* WAIT_ROOM: granted, and asked for */
+    const struct app_words *words;
 };
 
 enum { WAIT_TEXT_MAX = 80 };
@@ -26,10 +28,10 @@ const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX]);
 /* By what the log of this launch with so many slots has said up to now. */
 struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots);
 
-/* The same with what was asked for: slots, on so many executors; 0: none are granted, as in local mode. */
-struct wait grant_wait_for(const struct fold *f, int slots, int executors);
+/* The same with what was asked for: slots, in so many parts; 0: none are granted, as on this machine alone. */
+struct wait grant_wait_for(const struct app_words *words, const struct fold *f, int slots, int parts);
 
-/* It has waited in vain for executors: why, in words. */
+/* It has waited in vain for room: why, in words. */
 void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512]);
 
 /* … and that it is not to be asked for again. 1: the trial can be launched otherwise; 0. In the caller's transaction. */

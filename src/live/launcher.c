@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "bigdl/log.h"
 
 enum { LINE_MAX_BYTES = 1024 };
 
@@ -148,8 +147,8 @@ static struct launcher *make(const struct launcher_ops *ops, void *ctx, uint64_t
     return l;
 }
 
-/* One step: its words, with their count before them. */
-void launcher_put_step(struct strv *argv, const struct strv *step)
+/* Its words, with their count before them. */
+static void put_step(struct strv *argv, const struct strv *step)
 {
     strv_addf(argv, "%zu", step->n);
     for (size_t i = 0; i < step->n; i++)
@@ -157,7 +156,13 @@ void launcher_put_step(struct strv *argv, const struct strv *step)
     argv->failed |= step->failed;
 }
 
-void launcher_put_words(struct strv *argv, const struct launcher_words *w)
+void launcher_command_done(struct launcher_command *c)
+{
+    strv_done(&c->argv);
+    strv_done(&c->env);
+}
+
+static void put_words(struct strv *argv, const struct launcher_words *w)
 {
     strv_add(argv, w->node);
     strv_add(argv, "exec");
@@ -185,11 +190,50 @@ void launcher_put_words(struct strv *argv, const struct launcher_words *w)
     }
     bool step = false;
     const char *text = NULL;
-    for (size_t i = 0; (text = log_needle(i, &step)); i++) {
+    for (size_t i = 0; (text = w->app->kind->needle(w->app, i, &step)); i++) {
         strv_add(argv, step ? "--step" : "--keep");
         strv_add(argv, text);
     }
-    strv_add(argv, "--");
+}
+
+void launcher_put(struct launcher_command *c, const struct launcher_words *w, const struct app_steps *steps)
+{
+    put_words(&c->argv, w);
+    if (steps->folder) {
+        strv_add(&c->argv, "--folder");
+        strv_add(&c->argv, steps->folder);
+    }
+    strv_add(&c->argv, "--");
+    for (size_t i = 0; i < steps->n; i++)
+        put_step(&c->argv, &steps->argv[i]);
+    for (size_t i = 0; i < steps->env.n; i++)
+        strv_add(&c->env, steps->env.v[i]);
+    c->env.failed |= steps->env.failed;
+}
+
+/* Is this variable of ours given another value? */
+static bool is_given(const struct strv *env, const char *variable)
+{
+    size_t len = strcspn(variable, "=") + 1;
+    for (size_t i = 0; i < env->n; i++)
+        if (strncmp(env->v[i], variable, len) == 0)
+            return true;
+    return false;
+}
+
+/* Our environment with these variables; pointers into both. NULL: memory. */
+static char **whole_environment(const struct strv *env)
+{
+    size_t n = 0, k = 0;
+    while (environ[n])
+        n++;
+    char **all = calloc(n + env->n + 1, sizeof *all);
+    for (size_t i = 0; all && i < n; i++)
+        if (!is_given(env, environ[i]))
+            all[k++] = environ[i];
+    for (size_t i = 0; all && i < env->n; i++)
+        all[k++] = env->v[i];
+    return all;
 }
 
 char *launcher_new_tag(int trial, int attempt)
@@ -202,13 +246,14 @@ char *launcher_new_tag(int trial, int attempt)
 }
 
 int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
-                   char **argv, struct err *e)
+                   const struct launcher_command *c, struct err *e)
 {
-    struct launcher *l = make(ops, ctx, id);
+    AUTO_FREE char **env = whole_environment(&c->env);
+    struct launcher *l = env ? make(ops, ctx, id) : NULL;
     int rc = l ? uv_pipe_init(loop, &l->control, 0) : UV_ENOMEM;
     if (rc < 0) {
         free(l);
-        return err_set(e, rc, "cannot start '%s': %s", argv[0], uv_strerror(rc));
+        return err_set(e, rc, "cannot start '%s': %s", c->argv.v[0], uv_strerror(rc));
     }
     l->has_control = true;
     uv_stdio_container_t stdio[4] = {
@@ -218,8 +263,9 @@ int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher
         { .flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&l->control },
     };
     uv_process_options_t options = { .exit_cb = on_process_exit,
-                                     .file = argv[0],
-                                     .args = argv,
+                                     .file = c->argv.v[0],
+                                     .args = c->argv.v,
+                                     .env = env,
                                      .flags = UV_PROCESS_DETACHED,
                                      .stdio_count = 4,
                                      .stdio = stdio };
@@ -230,7 +276,7 @@ int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher
         rc = uv_read_start((uv_stream_t *)&l->control, on_alloc, on_read);
     if (rc < 0) {
         launcher_free(l);
-        return err_set(e, rc, "cannot start '%s': %s", argv[0], uv_strerror(rc));
+        return err_set(e, rc, "cannot start '%s': %s", c->argv.v[0], uv_strerror(rc));
     }
     *out = l;
     return 0;

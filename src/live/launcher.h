@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "app/app.h"
 #include "base/err.h"
 #include "base/proc.h"
 #include "base/strv.h"
@@ -30,23 +31,32 @@ struct launcher_ops {
 
 enum { LAUNCHER_GRACE_S = 10 }; /* it gives what it runs between TERM and KILL */
 
-/* What it is given, `node` (our pipetune-node) first; then each step, which runs when the one before has succeeded. */
+/* What it is given, `node` (our pipetune-node) first; behind it stands each step, which runs when the one before has succeeded. */
 struct launcher_words {
     const char *node, *dir, *tag;
     const char *cpus; /* of this machine, that it is held to from its beginning: "0,2"; NULL: all */
     const char *runs; /* of a session: the folder with those of its trials, by number; NULL */
     int attempt;
-    int64_t log_mb; /* that its log may take on disk */
+    int64_t log_mb;                /* that its log may take on disk */
+    const struct application *app; /* whose output it keeps */
 };
-void launcher_put_words(struct strv *argv, const struct launcher_words *w);
-void launcher_put_step(struct strv *argv, const struct strv *step);
+
+/* How it is started. Zeroed: empty. */
+struct launcher_command {
+    struct strv argv;
+    struct strv env; /* NAME=VALUE, for what it starts; in the place of ours of that name */
+};
+void launcher_command_done(struct launcher_command *c);
+#define AUTO_COMMAND __attribute__((cleanup(launcher_command_done)))
+
+void launcher_put(struct launcher_command *c, const struct launcher_words *w, const struct app_steps *steps);
 
 /* A tag that no other launch on any machine has: [A-Za-z0-9_-]. Free it; NULL: memory. */
 char *launcher_new_tag(int trial, int attempt);
 
-/* Starts argv in a session of its own; its control socket is fd 3. -errno of the start. */
+/* Starts it in a session of its own; its control socket is fd 3. -errno of the start. */
 int launcher_start(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,
-                   char **argv, struct err *e);
+                   const struct launcher_command *c, struct err *e);
 
 /* Watches one that runs already. -ESRCH: that process is gone, or is not the launcher of this tag. */
 int launcher_adopt(struct launcher **out, uv_loop_t *loop, const struct launcher_ops *ops, void *ctx, uint64_t id,

@@ -10,8 +10,6 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "base/utf8.h"
-#include "bigdl/master.h"
-#include "bigdl/submit.h"
 #include "live/nodes_cfg.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
@@ -55,16 +53,16 @@ static int read_app(struct plan *p, const char *config_file, struct err *e)
         return err_sys(e, -ENOMEM, "'%s'", p->cfg.bigdl_conf);
     if (!io_exists(path))
         return not_there(p->cfg.bigdl_conf, config_file, "BigDL file", e);
-    int rc = read_doc(&p->bigdl_doc, path, e);
-    return rc < 0 ? rc : app_parse(&p->app, &p->bigdl_doc, env_lookup, &p->env, e);
+    int rc = read_doc(&p->app_doc, path, e);
+    return rc < 0 ? rc : app_parse(&p->app, &p->app_doc, env_lookup, &p->env, e);
 }
 
-/* Paths of the BigDL file: in the working directory, else beside the BigDL file or below our home. */
+/* Paths of the application file: in the working directory, else beside that file or below our home. */
 static int resolve_path(void *ctx, const char *key, char **path, struct err *e)
 {
     const struct plan *p = ctx;
     (void)key;
-    char *found = look_up(*path, p->app.file);
+    char *found = look_up(*path, p->app.file.name);
     AUTO_FREE char *at_home = found && !io_exists(found) ? io_join(p->env.home, *path) : NULL;
     if (!found)
         return err_sys(e, -ENOMEM, "'%s'", *path);
@@ -89,12 +87,12 @@ static int check_reach(const struct plan *p, struct err *e)
             return json_doc_err(&p->doc, path, e, rc, "reaches nothing: %s", why.text);
         }
     }
-    if (app_argument(&p->app, "epochs") || app_extra_index(&p->app, "epochs") >= 0)
+    if (app_reaches_epochs(&p->app))
         return 0;
     return err_set(e, -EINVAL,
                    "'%s': the number of epochs reaches nothing: give 'arguments' an \"epochs\", or 'extras' an "
                    "endTriggerNum or max_epoch",
-                   p->app.file);
+                   p->app.file.name);
 }
 
 static int check_name(const char *name, struct err *e)
@@ -131,25 +129,14 @@ static int name_study(struct plan *p, const char *config_file, struct err *e)
     return 0;
 }
 
-/* May the memory of executors come from elsewhere than the knob and the BigDL file? */
-static bool memory_is_hidden(const struct plan *p)
-{
-    bool hidden = p->app.properties_file != NULL;
-    for (size_t i = 0; i < p->space.n_knobs; i++)
-        hidden |= strcmp(p->space.knobs[i].name, "spark.executor.memory") == 0;
-    return hidden;
-}
-
-/* What a trial may get: this machine in local mode; on a cluster what the BigDL file grants. */
+/* What a trial may get: this machine's, where all of it runs here; else what its file grants. */
 static struct offer offer_of(const struct plan *p)
 {
-    const struct app *a = &p->app;
-    struct offer o = app_is_local(a) ? env_offer() : (struct offer){ .cores = a->total_executor_cores };
-    o.file_cores = a->total_executor_cores;
-    o.executors = !app_is_local(a);
-    o.executor_cores = a->executor_cores;
-    if (o.executors && (a->executor_memory || !memory_is_hidden(p)))
-        o.executor_gb = app_memory_gb(a->executor_memory);
+    const struct app_kind *k = p->app.kind;
+    struct offer o = app_is_local(&p->app) ? env_offer() : (struct offer){ 0 };
+    o.why_divided = k->why_divided;
+    if (k->offer)
+        k->offer(&p->app, &p->space, &o);
     return o;
 }
 
@@ -180,7 +167,7 @@ static int begin_setting(struct plan *p, const char *setting, struct err *e)
         return err_sys(e, -ENOMEM, "option '--setting'");
     char why[SETTING_WHY_MAX];
     int rc = choose_setting(p, e);
-    if (rc == 0 && p->offer.executors && setting_infeasible(&p->space, &p->requested, &p->offer, why))
+    if (rc == 0 && p->offer.divided && setting_infeasible(&p->space, &p->requested, &p->offer, why))
         return json_doc_err(&p->doc, "systemParameters", e, -EINVAL, "cannot be had anywhere: %s", why);
     return rc;
 }
@@ -216,9 +203,10 @@ bool plan_left_out(const struct plan *p, char text[256])
 /* A batch that nothing divides is found before anything is stored, where the batches are a list. */
 static int check_batches(const struct plan *p, struct err *e)
 {
-    for (size_t d = 0; d < p->space.n_dims; d++) {
+    const char *divided = p->app.kind->divided;
+    for (size_t d = 0; divided && d < p->space.n_dims; d++) {
         const struct dim *dim = &p->space.dims[d];
-        if (dim->kind != DIM_LIST || strncmp(dim->name, "batch", 5) != 0)
+        if (dim->kind != DIM_LIST || strncmp(dim->name, divided, strlen(divided)) != 0)
             continue;
         for (uint64_t i = 0; i < dim->n; i++) {
             struct point pt = { 0 };
@@ -413,9 +401,9 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = read_app(p, config_file, e);
     if (rc == 0)
-        rc = secrets_find(&p->secrets, &p->app, &p->space, e);
+        rc = secrets_find(&p->secrets, &p->app.file, &p->space, e);
     if (rc == 0)
-        rc = app_paths(&p->app, resolve_path, p, e);
+        rc = p->app.kind->paths(&p->app, resolve_path, p, e);
     if (rc == 0)
         rc = check_reach(p, e);
     if (rc == 0)
@@ -457,21 +445,22 @@ void plan_done(struct plan *p)
     space_done(&p->space);
     config_done(&p->cfg);
     json_doc_done(&p->doc);
-    json_doc_done(&p->bigdl_doc);
+    json_doc_done(&p->app_doc);
 }
 
-int plan_ask_master(struct plan *p, bool all, struct err *why)
+int plan_ask_cluster(struct plan *p, bool all, struct err *why)
 {
     enum { ANSWER_MAX = 4 << 20, TIMEOUT_MS = 3000 };
     char url[512];
     AUTO_BUF struct buf text = BUF_INIT;
     struct offer offer = p->offer;
-    if (master_url(p->app.master, url, sizeof url) < 0)
+    const struct app_kind *k = p->app.kind;
+    if (!k->ask || k->ask(&p->app, url, sizeof url) < 0)
         return 0;
     const char *asked = p->cfg.master_ui ? p->cfg.master_ui : url;
     if (http_get(&text, asked, ANSWER_MAX, TIMEOUT_MS, why) < 0)
         return 1;
-    if (master_parse(&offer, buf_text(&text), text.len, all, why) < 0) {
+    if (k->answer(&offer, buf_text(&text), text.len, all, why) < 0) {
         err_prefix(why, "'%s'", asked);
         return 1;
     }
@@ -485,11 +474,11 @@ static int require_path(void *ctx, const char *key, char **path, struct err *e)
 {
     const struct plan *p = ctx;
     if (!utf8_is_valid(*path))
-        return json_doc_err(&p->bigdl_doc, key, e, -EINVAL,
-                            "names '%s', which is not UTF-8: Java would take it for something else; rename it", *path);
+        return json_doc_err(&p->app_doc, key, e, -EINVAL, "names '%s', which is not UTF-8: %s; rename it", *path,
+                            p->app.kind->rules.no_utf8);
     if (io_exists(*path))
         return 0;
-    return json_doc_err(&p->bigdl_doc, key, e, -ENOENT,
+    return json_doc_err(&p->app_doc, key, e, -ENOENT,
                         "names '%s', which is not there: run ./run-pipetune.sh setup, or correct the path", *path);
 }
 
@@ -524,7 +513,7 @@ int plan_require_files(const struct plan *p, struct err *e)
         rc = require_secret(p, p->meters.v[i].cfg.credential_file, "credential_file", e);
     if (rc < 0)
         return rc;
-    return app_paths((struct app *)&p->app, require_path, (void *)p, e); /* require_path replaces nothing */
+    return p->app.kind->paths((struct application *)&p->app, require_path, (void *)p, e); /* it replaces nothing */
 }
 
 struct setting plan_requested(const struct plan *p, const struct point *pt)
@@ -541,6 +530,11 @@ struct setting plan_effective(const struct plan *p, const struct setting *reques
     return setting_effective(&p->space, requested, &p->offer);
 }
 
+double plan_batch(const struct plan *p, const struct point *pt)
+{
+    return p->app.kind->divided ? space_batch(&p->space, pt) : (double)NAN;
+}
+
 int plan_slots(const struct plan *p, const struct point *pt, const struct setting *effective, struct err *e)
 {
     struct offer bound = p->offer;
@@ -548,7 +542,7 @@ int plan_slots(const struct plan *p, const struct point *pt, const struct settin
     double want = setting_number(&p->space, effective, KNOB_CORES, 0);
     if (!p->policy->wide && cores && want > 0)
         bound.cores = (int)want; /* nothing widens it later, so its own cores are all the slots it needs */
-    return setting_slots(&p->space, effective, &bound, space_batch(&p->space, pt), e);
+    return setting_slots(&p->space, effective, &bound, plan_batch(p, pt), e);
 }
 
 static int slots_or_why(const struct plan *p, const struct point *pt, const struct setting *set, struct err *e)
@@ -572,111 +566,83 @@ int plan_most_slots(const struct plan *p, const struct point *pt, unsigned not, 
     return most < 0 && own >= 0 ? err_set(e, most, "nothing is left to launch it with") : most;
 }
 
-static size_t spark_properties(const struct plan *p, const struct setting *set,
-                               struct submit_property out[SPACE_MAX_KNOBS])
+static size_t put_knobs(const struct plan *p, const struct setting *set, bool properties,
+                        struct app_value out[SPACE_MAX_KNOBS])
 {
     size_t n = 0;
     for (size_t i = 0; i < p->space.n_knobs; i++)
-        if (p->space.knobs[i].kind->id == KNOB_SPARK)
-            out[n++] = (struct submit_property){ .name = p->space.knobs[i].name, .text = set->v[i].text };
+        if (!properties || p->space.knobs[i].kind->id == KNOB_PROPERTY)
+            out[n++] = (struct app_value){ .name = p->space.knobs[i].name, .text = set->v[i].text };
     return n;
 }
 
 /* A dry run shows where they are; what is run has them in a file. */
-static size_t add_masked(const struct plan *p, struct submit_property out[SPACE_MAX_KNOBS], size_t n)
+static size_t add_masked(const struct plan *p, struct app_value out[SPACE_MAX_KNOBS], size_t n)
 {
     const char *name;
     json_t *value;
     json_object_foreach(p->secrets.knobs, name, value)
     {
         if (n < SPACE_MAX_KNOBS)
-            out[n++] = (struct submit_property){ .name = name, .text = SECRET_MASK };
+            out[n++] = (struct app_value){ .name = name, .text = SECRET_MASK };
     }
     return n;
 }
 
-static struct submit submit_of(const struct plan *p, const struct setting *set, int slots,
-                               const struct submit_property *props, size_t n_props)
+int plan_steps(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct app_steps *out,
+               struct err *e)
 {
-    return (struct submit){
-        .app = &p->app,
-        .spark_submit = p->env.spark_submit,
-        .log4j = p->env.log4j,
-        .python = p->env.python,
-        .classes = p->env.classes,
-        .slots = slots,
-        .executors = setting_executors(&p->space, set, &p->offer, slots),
-        .memory_gb = setting_number(&p->space, set, KNOB_MEMORY, NAN),
-        .properties = props,
-        .n_properties = n_props,
-    };
-}
-
-/* Unpacked classes, where they are those of this application's own jars; in the JVM of one submission they would save less. */
-static void add_closures(struct submit *s, const struct plan *p)
-{
-    for (size_t i = 0; p->env.closures && i < p->app.jars.n; i++)
-        if (strcmp(p->app.jars.v[i], p->env.closures_of) == 0) {
-            s->closures = p->env.closures;
-            s->classes = p->env.session_classes;
-        }
-}
-
-int plan_argv(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct strv *out,
-              struct err *e)
-{
-    struct submit_property props[SPACE_MAX_KNOBS];
+    struct app_value knobs[SPACE_MAX_KNOBS], properties[SPACE_MAX_KNOBS], hypers[SPACE_MAX_DIMS];
     struct value values[SPACE_MAX_DIMS];
-    struct submit_hyper hypers[SPACE_MAX_DIMS];
-    size_t n_props = spark_properties(p, &l->setting, props);
+    const struct app_tools tools = env_tools(&p->env);
+    size_t n_properties = put_knobs(p, &l->setting, true, properties), n_hypers = 0;
     if (!l->properties)
-        n_props = add_masked(p, props, n_props);
-    struct submit s = submit_of(p, &l->setting, l->slots, props, n_props);
+        n_properties = add_masked(p, properties, n_properties);
     for (size_t i = 0; !l->session && i < space_n_hyper(&p->space); i++) {
         values[i] = space_value(&p->space, pt, i);
-        hypers[i] = (struct submit_hyper){ .name = p->space.dims[i].name, .text = values[i].text };
-        s.n_hypers++;
+        hypers[n_hypers++] = (struct app_value){ .name = p->space.dims[i].name, .text = values[i].text };
     }
-    s.hypers = hypers;
-    s.epochs = l->epochs;
-    s.launch = l->launch;
-    s.checkpoint = l->checkpoint;
-    s.resume_model = l->resume_model;
-    s.resume_state = l->resume_state;
-    s.seed = l->seed_text;
-    s.session = l->session;
-    s.one_cpu = l->one_cpu;
-    s.properties_file = l->properties;
-    if (l->session)
-        add_closures(&s, p);
-    return submit_argv(&s, out, e);
+    const struct app_launch launch = {
+        .tools = &tools,
+        .hypers = hypers,
+        .n_hypers = n_hypers,
+        .knobs = knobs,
+        .n_knobs = put_knobs(p, &l->setting, false, knobs),
+        .properties = properties,
+        .n_properties = n_properties,
+        .epochs = l->epochs,
+        .slots = l->slots,
+        .parts = setting_parts(&p->space, &l->setting, &p->offer, l->slots),
+        .memory_gb = setting_number(&p->space, &l->setting, KNOB_MEMORY, NAN),
+        .launch = l->launch,
+        .checkpoint = l->checkpoint,
+        .resume_model = l->resume_model,
+        .resume_state = l->resume_state,
+        .converted = l->converted,
+        .seed = l->seed_text,
+        .session = l->session,
+        .properties_file = l->properties,
+        .one_cpu = l->one_cpu,
+    };
+    return p->app.kind->steps(&p->app, &launch, out, e);
 }
 
 int plan_shown(const struct plan *p, const struct strv *argv, struct strv *out, struct err *e)
 {
     const struct secret_rules rules = secrets_rules(&p->secrets);
     secret_put_argv(&rules, argv, out);
-    return out->failed ? err_sys(e, -ENOMEM, "spark-submit's arguments") : 0;
-}
-
-int plan_convert_argv(const struct plan *p, const char *properties, const char *in, const char *to, struct strv *out,
-                      struct err *e)
-{
-    struct submit_property props[SPACE_MAX_KNOBS];
-    struct setting set = plan_effective(p, &p->requested);
-    struct submit s = submit_of(p, &set, 1, props, spark_properties(p, &set, props));
-    s.properties_file = properties;
-    return submit_convert_argv(&s, p->env.converter, in, to, out, e);
+    return out->failed ? err_sys(e, -ENOMEM, "the arguments of %s", p->app.kind->words.program) : 0;
 }
 
 /* Is this extra set anew by each trial? */
 static bool extra_is_tuned(const struct plan *p, size_t extra)
 {
-    if (p->app.has_arguments)
+    const struct app_file *f = &p->app.file;
+    if (f->has_arguments)
         return false;
-    bool tuned = app_extra_index(&p->app, "epochs") == (int)extra;
+    bool tuned = app_file_extra(f, "epochs") == (int)extra;
     for (size_t i = 0; i < space_n_hyper(&p->space); i++)
-        tuned |= app_extra_index(&p->app, p->space.dims[i].name) == (int)extra;
+        tuned |= app_file_extra(f, p->space.dims[i].name) == (int)extra;
     return tuned;
 }
 
@@ -693,18 +659,27 @@ static void put_class_value(const struct plan *p, const char *key, const char *v
     env_put_portable(&p->env, buf_text(&bare), out);
 }
 
+static void put_identity(const struct plan *p, struct buf *out)
+{
+    AUTO_STRV struct strv words = STRV_INIT;
+    p->app.kind->identity(&p->app, &words);
+    for (size_t i = 0; i < words.n; i++) {
+        buf_puts(out, i ? " " : "");
+        env_put_portable(&p->env, words.v[i], out);
+    }
+    out->failed |= words.failed;
+}
+
 void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out)
 {
-    const struct app *a = &p->app;
+    const struct app_file *f = &p->app.file;
     if (objective_needs_power(objective_find(p->cfg.objective))) /* ratios of joules are none of time */
         buf_printf(out, "%s: ", p->cfg.objective);
-    env_put_portable(&p->env, a->conf, out);
-    if (a->class_name)
-        buf_printf(out, " %s", a->class_name);
-    for (size_t i = 0; i < a->n_extras; i++)
+    put_identity(p, out);
+    for (size_t i = 0; i < f->n_extras; i++)
         if (!extra_is_tuned(p, i)) {
-            buf_printf(out, " %s ", a->extras[i].key);
-            put_class_value(p, a->extras[i].key, a->extras[i].value ? a->extras[i].value : "", out);
+            buf_printf(out, " %s ", f->extras[i].key);
+            put_class_value(p, f->extras[i].key, f->extras[i].value ? f->extras[i].value : "", out);
         }
     for (size_t i = 0; i < space_n_hyper(&p->space); i++) {
         const struct dim *d = &p->space.dims[i];

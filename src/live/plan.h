@@ -1,9 +1,9 @@
-/* What would be launched for a point of the space: the one place where settings, slots and the BigDL file meet. */
+/* What would be launched for a point of the space: the one place where settings, slots and the application file meet. */
 #ifndef LIVE_PLAN_H
 #define LIVE_PLAN_H
 
+#include "app/app.h"
 #include "base/strv.h"
-#include "bigdl/app.h"
 #include "core/choices.h"
 #include "core/config.h"
 #include "core/objective.h"
@@ -17,7 +17,7 @@
 struct plan {
     struct config cfg;
     struct space space;
-    struct app app;
+    struct application app;
     struct env env;
     struct offer offer; /* to one trial */
     const struct policy *policy;
@@ -26,16 +26,16 @@ struct plan {
     struct choices choices;   /* what the policy chooses from; not of those that choose nothing */
     struct node_cfg *nodes;   /* the config's, each one that ssh may be given */
     size_t n_nodes;
-    struct meters_cfg meters;  /* what is read of energy; none: nothing */
-    struct strv paths;         /* that the meters' texts point at */
-    char *events;              /* the hardware events that are counted (monitoring/event_choice.h); NULL: all */
-    struct json_doc doc;       /* the config */
-    struct json_doc bigdl_doc; /* the BigDL file, as written */
-    char name[128];            /* of the study */
-    struct secrets secrets;    /* what of all this is not to be shown */
+    struct meters_cfg meters; /* what is read of energy; none: nothing */
+    struct strv paths;        /* that the meters' texts point at */
+    char *events;             /* the hardware events that are counted (monitoring/event_choice.h); NULL: all */
+    struct json_doc doc;      /* the config */
+    struct json_doc app_doc;  /* the application file, as written */
+    char name[128];           /* of the study */
+    struct secrets secrets;   /* what of all this is not to be shown */
 };
 
-/* Reads the config and its BigDL file; `args` (a config whose texts are NULL or set) comes from the command line through
+/* Reads the config and its application file; `args` (a config whose texts are NULL or set) comes from the command line through
  * `apply`, called after the file has been read so that the command line wins. Touches nothing but these files.
  * -EINVAL and -ENOENT are explained. */
 int plan_load(struct plan *out, const char *config_file, const char *setting,
@@ -45,10 +45,10 @@ void plan_done(struct plan *p);
 /* Are the files there that would be submitted (application, jars, properties)? -ENOENT names the first that is not. */
 int plan_require_files(const struct plan *p, struct err *e);
 
-/* Asks a standalone master what it has free (`all`: and taken, by trials of this study that still run), and cuts the setting to it.
- * A master that does not answer changes nothing; 1 and the reason in *why when it was asked in vain. Blocks for a few seconds at
+/* Asks a cluster, where that can be asked, what it has free (`all`: and taken, by trials of this study that still run), and cuts the setting to it.
+ * One that does not answer changes nothing; 1 and the reason in *why when it was asked in vain. Blocks for a few seconds at
  * most: before the loop. */
-int plan_ask_master(struct plan *p, bool all, struct err *why);
+int plan_ask_cluster(struct plan *p, bool all, struct err *why);
 
 /* One launch. */
 struct plan_launch {
@@ -58,6 +58,7 @@ struct plan_launch {
     const char *launch;     /* tag; NULL for --dry-run */
     const char *checkpoint; /* folder; NULL: none */
     const char *resume_model, *resume_state;
+    const char *converted; /* where a checkpoint in another form may be put; NULL: nowhere */
     const char *seed_text;
     const char *session;    /* the socket of the warm session that this starts; NULL: a trial of its own */
     bool one_cpu;           /* it begins packed on one CPU */
@@ -86,18 +87,17 @@ int plan_slots(const struct plan *p, const struct point *pt, const struct settin
  * cold ones), or of its effective one. Errors as above. */
 int plan_most_slots(const struct plan *p, const struct point *pt, unsigned not, struct err *e);
 
-/* Appends the argv of spark-submit. `pt` is not looked at when it starts a session. */
-int plan_argv(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct strv *out,
-              struct err *e);
+/* The batch that the slots of a launch must divide; NAN: it has none, or nothing must. */
+double plan_batch(const struct plan *p, const struct point *pt);
+
+/* What is run. `pt` is not looked at when it starts a session. Free *out (app_steps_done()), also after a failure. */
+int plan_steps(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct app_steps *out,
+               struct err *e);
 
 /* Appends the key of the jobs that share knowledge (TUNER.md section 3): the application, its fixed arguments and every
  * hyperparameter that affects speed; `family`: all but the batch. Our own folders stand in it by their names, so that a model may
  * be taken to another machine. */
 void plan_class_key(const struct plan *p, const struct point *pt, bool family, struct buf *out);
-
-/* Appends the argv that makes a checkpoint's model resumable. */
-int plan_convert_argv(const struct plan *p, const char *properties, const char *in, const char *to, struct strv *out,
-                      struct err *e);
 
 /* The words as they may be stored and shown. */
 int plan_shown(const struct plan *p, const struct strv *argv, struct strv *out, struct err *e);

@@ -10,14 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/fold.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
-#include "bigdl/log.h"
 #include "live/publish.h"
 
 enum {
@@ -81,8 +79,8 @@ static struct warm *add(struct pool *p, int number)
     *w = (struct warm){ .id = ++p->next_id, .number = number, .cold = -1, .dir = study_session_dir(p->study, number) };
     w->born_ms = w->waits_ms = clock_ms();
     w->log_fd = -1;
-    w->wait.kind = WAIT_SPARK;
-    lines_init(&w->log, &log_reader, 0);
+    w->wait = (struct wait){ .kind = WAIT_START, .words = &p->study->plan->app.kind->words };
+    lines_init(&w->log, &p->study->plan->app.reader, 0);
     fold_init(&w->fold, p->study->plan->cfg.metric, 0);
     p->list[p->n++] = w;
     if (p->next_number <= number)
@@ -197,15 +195,15 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
 
 static const struct launcher_ops launcher_calls = { on_ready, on_refused, on_gone };
 
-static int session_argv(const struct pool *p, const struct warm *w, const struct study_trial *t, struct strv *argv,
-                        struct err *e)
+static int session_command(const struct pool *p, const struct warm *w, const struct study_trial *t,
+                           struct launcher_command *c, struct err *e)
 {
-    AUTO_STRV struct strv step = STRV_INIT;
+    AUTO_STEPS struct app_steps steps = { 0 };
     AUTO_FREE char *path = NULL, *properties = NULL;
     const struct plan *plan = p->study->plan;
     int rc = session_path(&path, w->tag, e);
     if (rc == 0)
-        rc = secrets_write(&plan->secrets, w->dir, plan->app.properties_file, plan->env.spark_home, &properties, e);
+        rc = secrets_write(&plan->secrets, &plan->app, w->dir, plan->env.spark_home, &properties, e);
     if (rc < 0)
         return rc;
     struct setting set = study_setting(p->study, t);
@@ -215,17 +213,17 @@ static int session_argv(const struct pool *p, const struct warm *w, const struct
                              .session = path,
                              .properties = properties,
                              .one_cpu = setting_number(&p->study->plan->space, &set, KNOB_CORES, 0) == 1 };
-    rc = plan_argv(p->study->plan, &t->point, &l, &step, e);
+    rc = plan_steps(plan, &t->point, &l, &steps, e);
     struct launcher_words words = { .node = p->study->plan->env.node,
                                     .dir = w->dir,
                                     .tag = w->tag,
                                     .runs = p->study->dir,
                                     .cpus = t->cpus,
                                     .attempt = 1,
-                                    .log_mb = p->study->plan->cfg.log_mb };
-    launcher_put_words(argv, &words);
-    launcher_put_step(argv, &step);
-    return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "session %d", w->number) : rc;
+                                    .log_mb = p->study->plan->cfg.log_mb,
+                                    .app = &plan->app };
+    launcher_put(c, &words, &steps);
+    return rc == 0 && (c->argv.failed || c->env.failed) ? err_sys(e, -ENOMEM, "session %d", w->number) : rc;
 }
 
 int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, struct err *e)
@@ -236,12 +234,12 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
     w->slots = t->row.slots;
     w->cold = t->setting.cold;
     w->trial = t->row.number;
-    AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_COMMAND struct launcher_command command = { 0 };
     int rc = ours_dir(w->dir, e);
     if (rc == 0)
-        rc = session_argv(p, w, t, &argv, e);
+        rc = session_command(p, w, t, &command, e);
     if (rc == 0)
-        rc = launcher_start(&w->launcher, p->loop, &launcher_calls, p, w->id, argv.v, e);
+        rc = launcher_start(&w->launcher, p->loop, &launcher_calls, p, w->id, &command, e);
     if (rc == 0)
         rc = connect_to(p, w, e);
     if (rc < 0) {
@@ -300,7 +298,7 @@ static void look(const struct pool *p, struct warm *w, int64_t now_ms)
 {
     const struct study_trial *t = study_trial(p->study, w->trial);
     read_log(w);
-    struct wait wait = { .kind = WAIT_SPARK };
+    struct wait wait = { .kind = WAIT_START, .words = &p->study->plan->app.kind->words };
     if (t)
         wait = grant_wait(p->study, t, &w->fold, w->slots);
     if (wait.kind == WAIT_DATA || wait.kind == WAIT_NONE)
@@ -322,7 +320,7 @@ void pool_tick(struct pool *p, int64_t now_ms)
             continue;
         look(p, w, now_ms);
         if (now_ms - w->waits_ms > patience_ms) {
-            w->not_granted = w->wait.kind == WAIT_EXECUTORS;
+            w->not_granted = w->wait.kind == WAIT_ROOM;
             pool_end(p, w, false);
         }
     }
@@ -337,7 +335,7 @@ void pool_last_words(const struct warm *w, char text[256])
     text[0] = '\0';
     if (!path || ours_read(&heard, path, HEARD_MAX, NULL) < 0)
         return;
-    lines_init(&stream, &log_reader, 0);
+    lines_init(&stream, &w->log.reader, 0);
     fold_init(&fold, "", 0);
     if (lines_feed(&stream, buf_text(&heard), heard.len, on_line, &fold) == 0) {
         const struct fold_seen *why = fold_cause(&fold, heard.len);

@@ -21,7 +21,7 @@ struct warm {
     char busy[SESSION_ID_MAX + 1]; /* the run it said it is busy with, when it was met again; "" */
     int trial;                     /* that it serves or is kept for; 0: none */
     bool ending;
-    bool not_granted; /* it was ended since it waited for executors in vain */
+    bool not_granted; /* it was ended since it waited for room in vain */
     int log_fd;       /* what is heard of it, read until it says hello; -1: not open */
     struct lines log;
     struct fold fold;

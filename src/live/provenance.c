@@ -46,12 +46,12 @@ static int add_hash(json_t *to, const char *path)
 
 static json_t *hashes(const struct plan *p)
 {
-    json_t *j = json_object();
-    int rc = j ? add_hash(j, p->app.conf) : -1;
-    for (size_t i = 0; rc == 0 && i < p->app.jars.n; i++)
-        rc = add_hash(j, p->app.jars.v[i]);
-    for (size_t i = 0; rc == 0 && i < p->app.py_files.n; i++)
-        rc = add_hash(j, p->app.py_files.v[i]);
+    AUTO_STRV struct strv files = STRV_INIT;
+    p->app.kind->files(&p->app, &files);
+    json_t *j = files.failed ? NULL : json_object();
+    int rc = 0;
+    for (size_t i = 0; j && rc == 0 && i < files.n; i++)
+        rc = add_hash(j, files.v[i]);
     if (rc == 0)
         return j;
     json_decref(j);
@@ -70,7 +70,7 @@ json_t *provenance_json(const struct plan *p)
 {
     const struct secret_rules rules = secrets_rules(&p->secrets);
     AUTO_FREE char *config = secrets_text(&p->secrets, &p->doc);
-    AUTO_JSON json_t *bigdl = secret_masked(&rules, p->bigdl_doc.root, "", NULL);
+    AUTO_JSON json_t *bigdl = secret_masked(&rules, p->app_doc.root, "", NULL);
     if (!config || !bigdl)
         return NULL;
     struct utsname host = { 0 };

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "app/app.h"
 #include "base/array.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/strv.h"
-#include "bigdl/checkpoint.h"
 
 struct candidate {
     int64_t n; /* iterations + 1 */
@@ -82,8 +82,8 @@ static struct candidate *candidate_of(struct search_state *ss, size_t first, int
 static void note_file(struct search_state *ss, size_t first, const char *dir, const char *name)
 {
     int64_t n;
-    enum checkpoint_part part = checkpoint_classify(name, &n);
-    if (part == CHECKPOINT_NEITHER)
+    enum app_part part = app_part_of(name, &n);
+    if (part == APP_PART_NEITHER)
         return;
     struct candidate *c = candidate_of(ss, first, n);
     char *path = c ? io_join(dir, name) : NULL;
@@ -93,13 +93,13 @@ static void note_file(struct search_state *ss, size_t first, const char *dir, co
     } else if (!ours_is_file(path) || stat(path, &st) < 0 || st.st_size == 0) {
         free(path);
     } else {
-        char **slot = part == CHECKPOINT_MODEL ? &c->model : &c->state;
+        char **slot = part == APP_PART_MODEL ? &c->model : &c->state;
         free(*slot);
         *slot = path;
     }
 }
 
-/* A checkpoint is objects of Java to be read: whoever wrote it could have the application do anything, so it is one of ours or none. */
+/* A checkpoint may be objects to be read: whoever wrote it could have the application do anything, so it is one of ours or none. */
 static void note_folder(struct search_state *ss, const char *dir)
 {
     DIR *d = ours_is_dir(dir) ? opendir(dir) : NULL;
@@ -121,7 +121,7 @@ static void note_folders(struct search_state *ss, const char *dir)
     AUTO_STRV struct strv names = STRV_INIT;
     DIR *d = ours_is_dir(dir) ? opendir(dir) : NULL;
     for (struct dirent *f; d && (f = readdir(d));)
-        if (checkpoint_is_folder(f->d_name))
+        if (app_is_checkpoint_folder(f->d_name))
             strv_add(&names, f->d_name);
     if (d)
         (void)closedir(d);

@@ -75,10 +75,10 @@ int secrets_take(struct secrets *s, struct json_doc *doc, struct err *e)
     return rc;
 }
 
-static void add_tuned(struct secrets *s, const struct app *app, const char *name)
+static void add_tuned(struct secrets *s, const struct app_file *app, const char *name)
 {
-    const struct app_argument *a = app_argument(app, name);
-    int extra = app_extra_index(app, name);
+    const struct app_argument *a = app_file_argument(app, name);
+    int extra = app_file_extra(app, name);
     strv_add(&s->tuned, name);
     if (a && a->words.n)
         strv_add(&s->tuned, a->words.v[0]);
@@ -86,7 +86,7 @@ static void add_tuned(struct secrets *s, const struct app *app, const char *name
         strv_add(&s->tuned, app->extras[extra].key);
 }
 
-int secrets_find(struct secrets *s, const struct app *app, const struct space *space, struct err *e)
+int secrets_find(struct secrets *s, const struct app_file *app, const struct space *space, struct err *e)
 {
     for (size_t i = 0; i < space->n_dims; i++)
         add_tuned(s, app, space->dims[i].name);
@@ -172,41 +172,6 @@ char *secrets_text(const struct secrets *s, const struct json_doc *doc)
 
 static const char file_name[] = "properties";
 
-/* As java.util.Properties reads it; `stops` are what else would end a name. */
-static void put_escaped(struct buf *b, const char *text, const char *stops)
-{
-    for (const char *c = text; *c; c++) {
-        if (*c == '\n')
-            buf_puts(b, "\\n");
-        else if (*c == '\r')
-            buf_puts(b, "\\r");
-        else if (*c == '\\' || strchr(stops, *c) || (c == text && *c == ' '))
-            buf_printf(b, "\\%c", *c);
-        else
-            buf_putc(b, *c);
-    }
-}
-
-static void put_knobs(struct buf *b, const json_t *knobs)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)knobs, name, value)
-    {
-        const json_t *one = json_is_array(value) ? json_array_get(value, 0) : value;
-        AUTO_BUF struct buf text = BUF_INIT;
-        if (json_is_string(one))
-            buf_puts(&text, json_string_value(one));
-        else
-            json_put(&text, one, JSON_STYLE_COMPACT);
-        put_escaped(b, name, "=:#! \t");
-        buf_puts(b, "=");
-        put_escaped(b, buf_text(&text), "");
-        buf_putc(b, '\n');
-        b->failed |= text.failed;
-    }
-}
-
 /* NULL: there is none. */
 static char *defaults_of(const char *spark_home)
 {
@@ -219,14 +184,15 @@ static char *defaults_of(const char *spark_home)
     return NULL;
 }
 
-int secrets_write(const struct secrets *s, const char *dir, const char *base, const char *spark_home, char **out,
-                  struct err *e)
+int secrets_write(const struct secrets *s, const struct application *app, const char *dir, const char *spark_home,
+                  char **out, struct err *e)
 {
     enum { FILE_MAX = 1 << 20 };
     *out = NULL;
     if (!s->knobs)
         return 0;
     AUTO_BUF struct buf text = BUF_INIT;
+    const char *base = app->kind->properties_file(app);
     AUTO_FREE char *defaults = base ? strdup(base) : defaults_of(spark_home);
     AUTO_FREE char *path = io_join(dir, file_name);
     int rc = path && (defaults || !base) ? 0 : no_memory(e);
@@ -235,7 +201,7 @@ int secrets_write(const struct secrets *s, const char *dir, const char *base, co
     if (rc < 0)
         return rc;
     buf_putc(&text, '\n'); /* its last line may lack it */
-    put_knobs(&text, s->knobs);
+    app->kind->put_properties(s->knobs, &text);
     rc = text.failed ? no_memory(e) : io_write_atomic(path, text.data, text.len, 0600, e);
     if (rc == 0)
         *out = MOVE_PTR(path);

@@ -2,9 +2,9 @@
 #ifndef LIVE_SECRETS_H
 #define LIVE_SECRETS_H
 
+#include "app/app.h"
 #include "base/json.h"
 #include "base/strv.h"
-#include "bigdl/app.h"
 #include "core/secret.h"
 #include "core/space.h"
 
@@ -24,7 +24,7 @@ void secrets_done(struct secrets *s);
 int secrets_take(struct secrets *s, struct json_doc *doc, struct err *e);
 
 /* What is tuned is no secret; what else goes to the application may be. -ENOMEM. */
-int secrets_find(struct secrets *s, const struct app *app, const struct space *space, struct err *e);
+int secrets_find(struct secrets *s, const struct app_file *app, const struct space *space, struct err *e);
 
 struct secret_rules secrets_rules(const struct secrets *s);
 
@@ -38,10 +38,10 @@ const char *secrets_salt(const json_t *stored);
 /* The text of a document as it was written, or, where there are secrets in it, as JSON without them. Free it; NULL: memory. */
 char *secrets_text(const struct secrets *s, const struct json_doc *doc);
 
-/* Writes DIR/properties, 0600: the text of `base`, or of the defaults of this Spark, which a file of properties replaces, and the secrets
- * after it. *out is its path, to be freed; NULL: there are none. -errno. */
-int secrets_write(const struct secrets *s, const char *dir, const char *base, const char *spark_home, char **out,
-                  struct err *e);
+/* Writes DIR/properties, 0600: the text of the application's own file of properties, or of the defaults of its runtime, which a file of
+ * properties replaces, and the secrets after it. *out is its path, to be freed; NULL: there are none. -errno. */
+int secrets_write(const struct secrets *s, const struct application *app, const char *dir, const char *spark_home,
+                  char **out, struct err *e);
 
 /* The launch that was to read it is over: DIR/properties goes, and what a process that was killed wrote of it. What cannot be removed
  * stays, until tidy_launches() comes by. */

@@ -335,7 +335,7 @@ static json_t *stored_config(const struct study *s, const char *before)
 {
     const struct plan *p = s->plan;
     AUTO_JSON json_t *stored = before ? json_loads(before, 0, NULL) : NULL;
-    AUTO_JSON json_t *config = config_effective((struct config *)&p->cfg, &p->doc, p->bigdl_doc.root);
+    AUTO_JSON json_t *config = config_effective((struct config *)&p->cfg, &p->doc, p->app_doc.root);
     return config ? secrets_config(&p->secrets, config, secrets_salt(stored)) : NULL;
 }
 
@@ -348,7 +348,7 @@ static int recall_refused(void *ctx, const struct store_decision *d)
         return 0;
     AUTO_JSON json_t *j = json_loads(d->setting, 0, NULL);
     struct layout_ask ask = { .memory_gb = json_number_value(json_object_get(j, "executor_memory")) };
-    if (json_unpack(j, "{s:i, s:i}", "executors", &ask.executors, "executor_cores", &ask.cores) == 0)
+    if (json_unpack(j, "{s:i, s:i}", "executors", &ask.parts, "executor_cores", &ask.cores) == 0)
         (void)layout_refuse(&s->plan->offer.room, ask); /* one too many is found out again */
     return 0;
 }
@@ -586,17 +586,17 @@ struct setting study_setting(const struct study *s, const struct study_trial *t)
 int study_slots(const struct study *s, const struct study_trial *t, struct err *e)
 {
     const struct plan *p = s->plan;
-    if (p->policy->create || !p->offer.executors)
+    if (p->policy->create || !p->offer.divided)
         return p->policy->create ? plan_most_slots(p, &t->point, t->refused_cold, e) : t->row.slots;
     struct setting set = study_setting(s, t);
-    if (setting_executors(&p->space, &set, &p->offer, t->row.slots) > 0)
+    if (setting_parts(&p->space, &set, &p->offer, t->row.slots) > 0)
         return t->row.slots; /* nothing changes it, but the executors may be others */
     return err_set(e, -ENODEV, "%d cores cannot be had: the cluster did not grant them", t->row.slots);
 }
 
 int study_refuse(struct study *s, int trial, struct layout_ask ask, const char *why, struct err *e)
 {
-    AUTO_JSON json_t *j = json_pack("{s:i, s:i, s:f}", "executors", ask.executors, "executor_cores", ask.cores,
+    AUTO_JSON json_t *j = json_pack("{s:i, s:i, s:f}", "executors", ask.parts, "executor_cores", ask.cores,
                                     "executor_memory", ask.memory_gb > 0 ? ask.memory_gb : 0.0);
     AUTO_FREE char *text = json_text(j);
     if (!text)

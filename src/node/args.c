@@ -24,6 +24,7 @@ static const struct option_row {
     { "--control", OPTION_NUMBER, true, offsetof(struct args, control), ARGS_FD_FIRST, 1 << 20 },
     { "--cpus", OPTION_TEXT, false, offsetof(struct args, cpus), 0, 0 },
     { "--dir", OPTION_TEXT, true, offsetof(struct args, dir), 0, 0 },
+    { "--folder", OPTION_TEXT, false, offsetof(struct args, folder), 0, 0 },
     { "--grace", OPTION_NUMBER, false, offsetof(struct args, grace_s), 0, 86400 },
     { "--keep", OPTION_NEEDLE, false, offsetof(struct args, keep), 0, 0 },
     { "--launch", OPTION_TEXT, true, offsetof(struct args, launch), 0, 0 },

@@ -17,6 +17,7 @@ struct args_step {
 struct args {
     const char *dir, *launch;
     const char *cpus;        /* "0,2-3"; NULL: not given */
+    const char *folder;      /* in which the steps run; NULL: where we are */
     const char *mark, *runs; /* NULL: this launch has no runs */
     uint64_t attempt, control, log_cap, grace_s;
     struct needles keep, step; /* the texts are argv's */

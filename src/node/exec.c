@@ -49,9 +49,9 @@ enum {
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
 };
 
-const char exec_usage[] =
-    "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES]\n"
-    "       [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
+const char exec_usage[] = "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
+                          "       [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--grace "
+                          "SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
@@ -290,7 +290,8 @@ child(const struct launcher *l, const char *path, char **argv, int out_fd, int f
     if (child_descriptors(l->lock_fd, out_fd, fail_fd) == 0) {
         report = FD_FAIL_IN_CHILD;
         default_signals();
-        (void)execv(path, argv);
+        if (!l->o->folder || chdir(l->o->folder) == 0)
+            (void)execv(path, argv);
     }
     int why = errno;
     (void)io_write_all(report, &why, sizeof why); /* the exit code says it less well */

@@ -1,11 +1,10 @@
-/* A BigDL file of any bytes: an error that explains itself, or an application of which argv can be made. */
+/* An application file of any bytes: an error that explains itself, or an application of which argv can be made. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bigdl/app.h"
-#include "bigdl/submit.h"
+#include "app/app.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,37 +22,34 @@ static int keep(void *ctx, const char *key, char **path, struct err *e)
     return 0;
 }
 
-static void submit(const struct app *a, const char *hyper, int executors)
+static void submit(const struct application *a, const char *hyper, int parts)
 {
-    const struct submit_hyper h = { hyper, "64" };
-    struct submit s = { .app = a,
-                        .spark_submit = "spark-submit",
-                        .launch = "t",
-                        .hypers = &h,
-                        .n_hypers = 1,
-                        .epochs = 2,
-                        .slots = 4,
-                        .executors = executors,
-                        .memory_gb = NAN,
-                        .checkpoint = "/ck",
-                        .resume_model = "/m",
-                        .resume_state = "/s",
-                        .seed = "1" };
-    struct strv v = STRV_INIT;
+    const struct app_value h = { hyper, "64" };
+    const struct app_tools tools = { .spark_submit = "spark-submit", .converter = "c.py" };
+    struct app_launch l = { .tools = &tools,
+                            .launch = "t",
+                            .hypers = &h,
+                            .n_hypers = 1,
+                            .epochs = 2,
+                            .slots = 4,
+                            .parts = parts,
+                            .memory_gb = NAN,
+                            .checkpoint = "/ck",
+                            .resume_model = "/m",
+                            .resume_state = "/s",
+                            .converted = "/m2",
+                            .seed = "1" };
+    AUTO_STEPS struct app_steps steps = { 0 };
     struct err e = { 0 };
-    if (submit_argv(&s, &v, &e) < 0 && !e.text[0])
+    if (a->kind->steps(a, &l, &steps, &e) < 0 && !e.text[0])
         abort();
-    strv_done(&v);
-    if (submit_convert_argv(&s, "c.py", "in", "out", &v, &e) < 0)
-        abort();
-    strv_done(&v);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err e = { 0 };
     struct json_doc doc = { 0 };
-    struct app a = { 0 };
+    struct application a = { 0 };
     size_t paths = 0;
     if (json_doc_parse(&doc, "f.json", (const char *)data, size, &e) < 0)
         return 0;
@@ -61,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc < 0 && !e.text[0])
         abort();
     if (rc == 0) {
-        (void)app_paths(&a, keep, &paths, &e);
-        submit(&a, a.n_extras ? a.extras[0].key : "batch_size", 0);
-        submit(&a, a.n_arguments ? a.arguments[0].name : "batch_size", 2);
+        (void)a.kind->paths(&a, keep, &paths, &e);
+        submit(&a, a.file.n_extras ? a.file.extras[0].key : "batch_size", 0);
+        submit(&a, a.file.n_arguments ? a.file.arguments[0].name : "batch_size", 2);
     }
     app_done(&a);
     json_doc_done(&doc);

@@ -8,8 +8,9 @@
 
 #include <cmocka.h>
 
+#include "app/app.h"
 #include "base/own.h"
-#include "bigdl/app.h"
+#include "bigdl/spark_file.h"
 #include "tests/fault.h"
 
 static const char *lookup(void *ctx, const char *name)
@@ -18,20 +19,25 @@ static const char *lookup(void *ctx, const char *name)
     return strcmp(name, "HOME_DIR") == 0 ? "/opt/bigdl" : strcmp(name, "EMPTY") == 0 ? "" : NULL;
 }
 
-static int parse(struct app *out, const char *text, struct err *e)
+static int parse(struct application *out, const char *text, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc doc = { 0 };
     int rc = json_doc_parse(&doc, "mnist.json", text, strlen(text), e);
     return rc < 0 ? rc : app_parse(out, &doc, lookup, NULL, e);
 }
 
-static struct app parsed(const char *text)
+static struct application parsed(const char *text)
 {
-    struct app a = { 0 };
+    struct application a = { 0 };
     struct err e = { 0 };
     if (parse(&a, text, &e) < 0)
         fail_msg("%s\n%s", text, e.text);
     return a;
+}
+
+static struct spark_file *own(const struct application *a)
+{
+    return a->own;
 }
 
 static const char whole[] =
@@ -48,58 +54,58 @@ static const char whole[] =
 static void test_app_reads_every_key(void **state)
 {
     (void)state;
-    struct app a = parsed(whole);
-    assert_string_equal(a.file, "mnist.json");
-    assert_string_equal(a.master, "spark://h:7077");
-    assert_string_equal(a.driver_memory, "2g");
-    assert_string_equal(a.executor_memory, "4g");
-    assert_int_equal(a.total_executor_cores, 8);
-    assert_int_equal(a.executor_cores, 4);
-    assert_string_equal(a.properties_file, "/opt/bigdl/spark.conf");
-    assert_int_equal(a.jars.n, 2);
-    assert_string_equal(a.jars.v[1], "hdfs:/b.jar");
-    assert_int_equal(a.py_files.n, 2);
-    assert_string_equal(a.conf, "/opt/bigdl/a.jar");
-    assert_string_equal(a.class_name, "com.example.Train");
-    assert_true(a.session);
+    struct application a = parsed(whole);
+    assert_string_equal(a.file.name, "mnist.json");
+    assert_string_equal(own(&a)->master, "spark://h:7077");
+    assert_string_equal(own(&a)->driver_memory, "2g");
+    assert_string_equal(own(&a)->executor_memory, "4g");
+    assert_int_equal(own(&a)->total_executor_cores, 8);
+    assert_int_equal(own(&a)->executor_cores, 4);
+    assert_string_equal(own(&a)->properties_file, "/opt/bigdl/spark.conf");
+    assert_int_equal(own(&a)->jars.n, 2);
+    assert_string_equal(own(&a)->jars.v[1], "hdfs:/b.jar");
+    assert_int_equal(own(&a)->py_files.n, 2);
+    assert_string_equal(own(&a)->conf, "/opt/bigdl/a.jar");
+    assert_string_equal(own(&a)->class_name, "com.example.Train");
+    assert_true(a.file.session);
     assert_false(app_is_local(&a));
-    assert_false(app_is_python(&a));
+    assert_false(spark_file_is_python(own(&a)));
     app_done(&a);
 }
 
 static void test_app_reads_extras_and_arguments(void **state)
 {
     (void)state;
-    struct app a = parsed(whole);
+    struct application a = parsed(whole);
     static const char *const want[][2] = {
         { "--folder", "/opt/bigdl/$x" }, { "-v", NULL }, { "--rate", "0.1" }, { "--n", "3" }
     };
-    assert_int_equal(a.n_extras, ARRAY_LEN(want));
+    assert_int_equal(a.file.n_extras, ARRAY_LEN(want));
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-        assert_string_equal(a.extras[i].key, want[i][0]);
-        assert_true((a.extras[i].value == NULL) == (want[i][1] == NULL));
+        assert_string_equal(a.file.extras[i].key, want[i][0]);
+        assert_true((a.file.extras[i].value == NULL) == (want[i][1] == NULL));
         if (want[i][1])
-            assert_string_equal(a.extras[i].value, want[i][1]);
+            assert_string_equal(a.file.extras[i].value, want[i][1]);
     }
-    assert_true(a.has_arguments);
-    assert_int_equal(app_argument(&a, "batch_size")->words.n, 2);
-    assert_string_equal(app_argument(&a, "rate")->words.v[0], "--rate={}");
-    assert_null(app_argument(&a, "seed"));
+    assert_true(a.file.has_arguments);
+    assert_int_equal(app_file_argument(&a.file, "batch_size")->words.n, 2);
+    assert_string_equal(app_file_argument(&a.file, "rate")->words.v[0], "--rate={}");
+    assert_null(app_file_argument(&a.file, "seed"));
     app_done(&a);
 }
 
 static void test_app_has_defaults(void **state)
 {
     (void)state;
-    struct app a = parsed("{\"conf\": \"a.py\", \"extra\": [\"train\", \"-x\", 3], \"class\": null}");
-    assert_string_equal(a.master, "local[*]");
+    struct application a = parsed("{\"conf\": \"a.py\", \"extra\": [\"train\", \"-x\", 3], \"class\": null}");
+    assert_string_equal(own(&a)->master, "local[*]");
     assert_true(app_is_local(&a));
-    assert_true(app_is_python(&a));
-    assert_null(a.driver_memory);
-    assert_int_equal(a.n_extras, 3);
-    assert_string_equal(a.extras[0].key, "train");
-    assert_true(a.extras[1].word);
-    assert_int_equal(app_extra_index(&a, "x"), -1);
+    assert_true(spark_file_is_python(own(&a)));
+    assert_null(own(&a)->driver_memory);
+    assert_int_equal(a.file.n_extras, 3);
+    assert_string_equal(a.file.extras[0].key, "train");
+    assert_true(a.file.extras[1].word);
+    assert_int_equal(app_file_extra(&a.file, "x"), -1);
     app_done(&a);
     app_done(NULL);
 }
@@ -149,7 +155,7 @@ static void test_app_explains_faults(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
-        struct app a = { 0 };
+        struct application a = { 0 };
         struct err e = { 0 };
         if (parse(&a, faults[i].text, &e) != -EINVAL || !strstr(e.text, faults[i].want))
             fail_msg("%s: got '%s', want '%s'", faults[i].name, e.text, faults[i].want);
@@ -159,23 +165,24 @@ static void test_app_explains_faults(void **state)
 static void test_app_json_in_a_word_is_no_placeholder(void **state)
 {
     (void)state;
-    struct app a = parsed("{\"conf\": \"a.py\", \"arguments\": {\"lr\": [\"--set\", \"{\\\"lr\\\": {}}\"]}}");
-    assert_string_equal(app_argument(&a, "lr")->words.v[1], "{\"lr\": {}}");
+    struct application a = parsed("{\"conf\": \"a.py\", \"arguments\": {\"lr\": [\"--set\", \"{\\\"lr\\\": {}}\"]}}");
+    assert_string_equal(app_file_argument(&a.file, "lr")->words.v[1], "{\"lr\": {}}");
     app_done(&a);
 }
 
 static void test_app_finds_extras_by_name(void **state)
 {
     (void)state;
-    struct app a = parsed("{\"conf\": \"a.py\", \"extras\": {\"batchSize\": 3, \"max_epoch\": 2, \"-r\": 0.1}}");
-    assert_int_equal(app_extra_index(&a, "batch_size"), 0);
-    assert_int_equal(app_extra_index(&a, "BATCH-SIZE"), 0);
-    assert_int_equal(app_extra_index(&a, "epochs"), 1);
-    assert_int_equal(app_extra_index(&a, "r"), 2);
-    assert_int_equal(app_extra_index(&a, "batch"), -1);
+    struct application a =
+        parsed("{\"conf\": \"a.py\", \"extras\": {\"batchSize\": 3, \"max_epoch\": 2, \"-r\": 0.1}}");
+    assert_int_equal(app_file_extra(&a.file, "batch_size"), 0);
+    assert_int_equal(app_file_extra(&a.file, "BATCH-SIZE"), 0);
+    assert_int_equal(app_file_extra(&a.file, "epochs"), 1);
+    assert_int_equal(app_file_extra(&a.file, "r"), 2);
+    assert_int_equal(app_file_extra(&a.file, "batch"), -1);
     app_done(&a);
     a = parsed("{\"conf\": \"a.py\", \"extras\": {\"epochs\": 1, \"endTriggerNum\": 2}}");
-    assert_int_equal(app_extra_index(&a, "epochs"), 1);
+    assert_int_equal(app_file_extra(&a.file, "epochs"), 1);
     app_done(&a);
 }
 
@@ -197,10 +204,10 @@ static const struct {
 static void test_app_says_what_a_hyperparameter_reaches(void **state)
 {
     (void)state;
-    struct app with =
+    struct application with =
         parsed("{\"conf\": \"a.py\", \"extras\": {\"momentum\": 0}, \"arguments\": {\"batch_size\": [\"{}\"],"
                " \"epochs\": [\"-e\", \"{}\"]}}");
-    struct app without = parsed("{\"conf\": \"a.py\", \"extras\": {\"momentum\": 0, \"batch_size\": 1}}");
+    struct application without = parsed("{\"conf\": \"a.py\", \"extras\": {\"momentum\": 0, \"batch_size\": 1}}");
     for (size_t i = 0; i < ARRAY_LEN(reaches); i++) {
         struct err e = { 0 };
         int rc = app_reaches(reaches[i].arguments ? &with : &without, reaches[i].hyper, &e);
@@ -227,21 +234,21 @@ static void test_app_offers_its_local_paths(void **state)
     (void)state;
     AUTO_BUF struct buf b = BUF_INIT;
     struct err e = { 0 };
-    struct app a = parsed(
+    struct application a = parsed(
         "{\"conf\": \"a.py\", \"jars\": \"hdfs:/x.jar,y.jar\", \"properties_file\": \"p\", \"python\": \"v/python\","
         " \"py_files\": \"s3a://b/z.zip\"}");
-    assert_int_equal(app_paths(&a, note_path, &b, &e), 0);
+    assert_int_equal(a.kind->paths(&a, note_path, &b, &e), 0);
     assert_string_equal(buf_text(&b), "conf=a.py jars=y.jar properties_file=p python=v/python ");
-    assert_string_equal(a.jars.v[0], "hdfs:/x.jar");
-    assert_string_equal(a.jars.v[1], "/resolved");
+    assert_string_equal(own(&a)->jars.v[0], "hdfs:/x.jar");
+    assert_string_equal(own(&a)->jars.v[1], "/resolved");
     app_done(&a);
     a = parsed("{\"conf\": \"a.py\", \"python\": \"python3.9\"}");
-    assert_int_equal(app_paths(&a, note_path, &b, &e), 0);
-    assert_string_equal(a.python, "python3.9"); /* a command */
+    assert_int_equal(a.kind->paths(&a, note_path, &b, &e), 0);
+    assert_string_equal(own(&a)->python, "python3.9"); /* a command */
     app_done(&a);
     a = parsed("{\"conf\": \"stop\", \"jars\": \"y.jar\"}");
-    assert_int_equal(app_paths(&a, note_path, &b, &e), -ENOENT);
-    assert_string_equal(a.jars.v[0], "y.jar");
+    assert_int_equal(a.kind->paths(&a, note_path, &b, &e), -ENOENT);
+    assert_string_equal(own(&a)->jars.v[0], "y.jar");
     app_done(&a);
 }
 
@@ -254,15 +261,15 @@ static void test_app_leaves_nothing_behind_whatever_fails(void **state)
     int rc = -ENOMEM;
     for (unsigned nth = 1; rc < 0; nth++) {
         assert_true(nth < 200);
-        struct app a = { .total_executor_cores = 99 };
+        struct application a = { .checkpoints = true };
         fault_arm(FAULT_ALLOC, nth);
         rc = app_parse(&a, &doc, lookup, NULL, &e);
         fault_disarm();
         if (rc < 0) {
             assert_int_equal(rc, -ENOMEM);
-            assert_int_equal(a.total_executor_cores, 99); /* untouched */
+            assert_true(a.checkpoints && !a.kind); /* untouched */
         } else {
-            assert_string_equal(a.properties_file, "/opt/bigdl/spark.conf");
+            assert_string_equal(own(&a)->properties_file, "/opt/bigdl/spark.conf");
             app_done(&a);
         }
     }

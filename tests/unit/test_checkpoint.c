@@ -10,26 +10,26 @@
 
 static const struct {
     const char *file;
-    enum checkpoint_part part;
+    enum app_part part;
     int64_t n;
 } files[] = {
-    { "model.469", CHECKPOINT_MODEL, 469 },
-    { "optimMethod-Sequential1a2b.469", CHECKPOINT_STATE, 469 },
-    { "optimMethod-my.model.60", CHECKPOINT_STATE, 60 },
-    { "optimMethod.60", CHECKPOINT_STATE, 60 },
-    { "state.60", CHECKPOINT_STATE, 60 },
-    { ".model.469.crc", CHECKPOINT_NEITHER, 0 },
-    { "model.469.crc", CHECKPOINT_NEITHER, 0 },
-    { "model.469.pb", CHECKPOINT_NEITHER, 0 },
-    { "optimMethod-Sequential1a2b", CHECKPOINT_NEITHER, 0 },
-    { "optimMethod-Sequential1a2b.469.crc", CHECKPOINT_NEITHER, 0 },
-    { "model", CHECKPOINT_NEITHER, 0 },
-    { "model.", CHECKPOINT_NEITHER, 0 },
-    { "model.0", CHECKPOINT_NEITHER, 0 },
-    { "model.-1", CHECKPOINT_NEITHER, 0 },
-    { "model.1x", CHECKPOINT_NEITHER, 0 },
-    { "model.99999999999999999999", CHECKPOINT_NEITHER, 0 },
-    { "", CHECKPOINT_NEITHER, 0 },
+    { "model.469", APP_PART_MODEL, 469 },
+    { "optimMethod-Sequential1a2b.469", APP_PART_STATE, 469 },
+    { "optimMethod-my.model.60", APP_PART_STATE, 60 },
+    { "optimMethod.60", APP_PART_STATE, 60 },
+    { "state.60", APP_PART_STATE, 60 },
+    { ".model.469.crc", APP_PART_NEITHER, 0 },
+    { "model.469.crc", APP_PART_NEITHER, 0 },
+    { "model.469.pb", APP_PART_NEITHER, 0 },
+    { "optimMethod-Sequential1a2b", APP_PART_NEITHER, 0 },
+    { "optimMethod-Sequential1a2b.469.crc", APP_PART_NEITHER, 0 },
+    { "model", APP_PART_NEITHER, 0 },
+    { "model.", APP_PART_NEITHER, 0 },
+    { "model.0", APP_PART_NEITHER, 0 },
+    { "model.-1", APP_PART_NEITHER, 0 },
+    { "model.1x", APP_PART_NEITHER, 0 },
+    { "model.99999999999999999999", APP_PART_NEITHER, 0 },
+    { "", APP_PART_NEITHER, 0 },
 };
 
 static void test_checkpoint_knows_its_files(void **state)
@@ -37,7 +37,7 @@ static void test_checkpoint_knows_its_files(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         int64_t n = 0;
-        enum checkpoint_part part = checkpoint_classify(files[i].file, &n);
+        enum app_part part = checkpoint_classify(files[i].file, &n);
         if (part != files[i].part || n != files[i].n)
             fail_msg("'%s': got %d %lld, want %d %lld", files[i].file, (int)part, (long long)n, (int)files[i].part,
                      (long long)files[i].n);

@@ -537,16 +537,16 @@ static void test_log_a_stream_goes_on_where_the_sink_stopped(void **state)
 static void test_log_over_long_lines_are_cut_not_kept(void **state)
 {
     (void)state;
-    size_t len = 3 * (size_t)LINE_BYTES_MAX;
+    size_t len = 3 * (size_t)LINES_BYTES_MAX;
     AUTO_FREE char *text = malloc(len);
     assert_non_null(text);
     memset(text, 'x', len);
     memcpy(text, "Java heap space", 15);
-    memcpy(text + LINE_BYTES_MAX, "No space left on device", 23); /* behind the cut */
-    memcpy(text + 2 * LINE_BYTES_MAX, "\nOOMKilled\n", 11);
+    memcpy(text + LINES_BYTES_MAX, "No space left on device", 23); /* behind the cut */
+    memcpy(text + 2 * LINES_BYTES_MAX, "\nOOMKilled\n", 11);
     AUTO_BUF struct buf whole = events_of(text, len, len);
     static const size_t splits[] = {
-        1, 100, LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1, 2 * LINE_BYTES_MAX
+        1, 100, LINES_BYTES_MAX - 1, LINES_BYTES_MAX, LINES_BYTES_MAX + 1, 2 * LINES_BYTES_MAX
     };
     for (size_t i = 0; i < ARRAY_LEN(splits); i++) {
         AUTO_BUF struct buf got = events_of(text, len, splits[i]);
@@ -557,9 +557,9 @@ static void test_log_over_long_lines_are_cut_not_kept(void **state)
     struct lines s;
     struct record r = { .text = BUF_INIT };
     lines_init(&s, &log_reader, 0);
-    for (size_t i = 0; i < 2 * LINE_BYTES_MAX; i += 1000)
+    for (size_t i = 0; i < 2 * LINES_BYTES_MAX; i += 1000)
         assert_int_equal(lines_feed(&s, text + i, 1000, record, &r), 0);
-    assert_true(s.partial_cap <= LINE_BYTES_MAX);
+    assert_true(s.partial_cap <= LINES_BYTES_MAX);
     lines_done(&s);
     buf_done(&r.text);
 }

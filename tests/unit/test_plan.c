@@ -269,12 +269,13 @@ static void test_a_session_is_started_without_hyperparameters(void **state)
     const struct point pt = { .x = { 0, 0, 0 } };
     (void)state;
     load(&b, "pipetune", with_arguments);
-    AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_STEPS struct app_steps steps = { 0 };
     struct plan_launch l = {
         .setting = plan_requested(&b.plan, &pt), .slots = 4, .launch = "pt-1", .session = "/run/s.sock"
     };
-    if (plan_argv(&b.plan, &pt, &l, &argv, &e) < 0)
+    if (plan_steps(&b.plan, &pt, &l, &steps, &e) < 0)
         fail_msg("%s", e.text);
+    const struct strv argv = steps.argv[0];
     bool session = false;
     for (size_t i = 0; i < argv.n; i++) {
         session |= strcmp(argv.v[i], "spark.pipetune.session=/run/s.sock") == 0;
@@ -297,11 +298,11 @@ static bool is_launched_with_closures(const struct bench *b, const char *session
 {
     struct err e = { 0 };
     const struct point pt = { .x = { 0, 0, 0 } };
-    AUTO_STRV struct strv argv = STRV_INIT;
+    AUTO_STEPS struct app_steps steps = { 0 };
     struct plan_launch l = { .setting = plan_requested(&b->plan, &pt), .slots = 4, .epochs = 1, .session = session };
-    if (plan_argv(&b->plan, &pt, &l, &argv, &e) < 0)
+    if (plan_steps(&b->plan, &pt, &l, &steps, &e) < 0)
         fail_msg("%s", e.text);
-    return has_word(&argv, "spark.driver.extraClassPath=/h/closures.jar:/b/dllib.jar");
+    return has_word(&steps.argv[0], "spark.driver.extraClassPath=/h/closures.jar:/b/dllib.jar");
 }
 
 /* Of those very jars, and for many trials: else a plain submission is what the user would have made. */

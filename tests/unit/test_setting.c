@@ -144,7 +144,7 @@ static void test_cores_are_cut_to_the_offer(void **state)
     struct setting c = setting_effective(&s, &first, &none);
     assert_true(same(&s, &c, &first));
     assert_true(setting_number(&s, &a, KNOB_CORES, -1) == 2);
-    assert_true(setting_number(&s, &a, KNOB_EXECUTORS, -1) == -1);
+    assert_true(setting_number(&s, &a, KNOB_PARTS, -1) == -1);
     space_done(&s);
 }
 

@@ -195,7 +195,7 @@ static void test_the_three_section_form_is_read(void **state)
     assert_true(cores->kind->hot);
     assert_int_equal(cores->n, 3);
     assert_true(cores->values[1].number == 8);
-    assert_null(space_knob(&s, KNOB_EXECUTORS));
+    assert_null(space_knob(&s, KNOB_PARTS));
     struct point p = space_point_at(&s, 35);
     assert_true(space_batch(&s, &p) == 64);
     AUTO_JSON json_t *j = space_point_json(&s, &p);
@@ -210,7 +210,7 @@ static void test_the_three_section_form_is_read(void **state)
 static void test_knobs_of_every_kind(void **state)
 {
     (void)state;
-    for (size_t i = 0; i <= KNOB_SPARK; i++)
+    for (size_t i = 0; i <= KNOB_PROPERTY; i++)
         assert_int_equal(knob_kinds[i].id, i);
     struct space s = parsed(SYSTEM("\"memory\": [0.5, \"04\", 65536], \"executors\": [4096], \"frequency\": [2400000], "
                                    "\"power_cap\": [35.5], \"spark.memory.fraction\": [0.6, \"0.70\"], "
@@ -218,7 +218,7 @@ static void test_knobs_of_every_kind(void **state)
     assert_int_equal(s.n_knobs, 6);
     assert_string_equal(s.knobs[0].values[1].text, "4");
     assert_string_equal(s.knobs[4].name, "spark.memory.fraction");
-    assert_int_equal(s.knobs[4].kind->id, KNOB_SPARK);
+    assert_int_equal(s.knobs[4].kind->id, KNOB_PROPERTY);
     assert_string_equal(s.knobs[4].values[1].text, "0.70");
     assert_string_equal(s.knobs[5].values[0].text, "true");
     assert_false(s.knobs[5].values[0].is_number);

@@ -13,9 +13,9 @@
 #include "bigdl/submit.h"
 #include "tests/fault.h"
 
-static struct app parsed(const char *text)
+static struct application parsed(const char *text)
 {
-    struct app a = { 0 };
+    struct application a = { 0 };
     struct err e = { 0 };
     AUTO_JSON_DOC struct json_doc doc = { 0 };
     if (json_doc_parse(&doc, "m.json", text, strlen(text), &e) < 0 || app_parse(&a, &doc, NULL, NULL, &e) < 0)
@@ -34,28 +34,41 @@ static struct app parsed(const char *text)
     "{\"conf\": \"/apps/lenet5.py\", \"jars\": \"/b/dllib.jar,/b/core.jar\", \"py_files\": \"/p.zip\", "               \
     "\"extras\": {\"data\": \"/d\", \"batchSize\": 8, \"endTriggerNum\": 1, \"seed\": 0, \"verbose\": true}}"
 
-static const struct submit_hyper hypers[] = { { "batch_size", "1024" } };
+static const struct app_value hypers[] = { { "batch_size", "1024" } };
 
-static struct submit job(const struct app *a)
+/* A launch of an application, and what is there for it. */
+struct job {
+    const struct application *app;
+    struct app_tools tools;
+    struct app_launch l;
+};
+
+static struct job job(const struct application *a)
 {
-    return (struct submit){ .app = a,
-                            .spark_submit = "spark-submit",
-                            .log4j = "/c/log4j2.properties",
-                            .launch = "s-1-1",
-                            .hypers = hypers,
-                            .n_hypers = ARRAY_LEN(hypers),
-                            .epochs = 2,
-                            .slots = 4,
-                            .executors = 1,
-                            .memory_gb = NAN };
+    return (struct job){ .app = a,
+                         .tools = { .spark_submit = "spark-submit", .log4j = "/c/log4j2.properties" },
+                         .l = { .launch = "s-1-1",
+                                .hypers = hypers,
+                                .n_hypers = ARRAY_LEN(hypers),
+                                .epochs = 2,
+                                .slots = 4,
+                                .parts = 1,
+                                .memory_gb = NAN } };
+}
+
+static int argv_of(const struct job *s, struct strv *out, struct err *e)
+{
+    struct app_launch l = s->l;
+    l.tools = &s->tools;
+    return submit_argv(s->app, &l, out, e);
 }
 
 /* argv as one line, words between blanks. */
-static struct buf line_of(const struct submit *s)
+static struct buf line_of(const struct job *s)
 {
     AUTO_STRV struct strv v = STRV_INIT;
     struct err e = { 0 };
-    if (submit_argv(s, &v, &e) < 0)
+    if (argv_of(s, &v, &e) < 0)
         fail_msg("%s", e.text);
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < v.n; i++)
@@ -107,8 +120,8 @@ static void test_submit_speaks_to_each_master(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(masters); i++) {
-        struct app a = parsed(masters[i].file);
-        struct submit s = job(&a);
+        struct application a = parsed(masters[i].file);
+        struct job s = job(&a);
         AUTO_BUF struct buf got = line_of(&s);
         if (strcmp(buf_text(&got), masters[i].want) != 0)
             fail_msg("%s: got\n%s\nwant\n%s", masters[i].name, buf_text(&got), masters[i].want);
@@ -116,14 +129,14 @@ static void test_submit_speaks_to_each_master(void **state)
     }
 }
 
-static void assert_has(const struct submit *s, const char *want)
+static void assert_has(const struct job *s, const char *want)
 {
     AUTO_BUF struct buf got = line_of(s);
     if (!strstr(buf_text(&got), want))
         fail_msg("'%s' is not in\n%s", want, buf_text(&got));
 }
 
-static void assert_lacks(const struct submit *s, const char *what)
+static void assert_lacks(const struct job *s, const char *what)
 {
     AUTO_BUF struct buf got = line_of(s);
     if (strstr(buf_text(&got), what))
@@ -133,18 +146,18 @@ static void assert_lacks(const struct submit *s, const char *what)
 static void test_submit_puts_arguments_in_a_stable_order(void **state)
 {
     (void)state;
-    static const struct submit_hyper two[] = { { "rate", "0.1" }, { "batch_size", "64" } };
-    struct app a = parsed(JVM("local[*]"));
-    struct submit s = job(&a);
-    s.hypers = two;
-    s.n_hypers = 2;
-    s.checkpoint = "/ck";
-    s.resume_model = "/m.pb";
-    s.resume_state = "/s.60";
-    s.seed = "7"; /* the application has no such argument */
+    static const struct app_value two[] = { { "rate", "0.1" }, { "batch_size", "64" } };
+    struct application a = parsed(JVM("local[*]"));
+    struct job s = job(&a);
+    s.l.hypers = two;
+    s.l.n_hypers = 2;
+    s.l.checkpoint = "/ck";
+    s.l.resume_model = "/m.pb";
+    s.l.resume_state = "/s.60";
+    s.l.seed = "7"; /* the application has no such argument */
     assert_has(&s, "/b/dllib.jar --folder /d --rate=0.1 -b 64 -e 2 --checkpoint /ck --model /m.pb --state /s.60");
     assert_lacks(&s, "7");
-    s.n_hypers = 1;
+    s.l.n_hypers = 1;
     assert_has(&s, "--folder /d -b 32 --rate=0.1"); /* the file's own value, when nobody gives another */
     app_done(&a);
 }
@@ -152,10 +165,10 @@ static void test_submit_puts_arguments_in_a_stable_order(void **state)
 static void test_submit_roles_replace_extras_of_their_name(void **state)
 {
     (void)state;
-    struct app a = parsed(PYTHON);
-    struct submit s = job(&a);
-    s.seed = "7";
-    s.checkpoint = "/nowhere";
+    struct application a = parsed(PYTHON);
+    struct job s = job(&a);
+    s.l.seed = "7";
+    s.l.checkpoint = "/nowhere";
     assert_has(&s, "--seed 7");
     assert_lacks(&s, "/nowhere");
     app_done(&a);
@@ -164,19 +177,19 @@ static void test_submit_roles_replace_extras_of_their_name(void **state)
 static void test_submit_tells_a_session_nothing_of_trials(void **state)
 {
     (void)state;
-    static const struct submit_hyper odd[] = { { "batch_size", "64" }, { "dropout", "0.5" } };
-    static const struct submit_property properties[] = { { "spark.locality.wait", "0s" } };
-    struct app a = parsed(PYTHON);
-    struct submit s = job(&a);
-    s.session = "/run/user/1/pipetune/s-1.sock";
-    s.hypers = odd;
-    s.n_hypers = ARRAY_LEN(odd);
-    s.properties = properties;
-    s.n_properties = 1;
-    s.checkpoint = "/ck";
-    s.resume_model = "/m";
-    s.resume_state = "/s";
-    s.seed = "7";
+    static const struct app_value odd[] = { { "batch_size", "64" }, { "dropout", "0.5" } };
+    static const struct app_value properties[] = { { "spark.locality.wait", "0s" } };
+    struct application a = parsed(PYTHON);
+    struct job s = job(&a);
+    s.l.session = "/run/user/1/pipetune/s-1.sock";
+    s.l.hypers = odd;
+    s.l.n_hypers = ARRAY_LEN(odd);
+    s.l.properties = properties;
+    s.l.n_properties = 1;
+    s.l.checkpoint = "/ck";
+    s.l.resume_model = "/m";
+    s.l.resume_state = "/s";
+    s.l.seed = "7";
     assert_has(&s, "--conf spark.ui.enabled=false --conf spark.pipetune.session=/run/user/1/pipetune/s-1.sock --conf "
                    "spark.locality.wait=0s --jars");
     assert_has(&s, "/apps/lenet5.py --data /d --batchSize 8 --endTriggerNum 1 --seed 0 --verbose");
@@ -193,16 +206,16 @@ static void test_submit_tells_a_session_nothing_of_trials(void **state)
 static void test_submit_applies_the_setting(void **state)
 {
     (void)state;
-    static const struct submit_property properties[] = {
+    static const struct app_value properties[] = {
         { "spark.locality.wait", "0s" },
         { "spark.executor.extraJavaOptions", "-XX:+UseSerialGC" },
     };
-    struct app a = parsed(JVM("spark://h:7077"));
-    struct submit s = job(&a);
-    s.memory_gb = 1.5;
-    s.executors = 2;
-    s.properties = properties;
-    s.n_properties = 2;
+    struct application a = parsed(JVM("spark://h:7077"));
+    struct job s = job(&a);
+    s.l.memory_gb = 1.5;
+    s.l.parts = 2;
+    s.l.properties = properties;
+    s.l.n_properties = 2;
     assert_has(&s, "--driver-memory 2g --executor-memory 1536m --total-executor-cores 4 --executor-cores 2");
     assert_has(&s, "spark.executor.extraJavaOptions=-Dpipetune.launch=s-1-1 -XX:+UseSerialGC --conf");
     assert_has(&s, "--conf spark.locality.wait=0s");
@@ -217,14 +230,14 @@ static void test_submit_applies_the_setting(void **state)
 static void test_submit_dry_run_has_no_tag(void **state)
 {
     (void)state;
-    struct app a = parsed(JVM("spark://h:7077"));
-    struct submit s = job(&a);
-    s.launch = NULL;
-    s.log4j = "/a folder/x%.properties";
+    struct application a = parsed(JVM("spark://h:7077"));
+    struct job s = job(&a);
+    s.l.launch = NULL;
+    s.tools.log4j = "/a folder/x%.properties";
     assert_lacks(&s, "pipetune.launch");
     assert_lacks(&s, "spark.executor.extraJavaOptions");
     assert_has(&s, "=file:/a%20folder/x%25.properties -Dbigdl");
-    s.log4j = NULL;
+    s.tools.log4j = NULL;
     assert_has(&s, "spark.driver.extraJavaOptions=-Dbigdl.utils.LoggerFilter.disable=true --conf");
     app_done(&a);
 }
@@ -232,22 +245,22 @@ static void test_submit_dry_run_has_no_tag(void **state)
 static void test_submit_refuses_what_cannot_be(void **state)
 {
     (void)state;
-    static const struct submit_hyper odd[] = { { "dropout", "0.5" } };
+    static const struct app_value odd[] = { { "dropout", "0.5" } };
     AUTO_STRV struct strv v = STRV_INIT;
     struct err e = { 0 };
-    struct app a = parsed(JVM("spark://h:7077"));
-    struct submit s = job(&a);
-    s.executors = 3;
-    assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
+    struct application a = parsed(JVM("spark://h:7077"));
+    struct job s = job(&a);
+    s.l.parts = 3;
+    assert_int_equal(argv_of(&s, &v, &e), -EINVAL);
     assert_string_equal(e.text, "3 executors do not divide 4 cores evenly");
-    s.executors = 1;
-    s.hypers = odd;
-    assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
+    s.l.parts = 1;
+    s.l.hypers = odd;
+    assert_int_equal(argv_of(&s, &v, &e), -EINVAL);
     assert_non_null(strstr(e.text, "'dropout' reaches nothing"));
     app_done(&a);
     a = parsed("{\"conf\": \"a.py\", \"extras\": {\"batch_size\": 1}}");
     s = job(&a);
-    assert_int_equal(submit_argv(&s, &v, &e), -EINVAL);
+    assert_int_equal(argv_of(&s, &v, &e), -EINVAL);
     assert_non_null(strstr(e.text, "the number of epochs reaches nothing"));
     app_done(&a);
 }
@@ -255,14 +268,19 @@ static void test_submit_refuses_what_cannot_be(void **state)
 static void test_submit_converts_checkpoints(void **state)
 {
     (void)state;
-    struct app a = parsed(JVM("spark://h:7077"));
-    struct submit s = job(&a);
-    s.python = "/venv/python";
+    struct application a = parsed(JVM("spark://h:7077"));
+    struct job s = job(&a);
+    s.tools.python = "/venv/python";
     AUTO_STRV struct strv v = STRV_INIT;
     AUTO_BUF struct buf b = BUF_INIT;
     struct err e = { 0 };
-    assert_true(submit_needs_convert(&a));
-    assert_int_equal(submit_convert_argv(&s, "/apps/convert_checkpoint.py", "/ck/model.60", "/ck/m.pb", &v, &e), 0);
+    s.tools.converter = "/apps/convert_checkpoint.py";
+    s.l.tools = &s.tools;
+    assert_false(submit_needs_convert(&a, &s.l));
+    s.l.resume_model = "/ck/model.60";
+    s.l.converted = "/ck/m.pb";
+    assert_true(submit_needs_convert(&a, &s.l));
+    assert_int_equal(submit_convert_argv(&a, &s.l, &v, &e), 0);
     for (size_t i = 0; i < v.n; i++)
         buf_printf(&b, "%s%s", i ? " " : "", v.v[i]);
     assert_string_equal(buf_text(&b),
@@ -274,7 +292,7 @@ static void test_submit_converts_checkpoints(void **state)
     app_done(&a);
 }
 
-static size_t collectors(const struct submit *s)
+static size_t collectors(const struct job *s)
 {
     AUTO_BUF struct buf line = line_of(s);
     size_t n = 0;
@@ -286,17 +304,17 @@ static size_t collectors(const struct submit *s)
 static void test_submit_collects_serially_on_one_cpu(void **state)
 {
     (void)state;
-    struct app local = parsed(JVM("local[2]")), cluster = parsed(JVM("spark://h:7077"));
-    struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
-    struct submit s = job(&local);
+    struct application local = parsed(JVM("local[2]")), cluster = parsed(JVM("spark://h:7077"));
+    struct app_value own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
+    struct job s = job(&local);
     assert_int_equal(collectors(&s), 0);
-    s.one_cpu = true;
+    s.l.one_cpu = true;
     assert_int_equal(collectors(&s), 1);
-    s.properties = &own;
-    s.n_properties = 1;
+    s.l.properties = &own;
+    s.l.n_properties = 1;
     assert_int_equal(collectors(&s), 1); /* the user's, since with two the JVM does not start */
     s = job(&cluster);
-    s.one_cpu = true;
+    s.l.one_cpu = true;
     assert_int_equal(collectors(&s), 0); /* the driver there trains nothing */
     app_done(&local);
     app_done(&cluster);
@@ -305,23 +323,23 @@ static void test_submit_collects_serially_on_one_cpu(void **state)
 static void test_submit_collects_for_throughput_in_sessions(void **state)
 {
     (void)state;
-    struct app local = parsed(PYTHON), cluster = parsed("{\"master\": \"yarn\", \"conf\": \"/a.py\"}");
-    struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
-    struct submit s = job(&local);
-    s.session = "/s.sock";
+    struct application local = parsed(PYTHON), cluster = parsed("{\"master\": \"yarn\", \"conf\": \"/a.py\"}");
+    struct app_value own = { "spark.driver.extraJavaOptions", "-XX:+UseZGC" };
+    struct job s = job(&local);
+    s.l.session = "/s.sock";
     assert_has(&s, "s-1-1 -XX:+UseParallelGC -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=150000 ");
     assert_int_equal(collectors(&s), 1);
-    s.properties = &own;
-    s.n_properties = 1;
+    s.l.properties = &own;
+    s.l.n_properties = 1;
     assert_int_equal(collectors(&s), 1);
     assert_lacks(&s, "Parallel");
     s = job(&local);
-    s.session = "/s.sock";
-    s.one_cpu = true;
+    s.l.session = "/s.sock";
+    s.l.one_cpu = true;
     assert_has(&s, "s-1-1 -XX:+UseSerialGC ");
     assert_int_equal(collectors(&s), 1);
     s = job(&cluster);
-    s.session = "/s.sock";
+    s.l.session = "/s.sock";
     assert_int_equal(collectors(&s), 0);
     app_done(&local);
     app_done(&cluster);
@@ -330,28 +348,28 @@ static void test_submit_collects_for_throughput_in_sessions(void **state)
 static void test_submit_begins_sessions_with_all_their_heap(void **state)
 {
     (void)state;
-    struct app local = parsed(PYTHON),
-               cluster = parsed("{\"master\": \"yarn\", \"conf\": \"/a.py\", \"driver_memory\": 1}"),
-               file = parsed("{\"master\": \"local[2]\", \"conf\": \"/a.py\", \"driver_memory\": \"900m\"}");
-    struct submit_property own = { "spark.driver.extraJavaOptions", "-Xms1g" };
-    struct submit s = job(&local);
-    s.memory_gb = 2.5;
+    struct application local = parsed(PYTHON),
+                       cluster = parsed("{\"master\": \"yarn\", \"conf\": \"/a.py\", \"driver_memory\": 1}"),
+                       file = parsed("{\"master\": \"local[2]\", \"conf\": \"/a.py\", \"driver_memory\": \"900m\"}");
+    struct app_value own = { "spark.driver.extraJavaOptions", "-Xms1g" };
+    struct job s = job(&local);
+    s.l.memory_gb = 2.5;
     assert_lacks(&s, "-Xms");
-    s.session = "/s.sock";
+    s.l.session = "/s.sock";
     assert_has(&s, " -Xms2560m ");
-    s.properties = &own;
-    s.n_properties = 1;
+    s.l.properties = &own;
+    s.l.n_properties = 1;
     assert_has(&s, " -Xms2560m -Xms1g "); /* the last one holds */
     s = job(&local);
-    s.session = "/s.sock";
-    s.memory_gb = NAN;
+    s.l.session = "/s.sock";
+    s.l.memory_gb = NAN;
     assert_lacks(&s, "-Xms");
     s = job(&file);
-    s.session = "/s.sock";
-    s.memory_gb = NAN;
+    s.l.session = "/s.sock";
+    s.l.memory_gb = NAN;
     assert_has(&s, " -Xms900m ");
     s = job(&cluster);
-    s.session = "/s.sock";
+    s.l.session = "/s.sock";
     assert_lacks(&s, "-Xms"); /* the driver there trains nothing */
     app_done(&local);
     app_done(&cluster);
@@ -361,24 +379,24 @@ static void test_submit_begins_sessions_with_all_their_heap(void **state)
 static void test_submit_gives_python_drivers_their_class_archive(void **state)
 {
     (void)state;
-    struct app python =
+    struct application python =
         parsed("{\"master\": \"local[2]\", \"conf\": \"/a/app.py\", \"arguments\": {\"epochs\": [\"-e\", \"{}\"], "
                "\"batch_size\": [\"-b\", \"{}\"]}}");
-    struct app jvm = parsed(JVM("local[2]"));
-    struct submit_property own = { "spark.driver.extraJavaOptions", "-XX:SharedArchiveFile=/own.jsa" };
-    struct submit s = job(&python);
+    struct application jvm = parsed(JVM("local[2]"));
+    struct app_value own = { "spark.driver.extraJavaOptions", "-XX:SharedArchiveFile=/own.jsa" };
+    struct job s = job(&python);
     assert_lacks(&s, "-XX:SharedArchiveFile");
-    s.classes = "/h/.pipetune/classes/python.jsa";
+    s.tools.classes = "/h/.pipetune/classes/python.jsa";
     assert_has(&s, "s-1-1 -XX:SharedArchiveFile=/h/.pipetune/classes/python.jsa -Xlog:cds=off -Xlog:cds+dynamic=off "
                    "--conf spark.executor.extraJavaOptions=" JAVA " --conf");
-    s.properties = &own;
-    s.n_properties = 1;
+    s.l.properties = &own;
+    s.l.n_properties = 1;
     assert_has(&s, "-Xlog:cds+dynamic=off -XX:SharedArchiveFile=/own.jsa --conf"); /* the last one counts */
-    s.n_properties = 0;
-    s.classes = "/my home/python.jsa";
+    s.l.n_properties = 0;
+    s.tools.classes = "/my home/python.jsa";
     assert_lacks(&s, "-XX:SharedArchiveFile"); /* the JVM would take what follows the blank for its program */
     s.app = &jvm;
-    s.classes = "/h/.pipetune/classes/python.jsa";
+    s.tools.classes = "/h/.pipetune/classes/python.jsa";
     assert_lacks(&s, "-XX:SharedArchiveFile"); /* its class path is another */
     app_done(&python);
     app_done(&jvm);
@@ -387,14 +405,21 @@ static void test_submit_gives_python_drivers_their_class_archive(void **state)
 static void test_submit_puts_closures_before_the_jars(void **state)
 {
     (void)state;
-    struct app python =
+    struct application python =
         parsed("{\"master\": \"local[2]\", \"conf\": \"/a/app.py\", \"jars\": [\"/b/x.jar\", \"/b/y.jar\"], "
                "\"arguments\": {\"epochs\": [\"-e\", \"{}\"], \"batch_size\": [\"-b\", \"{}\"]}}");
-    struct submit s = job(&python);
+    struct job s = job(&python);
     assert_has(&s, "--conf spark.driver.extraClassPath=/b/x.jar:/b/y.jar ");
-    s.closures = "/h/closures.jar";
+    s.tools.closures = "/h/closures.jar";
+    s.tools.closures_of = "/b/y.jar";
+    s.l.session = "/s.sock";
     assert_has(&s, "--conf spark.driver.extraClassPath=/h/closures.jar:/b/x.jar:/b/y.jar ");
     assert_has(&s, "--conf spark.executor.extraClassPath=/b/x.jar:/b/y.jar "); /* closures are the driver's */
+    s.tools.closures_of = "/b/other.jar";
+    assert_lacks(&s, "closures"); /* other classes than this application's */
+    s.tools.closures_of = "/b/y.jar";
+    s.l.session = NULL;
+    assert_lacks(&s, "closures"); /* in one submission they would save less */
     app_done(&python);
 }
 
@@ -402,19 +427,19 @@ static void test_submit_puts_closures_before_the_jars(void **state)
 static void test_submit_takes_the_python_that_was_chosen(void **state)
 {
     (void)state;
-    struct app file = parsed("{\"conf\": \"/a.py\", \"python\": \"python3.9\", \"extras\": {\"epochs\": 1, "
-                             "\"batch_size\": 8}}");
-    struct app silent = parsed(PYTHON);
-    struct submit_property knob = { "spark.pyspark.python", "/opt/python" };
-    struct submit s = job(&silent);
+    struct application file = parsed("{\"conf\": \"/a.py\", \"python\": \"python3.9\", \"extras\": {\"epochs\": 1, "
+                                     "\"batch_size\": 8}}");
+    struct application silent = parsed(PYTHON);
+    struct app_value knob = { "spark.pyspark.python", "/opt/python" };
+    struct job s = job(&silent);
     assert_lacks(&s, "pyspark");
-    s.python = "/venv/python";
+    s.tools.python = "/venv/python";
     assert_has(&s, "--conf spark.pyspark.python=/venv/python ");
     s.app = &file;
     assert_has(&s, "--conf spark.pyspark.python=python3.9 ");
     assert_lacks(&s, "/venv/python");
-    s.properties = &knob;
-    s.n_properties = 1;
+    s.l.properties = &knob;
+    s.l.n_properties = 1;
     assert_has(&s, "--conf spark.pyspark.python=/opt/python ");
     assert_lacks(&s, "python3.9"); /* once: which of two Spark takes is not for a reader to know */
     app_done(&silent);
@@ -439,13 +464,13 @@ static void test_submit_writes_sizes(void **state)
 static void test_submit_says_when_memory_is_out(void **state)
 {
     (void)state;
-    struct app jvm = parsed(JVM("spark://h:7077")), python = parsed(PYTHON);
-    const struct app *all[] = { &jvm, &python, &python };
+    struct application jvm = parsed(JVM("spark://h:7077")), python = parsed(PYTHON);
+    const struct application *all[] = { &jvm, &python, &python };
     for (size_t k = 0; k < ARRAY_LEN(all); k++) {
         AUTO_BUF struct buf want = BUF_INIT;
-        struct submit s = job(all[k]);
-        s.checkpoint = "/ck";
-        s.session = k == 2 ? "/s.sock" : NULL;
+        struct job s = job(all[k]);
+        s.l.checkpoint = "/ck";
+        s.l.session = k == 2 ? "/s.sock" : NULL;
         want = line_of(&s);
         int rc = -ENOMEM;
         for (unsigned nth = 1; rc < 0; nth++) {
@@ -453,7 +478,7 @@ static void test_submit_says_when_memory_is_out(void **state)
             struct err e = { 0 };
             assert_true(nth < 400);
             fault_arm(FAULT_ALLOC, nth);
-            rc = submit_argv(&s, &v, &e);
+            rc = argv_of(&s, &v, &e);
             bool struck = fault_disarm();
             assert_int_equal(rc, struck ? -ENOMEM : 0);
         }

@@ -1,0 +1,12 @@
+/* Properties of Spark as a file that it reads. Pure. */
+#ifndef BIGDL_PROPERTIES_H
+#define BIGDL_PROPERTIES_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+/* Appends a line for each member of the object, whose value is a scalar or an array of one. */
+void properties_put(const json_t *values, struct buf *out);
+
+#endif
