@@ -13,8 +13,9 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/own.h"
-#include "live/actuate.h"
 #include "live/driver_state.h"
+#include "live/nodes.h"
+#include "live/places.h"
 #include "live/publish.h"
 #include "live/tidy.h"
 #include "live/tuning.h"
@@ -97,15 +98,6 @@ struct slot *driver_slot_of_trial(struct driver *d, int number)
     return NULL;
 }
 
-/* Its CPUs, and its session, are free for others. */
-static void let_go(struct driver *d, struct slot *s)
-{
-    struct warm *w = driver_warm_of(d, s);
-    if (w)
-        w->trial = 0;
-    actuate_release(d->actuate, s->a.trial->row.number, w ? NULL : s->a.row.launch);
-}
-
 /* --- an attempt is over --- */
 
 static const char *or_null(const char *text)
@@ -156,7 +148,7 @@ void driver_settle(struct driver *d, struct slot *s)
     }
     int number = t->number;
     bool final = trial_state_is_final((enum trial_state)trial_state_parse(t->state));
-    let_go(d, s);
+    driver_let_go(d, s);
     driver_drop_slot(d, s);
     if (final)
         study_drop(d->study, number);
@@ -205,7 +197,7 @@ void driver_give_back(struct driver *d, struct slot *s)
     (void)sched_ended(&d->study->sched, s->a.trial->row.number, OUTCOME_INTERRUPTED);
     if (s->a.dir && d->study->plan->secrets.knobs)
         secrets_forget(s->a.dir);
-    let_go(d, s);
+    driver_let_go(d, s);
     driver_drop_slot(d, s);
 }
 
@@ -284,7 +276,7 @@ static void start(struct driver *d, int number)
         driver_fail(d, rc < 0 ? rc : err_sys(d->e, -ENOMEM, "trial %d", number));
         return;
     }
-    rc = driver_take_cpus(d, t);
+    rc = driver_take_room(d, t);
     if (rc < 0) {
         driver_fail(d, rc);
         return;
@@ -584,7 +576,8 @@ static void tear_down(struct driver *d)
         driver_drop_slot(d, d->slots[d->n - 1]);
     free(d->slots);
     pool_close(d->pool);
-    actuate_close(d->actuate);
+    nodes_close(d->nodes);
+    places_close(d->places);
     driver_close_samples(d);
     tuning_close(d->study->tuning);
     d->study->tuning = NULL;
@@ -598,7 +591,7 @@ static void tear_down(struct driver *d)
 static void run_loop(struct driver *d)
 {
     driver_schedule(d);
-    while (d->awaits_cpus && !actuate_is_ready(d->actuate)) { /* a hello away: not until the next tick */
+    while (d->awaits_cpus && !places_is_ready(d->places)) { /* a hello away: not until the next tick */
         (void)uv_run(&d->loop, UV_RUN_ONCE);
         driver_schedule(d);
     }

@@ -26,6 +26,8 @@ static int find_running(void *ctx, const struct store_attempt *row)
     if (rc == 0 && f->d->study->tuning)
         rc = tuning_recall(f->d->study->tuning, f->trial, row->setting, f->d->e);
     f->trial->room = driver_room_for(f->d, f->trial->row.number);
+    if (rc == 0)
+        rc = driver_keep_memory(f->d, f->trial);
     return rc < 0 ? rc : 1;
 }
 

@@ -1,14 +1,28 @@
 #include "live/driver_state.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "live/actuate.h"
+#include "base/own.h"
+#include "live/energy.h"
+#include "live/nodes.h"
+#include "live/places.h"
+#include "live/profiles.h"
+#include "live/publish.h"
 #include "live/tuning.h"
 
 /* Other drivers are asked for CPUs so long: who is asked can do with fewer once its trial trains. Then theirs are used, too. */
-enum { ASK_MS = 30000 };
+enum {
+    ASK_MS = 30000,
+    FIND_MS = 500, /* between two tries to narrow what has no process yet */
+    FIND_TRIES = 60,
+};
+
+/* Heaps and a quarter more fit the machine: that much a JVM takes beside its heap. */
+static const double HEAP_SHARE = 1.25;
 
 static int64_t patience_ms(void)
 {
@@ -24,16 +38,14 @@ static int64_t patience_ms(void)
 bool driver_has_cpus(struct driver *d, int number)
 {
     char who[LEASE_WHO_MAX], text[256];
-    if (!d->actuate)
-        return true;
-    if (!actuate_is_ready(d->actuate))
+    if (!places_is_ready(d->places))
         return false;
-    actuate_look(d->actuate);
-    if (actuate_has_room(d->actuate, number)) {
+    places_look(d->places);
+    if (places_has_room(d->places, number)) {
         d->asked_ms = 0;
         return true;
     }
-    actuate_ask(d->actuate, who);
+    places_ask(d->places, who);
     d->asked_ms = d->asked_ms ? d->asked_ms : clock_ms();
     if (!d->asked_cpus) {
         (void)snprintf(text, sizeof text, "waits for a CPU: all of this machine are other drivers' (%s)", who);
@@ -43,20 +55,178 @@ bool driver_has_cpus(struct driver *d, int number)
     return clock_ms() - d->asked_ms >= patience_ms();
 }
 
-/* Those of its launch. Beside another driver it is launched on them alone: what others measure is not to be disturbed by its
- * start. */
-int driver_take_cpus(struct driver *d, struct study_trial *t)
+double driver_memory_gb(const struct driver *d, const struct study_trial *t)
 {
-    if (!d->actuate)
-        return 0;
+    struct setting set = study_setting(d->study, t);
+    const struct plan *p = d->study->plan;
+    return HEAP_SHARE * setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(p->app.driver_memory));
+}
+
+int driver_keep_memory(struct driver *d, const struct study_trial *t)
+{
+    return places_keep(d->places, t->row.number, driver_memory_gb(d, t), d->e);
+}
+
+/* Beside another driver it is launched on its CPUs alone: what others measure is not to be disturbed by its start. */
+int driver_take_room(struct driver *d, struct study_trial *t)
+{
+    int cpus[ROOMS_MAX_CPUS];
     struct setting set = study_setting(d->study, t);
     int cores = (int)setting_number(&d->study->plan->space, &set, KNOB_CORES, t->row.slots);
-    int rc = actuate_reserve(d->actuate, t->row.number, cores, d->e);
-    t->cores = 0;
+    int n = places_assign(d->places, t->row.number, cores, cpus, d->e);
+    int rc = n < 0 ? n : driver_keep_memory(d, t);
+    if (d->nodes)
+        t->cores = 0;
     free(t->cpus);
-    t->cpus = rc == 0 ? actuate_own_cpus(d->actuate, t->row.number) : NULL;
+    t->cpus = rc == 0 ? places_own_cpus(d->places, t->row.number) : NULL;
     return rc;
 }
+
+/* Nothing could be kept for those that were started, or met again, before the helper said which CPUs there are. */
+void driver_keep_cpus(struct driver *d)
+{
+    int cpus[ROOMS_MAX_CPUS];
+    for (size_t i = 0; d->rc == 0 && d->packs && i < d->n; i++) {
+        const struct study_trial *t = d->slots[i]->a.trial;
+        struct tuner_setting to = t->setting;
+        (void)tuning_current(d->study->tuning, t->row.number, &to);
+        double cores = tuning_cores(d->study->tuning, to);
+        int n = places_assign(d->places, t->row.number, isnan(cores) ? t->row.slots : (int)cores, cpus, d->e);
+        if (n < 0)
+            driver_fail(d, n);
+    }
+}
+
+void driver_let_go(struct driver *d, struct slot *s)
+{
+    struct warm *w = driver_warm_of(d, s);
+    places_free(d->places, s->a.trial->row.number);
+    if (w) /* its processes have what its next trial says */
+        w->trial = 0;
+    else if (s->a.row.launch)
+        nodes_release(d->nodes, s->a.row.launch);
+}
+
+/* --- settings in force --- */
+
+const char *driver_tag(const struct driver *d, const struct slot *s)
+{
+    const struct warm *w = driver_warm_of(d, s);
+    return s->a.row.launch ? s->a.row.launch : w ? w->tag : NULL;
+}
+
+void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
+{
+    const struct plan *p = d->study->plan;
+    const struct store_trial *t = &s->a.trial->row;
+    const char *tag = driver_tag(d, s);
+    s->narrow_ms = 0; /* a newer one is under way */
+    if (!tag || (!d->narrows && !(d->study->tuning && places_is_divided(d->places))))
+        return;
+    struct setting set = choices_setting(&p->choices, &p->space, to);
+    int cores = (int)setting_number(&p->space, &set, KNOB_CORES, t->slots);
+    int cpus[ROOMS_MAX_CPUS];
+    int n = places_assign(d->places, t->number, cores, cpus, d->e);
+    struct desired_want want = { .tag = tag,
+                                 .id = s->a.id,
+                                 .to = to,
+                                 .cores = n > 0 && n < cores ? n : cores,
+                                 .slots = t->slots,
+                                 .local = app_is_local(&p->app),
+                                 .cpus = n > 0 ? cpus : NULL,
+                                 .n_cpus = n,
+                                 .frequency_khz = setting_number(&p->space, &set, KNOB_FREQUENCY, 0),
+                                 .power_cap_w = setting_number(&p->space, &set, KNOB_POWER_CAP, 0) };
+    int rc = n < 0 ? n : nodes_apply(d->nodes, &want, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+/* The setting of its launch, which the policy takes to be in force from the first step on. */
+void driver_narrow(struct driver *d, struct slot *s)
+{
+    struct tuner_setting to = s->a.trial->setting;
+    (void)tuning_current(d->study->tuning, s->a.trial->row.number, &to);
+    driver_apply(d, s, to);
+}
+
+/* Stored at once: who looks at the study is told what is in force, and not what was at the end of an epoch. */
+static int keep_cores(struct driver *d, struct slot *s, int cores)
+{
+    bool news = s->a.row.cores != cores;
+    s->a.row.cores = s->a.trial->cores = cores;
+    int rc = news && s->a.running ? store_attempt_update(d->study->store, &s->a.row, d->e) : 0;
+    if (rc < 0)
+        driver_fail(d, rc);
+    return rc;
+}
+
+static void on_applied(void *ctx, const struct desired_want *want, const struct desired_have *have, const char *why)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, want->id);
+    int cores = have->cores;
+    if (!s)
+        return; /* its attempt is over */
+    driver_look_shared(d, s);
+    if (cores == 0 && !why && s->narrow_tries++ < FIND_TRIES) {
+        s->narrow_ms = clock_ms() + FIND_MS;
+        return;
+    }
+    if (cores > 0 && keep_cores(d, s, cores) < 0)
+        return;
+    const char *fault = why ? why : cores == 0 ? "none of its processes was found" : NULL;
+    int trial = s->a.trial->row.number;
+    if (fault)
+        driver_note(d, &s->a.trial->row, fault);
+    if (cores > 0) {
+        AUTO_FREE char *text = tuning_setting_text(d->study->tuning, want->to);
+        profiles_setting(d->study->profiles, trial, tuning_in_force(d->study->tuning, want->to, cores));
+        publish_setting(d->study->publish, trial, text, cores);
+    }
+    int rc = tuning_applied(d->study->tuning, trial, want->to, cores, cores == 0 ? fault : NULL, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+static void on_changed(void *ctx, const char *tag, const struct desired_have *have)
+{
+    struct driver *d = ctx;
+    for (size_t i = 0; d->rc == 0 && i < d->n; i++) {
+        struct slot *s = d->slots[i];
+        if (!s->a.row.launch || strcmp(s->a.row.launch, tag) != 0)
+            continue;
+        driver_look_shared(d, s);
+        if (have->cores > 0 && keep_cores(d, s, have->cores) < 0)
+            return;
+        int rc = tuning_break(d->study->tuning, s->a.trial->row.number, d->e);
+        if (rc < 0)
+            driver_fail(d, rc);
+    }
+}
+
+static void on_node_note(void *ctx, const char *text)
+{
+    driver_note(ctx, NULL, text);
+}
+
+/* The ledger, and helpers where something is to be narrowed, measured or leased. */
+int driver_set_up_places(struct driver *d)
+{
+    static const struct nodes_ops ops = { on_applied, on_changed, driver_on_sampled, driver_on_metered, on_node_note };
+    const struct plan *p = d->study->plan;
+    bool local = app_is_local(&p->app);
+    int rc = 0;
+    if (d->narrows || d->measures || d->study->energy || local)
+        rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &ops, d, d->e);
+    if (rc == 0)
+        rc = places_open(&d->places, &p->offer, local, d->nodes, d->e);
+    if (rc == 0 && d->study->energy)
+        rc = nodes_meter(d->nodes, energy_wanted(d->study->energy), d->e);
+    return rc;
+}
+
+/* --- beside other drivers --- */
 
 static void tell_shared(struct driver *d, struct slot *s, const char *who)
 {
@@ -73,7 +243,9 @@ void driver_look_shared(struct driver *d, struct slot *s)
 {
     struct study_trial *t = s->a.trial;
     char who[NODES_WHO_MAX];
-    bool shared = actuate_is_shared(d->actuate, t->row.number, s->a.row.launch, who);
+    bool shared = app_is_local(&d->study->plan->app)
+                      ? places_is_shared(d->places, t->row.number, who)
+                      : d->nodes && s->a.row.launch && nodes_is_shared(d->nodes, s->a.row.launch, who);
     if (shared == t->shared)
         return;
     t->shared = shared;
@@ -85,9 +257,9 @@ void driver_look_shared(struct driver *d, struct slot *s)
 
 static void tend(struct driver *d, struct slot *s)
 {
-    if (s->a.running && actuate_may_part(d->actuate, s->a.trial->row.number))
+    if (s->a.running && places_may_part(d->places, s->a.trial->row.number))
         driver_narrow(d, s);
-    bool divided = actuate_is_divided(d->actuate);
+    bool divided = places_is_divided(d->places);
     if (s->a.running && divided && !s->apart && !d->narrows)
         driver_narrow(d, s);
     s->apart = divided;
@@ -96,9 +268,7 @@ static void tend(struct driver *d, struct slot *s)
 
 void driver_tick_cpus(struct driver *d)
 {
-    if (!d->actuate)
-        return;
-    actuate_look(d->actuate);
+    places_look(d->places);
     for (size_t i = 0; d->rc == 0 && i < d->n; i++)
         tend(d, d->slots[i]);
     driver_tell_room(d);

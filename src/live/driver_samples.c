@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "clustering/model_json.h"
-#include "live/actuate.h"
 #include "live/energy.h"
+#include "live/nodes.h"
 #include "live/profiles.h"
 #include "live/publish.h"
 #include "live/reuse.h"
@@ -80,11 +80,11 @@ void driver_measure(struct driver *d, struct slot *s)
     const char *tag = driver_tag(d, s);
     if (!tag)
         return;
-    struct nodes_sampling how = { .interval_ms = config_interval_ms(c),
-                                  .scope = c->scope,
-                                  .events = d->study->plan->events,
-                                  .local = app_is_local(&d->study->plan->app) };
-    int rc = actuate_sample(d->actuate, tag, &how, d->e);
+    struct desired_sampling how = { .interval_ms = config_interval_ms(c),
+                                    .scope = c->scope,
+                                    .events = d->study->plan->events,
+                                    .local = app_is_local(&d->study->plan->app) };
+    int rc = nodes_sample(d->nodes, tag, &how, d->e);
     profiles_setting(d->study->profiles, s->a.trial->row.number, s->a.trial->setting);
     s->measured = true;
     if (rc < 0)
@@ -94,7 +94,7 @@ void driver_measure(struct driver *d, struct slot *s)
 void driver_measure_no_more(struct driver *d, struct slot *s)
 {
     if (s->measured && s->a.row.launch)
-        actuate_forget(d->actuate, s->a.row.launch);
+        nodes_release(d->nodes, s->a.row.launch);
     s->measured = false;
 }
 

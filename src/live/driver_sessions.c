@@ -1,5 +1,5 @@
-#include "live/actuate.h"
 #include "live/driver_state.h"
+#include "live/nodes.h"
 #include "live/tuning.h"
 
 #include <errno.h>
@@ -102,6 +102,7 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
     double batch = plan_batch(d->study->plan, &t->point);
     struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold, batch);
     s->a = (struct attempt){ .study = d->study, .trial = t, .heard_fd = -1 };
+    driver_own(d, &s->a);
     s->started_ms = clock_ms();
     if (!w && (w = pool_coming(d->pool, t->row.slots, t->setting.cold))) {
         wait_for_hello(d, s, w);
@@ -185,7 +186,7 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
     bool served = s && s->a.running;
     d->gone_warm = true; /* it is in the pool until this returns */
     if (w->tag)
-        actuate_forget(d->actuate, w->tag);
+        nodes_release(d->nodes, w->tag);
     s = s && s->warm == w->id ? s : NULL;
     if (s)
         s->warm = 0;

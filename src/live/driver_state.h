@@ -1,6 +1,6 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_sessions.c (warm
- * sessions), driver_tuning.c (settings in force, packing), driver_samples.c (what is measured of trials), driver_adopt.c (what an earlier driver
- * left), driver_cpus.c (CPUs beside other drivers), driver_loop.c. */
+ * sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of trials), driver_adopt.c (what an earlier driver
+ * left), driver_cpus.c (room, settings in force, other drivers), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -10,9 +10,10 @@
 #include "live/driver.h"
 #include "live/pool.h"
 
-struct actuate;
+struct nodes;
 struct nodes_reading;
 struct nodes_sample;
+struct places;
 
 struct slot {
     struct attempt a;
@@ -44,20 +45,21 @@ struct driver {
     int rc;                  /* the error that ends the loop */
     struct err *e;
     struct launcher_ops ops;
-    struct actuate *actuate; /* NULL: nothing is narrowed, nor measured */
-    bool narrows;            /* settings are brought into force while trials run */
-    bool measures;           /* counters are read while trials run */
-    int64_t changed_ms;      /* since 1970: when a trial came or went last */
-    struct pool *pool;       /* NULL: every trial is submitted by itself */
-    bool no_metric;          /* all was told to end because of that */
-    bool adopting;           /* what an earlier driver left is not all known yet: nothing is started */
-    bool no_sessions;        /* none could be had in this run */
-    int failed_starts;       /* of sessions, one after the other; one that had to be ended counts twice */
-    bool packs;              /* trials are packed beside each other */
-    bool awaits_cpus;        /* what is next is not started for want of them */
-    bool asked_cpus;         /* … and that was told */
-    int64_t asked_ms;        /* monotonic: since when other drivers are asked for some */
-    bool gone_warm;          /* a session that served nobody has ended since the last tick */
+    struct places *places; /* the room that there is, and who has it */
+    struct nodes *nodes;   /* NULL: nothing is narrowed, nor measured */
+    bool narrows;          /* settings are brought into force while trials run */
+    bool measures;         /* counters are read while trials run */
+    int64_t changed_ms;    /* since 1970: when a trial came or went last */
+    struct pool *pool;     /* NULL: every trial is submitted by itself */
+    bool no_metric;        /* all was told to end because of that */
+    bool adopting;         /* what an earlier driver left is not all known yet: nothing is started */
+    bool no_sessions;      /* none could be had in this run */
+    int failed_starts;     /* of sessions, one after the other; one that had to be ended counts twice */
+    bool packs;            /* trials are packed beside each other */
+    bool awaits_cpus;      /* what is next is not started for want of them */
+    bool asked_cpus;       /* … and that was told */
+    int64_t asked_ms;      /* monotonic: since when other drivers are asked for some */
+    bool gone_warm;        /* a session that served nobody has ended since the last tick */
 };
 
 enum { NARROW_MS = 1500 }; /* a JVM sizes itself by the CPUs that it begins with: launch wide, narrow then */
@@ -99,11 +101,17 @@ void driver_neighbours_changed(struct driver *d); /* to be called whenever one b
 void driver_tell_load(struct driver *d);
 bool driver_fits(void *ctx, int number);
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
+
+int driver_set_up_places(struct driver *d);
+bool driver_has_cpus(struct driver *d, int number);            /* for a trial that starts while none runs */
+int driver_take_room(struct driver *d, struct study_trial *t); /* the CPUs and the memory of its launch */
+int driver_keep_memory(struct driver *d, const struct study_trial *t);
+void driver_keep_cpus(struct driver *d);
+void driver_let_go(struct driver *d, struct slot *s); /* its room, and its session, are free for others */
+double driver_memory_gb(const struct driver *d, const struct study_trial *t); /* that its processes may come to hold */
+void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to);
 void driver_narrow(struct driver *d, struct slot *s);
 const char *driver_tag(const struct driver *d, const struct slot *s); /* of its processes; NULL: there are none yet */
-
-bool driver_has_cpus(struct driver *d, int number); /* for a trial that starts while none runs */
-int driver_take_cpus(struct driver *d, struct study_trial *t);
 void driver_tick_cpus(struct driver *d);
 void driver_look_shared(struct driver *d, struct slot *s); /* does it use CPUs that others use? */
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/own.h"
+#include "core/rooms.h"
 #include "live/study.h"
 
 /* Do as many wait behind the first one as could run beside it? Then memory and cores have a price from the beginning. */
@@ -11,8 +12,12 @@ static bool others_wait(const struct plan *p, uint64_t trials)
     const struct tuner_space s = plan_tuner_space(p);
     bool packs = p->policy->shares && app_is_local(&p->app) && study_parallel(p) > 1 &&
                  objective_find(p->cfg.objective) == OBJECTIVE_TIME;
-    double beside = p->offer.cores / s.cores[0] - 1;
-    return packs && space_knob(&p->space, KNOB_CORES) && trials > 1 && (double)(trials - 1) >= beside;
+    struct rooms here = { 0 };
+    if (!packs || !space_knob(&p->space, KNOB_CORES) || trials < 2 || rooms_add(&here, p->offer.cores, 0) < 0)
+        return false;
+    bool enough = rooms_enough_wait(&here, s.cores[0], trials - 1);
+    rooms_done(&here);
+    return enough;
 }
 
 static int ask(const struct plan *p, void *machine, const struct point *pt, uint64_t trials, int slots,

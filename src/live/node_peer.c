@@ -26,11 +26,12 @@ enum {
 struct request {
     uint64_t id;
     enum node_verb verb;
-    struct node_about about; /* NODE_APPLY */
+    uint64_t stamp; /* NODE_APPLY: of what is wanted */
     int64_t sent_ms;
 };
 
 struct node_peer {
+    struct desired *table;
     const struct node_peer_ops *ops;
     void *ctx;
     size_t number;
@@ -165,76 +166,45 @@ static void on_lost(void *ctx, const char *why)
 
 /* --- to it ----------------------------------------------------------------------------------------------------------- */
 
-/* Notes the request down, and sends it when its text is whole. */
-static int ask(struct node_peer *p, struct buf *text, const struct request *r)
+/* Sends the request that is made with the next id, and notes it down. */
+static int ask(struct node_peer *p, const struct buf *text, enum node_verb verb, uint64_t stamp)
 {
     if (p->n_open == OPEN_MAX)
         return -ENOBUFS;
     int rc = text->failed ? -ENOMEM : node_link_send(p->link, text->data, text->len);
     if (rc < 0)
         return rc;
-    p->open[p->n_open++] = *r;
+    p->open[p->n_open++] = (struct request){ .id = ++p->last_id, .verb = verb, .stamp = stamp, .sent_ms = clock_ms() };
     return 0;
-}
-
-static struct request begin_request(struct node_peer *p, enum node_verb verb)
-{
-    return (struct request){ .id = ++p->last_id, .verb = verb, .sent_ms = clock_ms() };
-}
-
-static int ask_hello(struct node_peer *p)
-{
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct request r = begin_request(p, NODE_HELLO);
-    node_words_hello(&b, r.id, real_ms());
-    return ask(p, &b, &r);
 }
 
 static int ask_simple(struct node_peer *p, enum node_verb verb)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    struct request r = begin_request(p, verb);
-    node_words_simple(&b, r.id, verb);
-    return ask(p, &b, &r);
+    node_words_simple(&b, p->last_id + 1, verb);
+    return ask(p, &b, verb, 0);
 }
 
-int node_peer_apply(struct node_peer *p, const struct nodes_want *want, struct node_about about)
+int node_peer_ask(struct node_peer *p, const struct desired_ask *a)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    struct request r = begin_request(p, NODE_APPLY);
-    r.about = about;
-    node_words_apply(&b, r.id, want, p->local);
-    return ask(p, &b, &r);
-}
-
-void node_peer_release(struct node_peer *p, const char *tag)
-{
-    if (p->state != NODE_READY)
-        return;
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct request r = begin_request(p, NODE_RELEASE);
-    node_words_release(&b, r.id, tag);
-    (void)ask(p, &b, &r); /* what is not released here is when the helper ends */
-}
-
-void node_peer_sample(struct node_peer *p, const char *tag, const struct nodes_sampling *how)
-{
-    if (p->state != NODE_READY)
-        return;
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct request r = begin_request(p, NODE_SAMPLE);
-    node_words_sample(&b, r.id, tag, how);
-    (void)ask(p, &b, &r); /* what is not measured is absent */
+    uint64_t id = p->last_id + 1;
+    if (a->want)
+        node_words_apply(&b, id, a->want, p->local);
+    else if (a->how)
+        node_words_sample(&b, id, a->tag, a->how);
+    else
+        node_words_release(&b, id, a->tag);
+    return ask(p, &b, a->want ? NODE_APPLY : a->how ? NODE_SAMPLE : NODE_RELEASE, a->stamp);
 }
 
 void node_peer_meter(struct node_peer *p, const struct nodes_metering *how)
 {
+    AUTO_BUF struct buf b = BUF_INIT;
     if (p->state != NODE_READY)
         return;
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct request r = begin_request(p, NODE_METER);
-    node_words_meter(&b, r.id, how);
-    (void)ask(p, &b, &r); /* what is not metered is absent */
+    node_words_meter(&b, p->last_id + 1, how);
+    (void)ask(p, &b, NODE_METER, 0); /* what is not metered is absent */
 }
 
 /* --- from it --------------------------------------------------------------------------------------------------------- */
@@ -278,11 +248,13 @@ static void complain(struct node_peer *p, const char *what, const char *why)
 static void on_apply_answer(struct node_peer *p, const struct request *r, const struct node_words *w)
 {
     struct err e = { 0 };
-    struct node_found found;
-    if (w->ok && node_found_read(&found, w, &e) < 0)
+    struct desired_seen seen;
+    if (w->ok && node_seen_read(&seen, w, &e) < 0) {
         give_up(p, e.text);
-    else
-        p->ops->answered(p->ctx, p->number, r->about, w->ok ? &found : NULL, w->ok ? NULL : w->error);
+        return;
+    }
+    desired_answered(p->table, p->number, r->stamp, w->ok ? &seen : NULL, w->ok ? NULL : w->error);
+    p->ops->seen(p->ctx);
 }
 
 static void on_refused(struct node_peer *p, const struct node_refused *r)
@@ -347,13 +319,14 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
 static void on_changed(struct node_peer *p, const struct node_words *w)
 {
     struct err e = { 0 };
-    struct node_found found;
-    if (node_found_read(&found, w, &e) < 0) {
+    struct desired_seen seen;
+    if (node_seen_read(&seen, w, &e) < 0) {
         give_up(p, e.text);
         return;
     }
     complain(p, "could not bring into force again what was wanted", w->error);
-    p->ops->changed(p->ctx, p->number, w->tag, &found);
+    desired_changed(p->table, p->number, w->tag, &seen);
+    p->ops->seen(p->ctx);
 }
 
 static void on_sampled(struct node_peer *p, const struct node_words *w)
@@ -457,7 +430,9 @@ void node_peer_begin(struct node_peer *p)
         give_up(p, e.text); /* what cannot be started once cannot be later */
         return;
     }
-    int rc = ask_hello(p);
+    AUTO_BUF struct buf hello = BUF_INIT;
+    node_words_hello(&hello, p->last_id + 1, real_ms());
+    int rc = ask(p, &hello, NODE_HELLO, 0);
     if (rc < 0) {
         (void)err_sys(&e, rc, "cannot write to it");
         give_up(p, e.text);
@@ -504,7 +479,7 @@ void node_peer_tick(struct node_peer *p, bool late)
 /* --- beginning and end ------------------------------------------------------------------------------------------------ */
 
 int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, bool local, struct strv *argv,
-                  const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e)
+                  struct desired *table, const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e)
 {
     struct node_peer *p = calloc(1, sizeof *p);
     char *copy = strdup(name);
@@ -514,7 +489,8 @@ int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, boo
         strv_done(argv);
         return err_sys(e, -ENOMEM, "%s", name);
     }
-    *p = (struct node_peer){ .ops = ops,
+    *p = (struct node_peer){ .table = table,
+                             .ops = ops,
                              .ctx = ctx,
                              .number = number,
                              .loop = loop,

@@ -20,27 +20,20 @@ enum node_state {
     NODE_LOST,
 };
 
-/* The launch and the version of what was wanted that an apply is about; comes back with its answer. */
-struct node_about {
-    uint64_t launch, version;
-};
-
 /* `peer` is the number given at the start. */
 struct node_peer_ops {
     void (*ready)(void *ctx, size_t peer); /* the hello was answered: it may be asked */
-    /* An apply: `found` is NULL when it was refused, and `why` tells the reason. */
-    void (*answered)(void *ctx, size_t peer, struct node_about about, const struct node_found *found, const char *why);
-    void (*changed)(void *ctx, size_t peer, const char *tag, const struct node_found *found);
+    void (*seen)(void *ctx);               /* what it has was noted in the table */
     void (*sampled)(void *ctx, size_t peer, const char *tag, const struct nodes_sample *s);
     void (*metered)(void *ctx, size_t peer, const struct nodes_reading *r);
     void (*ended)(void *ctx, size_t peer); /* now NODE_AGAIN or NODE_LOST; `note` has told why */
     void (*note)(void *ctx, const char *text);
 };
 
-/* `name` is how notes call it ("node 'w1'"); `argv` is taken, on failure too. One that is `local` is started again when it
+/* `name` is how notes call it ("node 'w1'"); what it has of launches is noted in `table` (kept); `argv` is taken, on failure too. One that is `local` is started again when it
  * ends. Nothing is started before node_peer_begin(). -ENOMEM. */
 int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, bool local, struct strv *argv,
-                  const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e);
+                  struct desired *table, const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e);
 
 /* Starts the helper, unless it was given up; a failure is told by `note` and `ended`, perhaps from within. */
 void node_peer_begin(struct node_peer *p);
@@ -55,10 +48,8 @@ void node_peer_free(struct node_peer *p);
  * that silence proves nothing. */
 void node_peer_tick(struct node_peer *p, bool late);
 
-/* Only of one that is NODE_READY. 0, or -errno: it was not asked. */
-int node_peer_apply(struct node_peer *p, const struct nodes_want *want, struct node_about about);
-void node_peer_release(struct node_peer *p, const char *tag);
-void node_peer_sample(struct node_peer *p, const char *tag, const struct nodes_sampling *how);
+/* Only of one that is NODE_READY; what is answered is noted in the table. 0, or -errno: it was not asked. */
+int node_peer_ask(struct node_peer *p, const struct desired_ask *a);
 
 /* What its answer refuses is told by `note`, once per meter. */
 void node_peer_meter(struct node_peer *p, const struct nodes_metering *how);

@@ -64,7 +64,7 @@ void node_words_release(struct buf *b, uint64_t id, const char *tag)
     buf_puts(b, "}\n");
 }
 
-void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want, bool cpus)
+void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool cpus)
 {
     begin(b, id, NODE_APPLY);
     put_tag(b, want->tag);
@@ -78,7 +78,7 @@ void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want,
     buf_puts(b, "}\n");
 }
 
-void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct nodes_sampling *how)
+void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct desired_sampling *how)
 {
     begin(b, id, NODE_SAMPLE);
     put_tag(b, tag);
@@ -247,20 +247,20 @@ void node_words_done(struct node_words *w)
 }
 
 struct cpu_seen {
-    bool at[NODES_MAX_CPUS];
+    bool at[DESIRED_MAX_CPUS];
 };
 
 /* How many CPUs the list has, -1 when it is no list of different ones. `out` (NULL: not wanted) takes them. */
 static int read_cpus(const json_t *list, int *out)
 {
     struct cpu_seen seen = { 0 };
-    if (!json_is_array(list) || json_array_size(list) > NODES_MAX_CPUS)
+    if (!json_is_array(list) || json_array_size(list) > DESIRED_MAX_CPUS)
         return -1;
     int n = (int)json_array_size(list);
     for (int i = 0; i < n; i++) {
         const json_t *j = json_array_get(list, (size_t)i);
         json_int_t cpu = json_is_integer(j) ? json_integer_value(j) : -1;
-        if (cpu < 0 || cpu >= NODES_MAX_CPUS || seen.at[cpu])
+        if (cpu < 0 || cpu >= DESIRED_MAX_CPUS || seen.at[cpu])
             return -1;
         seen.at[cpu] = true;
         if (out)
@@ -319,7 +319,7 @@ static double get_limit(const json_t *body, const char *key)
     return x > 0 ? x : 0;
 }
 
-int node_found_read(struct node_found *out, const struct node_words *w, struct err *e)
+int node_seen_read(struct desired_seen *out, const struct node_words *w, struct err *e)
 {
     int64_t processes, threads, slots;
     if (!get_int(w->body, "processes", 0, INT32_MAX, &processes) ||
@@ -328,12 +328,12 @@ int node_found_read(struct node_found *out, const struct node_words *w, struct e
     int cpus = read_cpus(json_object_get(w->body, "cpus"), NULL);
     if (cpus < 0)
         return bad(e, "its answer has no list of 'cpus'");
-    *out = (struct node_found){ .processes = (int)processes,
-                                .threads = (int)threads,
-                                .slots = (int)slots,
-                                .cpus = cpus,
-                                .frequency_khz = get_limit(w->body, "frequency_khz"),
-                                .power_cap_w = get_limit(w->body, "power_cap_w") };
+    *out = (struct desired_seen){ .processes = (int)processes,
+                                  .threads = (int)threads,
+                                  .slots = (int)slots,
+                                  .cpus = cpus,
+                                  .frequency_khz = get_limit(w->body, "frequency_khz"),
+                                  .power_cap_w = get_limit(w->body, "power_cap_w") };
     (void)get_text(w->body, "shared", out->shared, sizeof out->shared);
     return 0;
 }

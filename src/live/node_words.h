@@ -41,7 +41,7 @@
 #include "base/err.h"
 #include "live/nodes.h"
 
-enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = 64 };
+enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = DESIRED_TAG_MAX };
 
 enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP, NODE_SAMPLE, NODE_METER };
 
@@ -50,8 +50,8 @@ void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
 void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, stop */
 void node_words_release(struct buf *b, uint64_t id, const char *tag);
 /* `cpus` says whether want->cpus, which are of this machine, mean anything there. */
-void node_words_apply(struct buf *b, uint64_t id, const struct nodes_want *want, bool cpus);
-void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct nodes_sampling *how);
+void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool cpus);
+void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct desired_sampling *how);
 
 void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *how);
 
@@ -100,17 +100,8 @@ struct node_hello {
 int node_hello_read(struct node_hello *out, const struct node_words *w, struct err *e);
 void node_hello_done(struct node_hello *h);
 
-/* What a node has of a launch: an answered apply, or a NODE_CHANGED. */
-struct node_found {
-    int processes, threads;
-    int slots;                         /* of the executors there; 0 where there is only the driver */
-    int cpus;                          /* how many */
-    double frequency_khz, power_cap_w; /* 0: not told */
-    char shared[96];                   /* who else uses some of the CPUs; "": nobody, or it does not tell */
-};
-
-/* -EPROTO: it has not what it must have. */
-int node_found_read(struct node_found *out, const struct node_words *w, struct err *e);
+/* What a node has of a launch: of an answered apply, or a NODE_CHANGED. -EPROTO: it has not what it must have. */
+int node_seen_read(struct desired_seen *out, const struct node_words *w, struct err *e);
 
 /* What a NODE_SAMPLED tells, with texts of `w`. -EPROTO: it has not what it must have; -EINVAL: its values are not those of these
  * features; -ENOMEM. */

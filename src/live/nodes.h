@@ -1,5 +1,5 @@
-/* The machines that a study's processes run on, each with a `pipetune-node serve`: a child here, over ssh elsewhere. Narrows and
- * widens the CPUs of a launch, follows its processes as they come and go, and reads back what is in force. */
+/* The machines that a study's processes run on, each with a `pipetune-node serve`: a child here, over ssh elsewhere. They bring together
+ * what launches are to have and what their processes have (core/desired), and measure them. */
 #ifndef LIVE_NODES_H
 #define LIVE_NODES_H
 
@@ -8,11 +8,12 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "core/desired.h"
 #include "monitoring/features.h"
 #include "monitoring/meter.h"
 #include "monitoring/reading.h"
 
-enum { NODES_MAX_CPUS = 4096, NODES_WHO_MAX = 160 };
+enum { NODES_WHO_MAX = 160 };
 
 /* One entry of the config's "nodes". */
 struct node_cfg {
@@ -22,26 +23,6 @@ struct node_cfg {
 };
 
 struct nodes;
-
-/* What a launch is to have. */
-struct nodes_want {
-    const char *tag; /* of the launch; [A-Za-z0-9_-]{1,64} */
-    int cores;       /* CPUs, over all nodes together */
-    int slots;       /* that it was launched with: a node that holds half of them gets half of the CPUs, at least one */
-    bool
-        local; /* local mode: all slots are in the one JVM here; else the executors' --cores say how many a node holds */
-    const int *cpus; /* on this machine, those to take the CPUs from, in this order; NULL: all, physical cores first */
-    int n_cpus;
-    double frequency_khz, power_cap_w; /* 0: left as they are */
-};
-
-/* How a launch's processes are measured. */
-struct nodes_sampling { /* its texts live as long as it is measured */
-    int interval_ms;    /* 0: not at all */
-    const char *scope;  /* "system", "process", "cgroup", "auto" */
-    const char *events; /* that are counted of the hardware (monitoring/event_choice.h); NULL, an older helper: all */
-    bool local;         /* local mode: other nodes have nothing of it */
-};
 
 /* What was measured on one node. */
 struct nodes_sample {
@@ -67,23 +48,16 @@ struct nodes_reading {
     struct meter_reading r; /* its times by our clock, not in order where the node's was set back; no name of a node */
 };
 
-/* What is in force. */
-struct nodes_have {
-    int cores; /* CPUs of the launch's executors (in local mode, of its JVM), over all nodes; 0: no process was found */
-    int processes;                     /* that carry the tag */
-    double frequency_khz, power_cap_w; /* the highest of all nodes; 0: not asked for */
-};
-
 /* Called from the loop; never from within a call below, all of which may be called from within these. Nothing is called after
  * nodes_close(). */
 struct nodes_ops {
-    /* Every node has answered nodes_apply(), or is lost, or has not answered in 5 s. `why` is NULL, or tells in one line why what
-     * was wanted is not (wholly) in force. That there are fewer CPUs than wanted, or no process yet, is no such reason: `have`
-     * says it. A node that was left out before is none either: its note was told. An answer that comes later is told by
-     * `changed`. */
-    void (*applied)(void *ctx, uint64_t id, const struct nodes_have *have, const char *why);
+    /* Every node has brought about what was asked for by nodes_apply(), or is lost, or has not answered in 5 s. `why` is NULL, or tells in
+     * one line why what was wanted is not (wholly) in force. That there are fewer CPUs than wanted, or no process yet, is no such reason:
+     * `have` says it. A node that was left out before is none either: its note was told. An answer that comes later is told by
+     * `changed`. `want` has no CPUs, and is valid during the call. */
+    void (*applied)(void *ctx, const struct desired_want *want, const struct desired_have *have, const char *why);
     /* A process of a launch came or went, or others use its CPUs or do no more, and what was wanted has been brought into force again; or the node that had it is lost. */
-    void (*changed)(void *ctx, const char *tag, const struct nodes_have *have);
+    void (*changed)(void *ctx, const char *tag, const struct desired_have *have);
     /* A sample has come. Its texts live as long as the call. It comes at once, not from the loop's next round. */
     void (*sampled)(void *ctx, const char *tag, const struct nodes_sample *s);
     /* A meter was read, well or not. As `sampled`, it comes at once. NULL: nobody meters. */
@@ -104,20 +78,20 @@ int nodes_open(struct nodes **out, uv_loop_t *loop, const struct node_cfg *cfg, 
 /* Lets the helpers give back every mask and limit that they changed, and end. Handles are closed by the loop. NULL is fine. */
 void nodes_close(struct nodes *n);
 
-/* Asks for it; `applied` comes with `id`, always, once (unless nodes_close() comes first, or this fails). A later call for the
- * same tag replaces what was wanted; `applied` still comes for both. -EINVAL: no tag, no cores, no slots; -ENOMEM. */
-int nodes_apply(struct nodes *n, const struct nodes_want *want, uint64_t id, struct err *e);
+/* The launch is to have this, in place of what was asked for before; helpers that are started again are asked again. `applied` comes
+ * once for it, unless it is replaced first, nodes_close() comes first, or this fails. -EINVAL: no tag, no cores, no slots; -ENOMEM. */
+int nodes_apply(struct nodes *n, const struct desired_want *want, struct err *e);
 
 /* Measures the processes that carry the tag, on every node, from now on until nodes_release() or an interval of 0; helpers that
  * are started again are asked again. -EINVAL: no tag; -ENOMEM. */
-int nodes_sample(struct nodes *n, const char *tag, const struct nodes_sampling *how, struct err *e);
+int nodes_sample(struct nodes *n, const char *tag, const struct desired_sampling *how, struct err *e);
 
 /* Reads these meters on every node from now on, in place of those asked for before; helpers that are started again are asked again.
  * A meter that a node has not, or that cannot be opened there, is told by `note`, once per node and meter. Of two helpers
  * of one machine one is left out, as always. -EINVAL: no names, or no such interval. */
 int nodes_meter(struct nodes *n, const struct nodes_metering *how, struct err *e);
 
-/* The launch is over, or is to have its CPUs back. What was not answered yet ends with `applied` and a reason. */
+/* The launch is over, or is to have its CPUs back. What was not told yet ends with `applied` and a reason. `n` NULL: no matter. */
 void nodes_release(struct nodes *n, const char *tag);
 
 /* Do others use CPUs that the launch has on any node, as the helpers said last? Who, and where. */

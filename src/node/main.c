@@ -27,7 +27,7 @@ static const struct verb {
     { "exec", exec_run, "runs the steps of one attempt of a trial (started by pipetune)" },
     { "help", print_help, "this list" },
     { "serve", serve_run,
-      "narrows the CPUs of running launches: JSON lines on stdin and stdout (started by pipetune)" },
+      "starts, follows and narrows launches: JSON lines on stdin and stdout (started by pipetune)" },
     { "version", print_version, "the version" },
 };
 

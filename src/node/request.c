@@ -12,7 +12,7 @@ static int take_whole(const struct wire_member *m, void *field);
 static int take_int(const struct wire_member *m, void *field);
 static int take_real(const struct wire_member *m, void *field);
 static int take_flag(const struct wire_member *m, void *field);
-static int take_verb(const struct wire_member *m, void *field);
+static int take_text(const struct wire_member *m, void *field);
 static int take_tag(const struct wire_member *m, void *field);
 static int take_cpus(const struct wire_member *m, void *field);
 static int take_interval(const struct wire_member *m, void *field);
@@ -28,7 +28,7 @@ static const struct row {
     const char *must; /* "'key' must be …" */
 } rows[REQUEST_MEMBERS] = {
     [REQUEST_ID] = { "id", offsetof(struct request, id), take_whole, "a whole number from 0 to 2^53" },
-    [REQUEST_VERB] = { "verb", offsetof(struct request, verb), take_verb, "a text" },
+    [REQUEST_VERB] = { "verb", offsetof(struct request, verb), take_text, "a text" },
     [REQUEST_PROTOCOL] = { "protocol", offsetof(struct request, protocol), take_whole, "a whole number" },
     [REQUEST_TAG] = { "tag", offsetof(struct request, tag), take_tag, "1 to 64 of A-Z a-z 0-9 _ -" },
     [REQUEST_CORES] = { "cores", offsetof(struct request, wish.cores), take_int, "a whole number from 1 to 1048576" },
@@ -50,6 +50,16 @@ static const struct row {
     [REQUEST_CPU] = { "cpu_w", offsetof(struct request, cpu_w), take_watts, "a number from 0 to 100000" },
     [REQUEST_EVENTS] = { "events", offsetof(struct request, events), take_events,
                          "names of events with commas between, none twice" },
+    [REQUEST_ATTEMPT] = { "attempt", offsetof(struct request, attempt), take_whole, "a whole number" },
+    [REQUEST_STEPS] = { "steps", offsetof(struct request, steps), take_text, "a text" },
+    [REQUEST_ENV] = { "env", offsetof(struct request, env), take_text, "a text" },
+    [REQUEST_KEEP] = { "keep", offsetof(struct request, keep), take_text, "a text" },
+    [REQUEST_STEP] = { "step", offsetof(struct request, step), take_text, "a text" },
+    [REQUEST_LOG_CAP] = { "log_cap", offsetof(struct request, log_cap), take_whole, "a whole number" },
+    [REQUEST_FROM] = { "from", offsetof(struct request, from), take_whole, "a whole number" },
+    [REQUEST_CREDIT] = { "credit", offsetof(struct request, credit), take_whole, "a whole number" },
+    [REQUEST_ACCOUNTED] = { "accounted", offsetof(struct request, accounted), take_whole, "a whole number" },
+    [REQUEST_HARD] = { "hard", offsetof(struct request, hard), take_flag, "true or false" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -84,7 +94,7 @@ static int take_flag(const struct wire_member *m, void *field)
     return m->kind == WIRE_BOOL ? 0 : -EINVAL;
 }
 
-static int take_verb(const struct wire_member *m, void *field)
+static int take_text(const struct wire_member *m, void *field)
 {
     *(const char **)field = m->text;
     return m->kind == WIRE_STRING ? 0 : -EINVAL;
@@ -157,6 +167,9 @@ static void clear(struct request *r)
     r->meters = NULL;
     r->idle_w = r->cpu_w = r->max_w = 0;
     r->events = (struct event_choice){ 0 };
+    r->attempt = r->log_cap = r->from = r->credit = r->accounted = 0;
+    r->steps = r->env = r->keep = r->step = NULL;
+    r->hard = false;
 }
 
 int request_read(struct request *out, const struct wire *w, struct err *e)

@@ -28,6 +28,16 @@ enum request_member {
     REQUEST_CPU,
     REQUEST_MAX,
     REQUEST_EVENTS,
+    REQUEST_ATTEMPT,
+    REQUEST_STEPS,
+    REQUEST_ENV,
+    REQUEST_KEEP,
+    REQUEST_STEP,
+    REQUEST_LOG_CAP,
+    REQUEST_FROM,
+    REQUEST_CREDIT,
+    REQUEST_ACCOUNTED,
+    REQUEST_HARD,
     REQUEST_MEMBERS,
 };
 
@@ -43,6 +53,9 @@ struct request {
     const char *meters;          /* of the line: names, meters.h */
     double idle_w, cpu_w, max_w; /* 0 when they are left out */
     struct event_choice events;  /* all when they are left out */
+    int64_t attempt, log_cap, from, credit, accounted;
+    const char *steps, *env, *keep, *step; /* of the line: lists of launches.h; NULL when they are left out */
+    bool hard;
 };
 
 /* Unknown members are left alone. -EINVAL: one has the wrong type or is out of bounds, or id or verb is missing; `out` then still has

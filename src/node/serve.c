@@ -25,6 +25,7 @@
 #include "base/wire.h"
 #include "monitoring/counters.h"
 #include "monitoring/sample_blob.h"
+#include "node/launches.h"
 #include "node/meters.h"
 #include "node/request.h"
 #include "node/sampler.h"
@@ -52,6 +53,7 @@ struct serve {
     struct samplers *samplers; /* NULL: nothing was sampled yet */
     int event_fds;             /* as many may be open for events */
     struct meters *meters;     /* NULL: nothing was metered yet */
+    struct launches launches;
     struct wire wire;
     struct request req;
     struct buf in;
@@ -383,6 +385,63 @@ static int meter(struct serve *s, struct buf *to, struct err *e)
     return rc;
 }
 
+static int start_launch(struct serve *s, struct buf *to, struct err *e)
+{
+    const struct request *r = &s->req;
+    const struct launch_ask ask = { .tag = r->tag,
+                                    .attempt = r->attempt,
+                                    .log_cap = r->log_cap,
+                                    .steps = r->steps,
+                                    .env = r->env,
+                                    .keep = r->keep,
+                                    .step = r->step,
+                                    .cpus = &r->wish.given };
+    (void)to;
+    return launches_start(&s->launches, &ask, e);
+}
+
+static int go(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_go(&s->launches, s->req.tag, e);
+}
+
+static int adopt(struct serve *s, struct buf *to, struct err *e)
+{
+    struct launch_facts f;
+    int rc = launches_adopt(&s->launches, s->req.tag, &f, e);
+    if (rc < 0)
+        return rc;
+    buf_printf(to, ",\"state\":\"%s\",\"heard\":%" PRId64 ",\"log\":%" PRId64, launch_state_name(f.state), f.heard,
+               f.log);
+    if (f.state == LAUNCH_RUNNING)
+        buf_printf(to, ",\"boot_id\":\"%s\",\"pid\":%ld,\"start_ticks\":%" PRIu64, f.boot_id, (long)f.pid,
+                   f.start_ticks);
+    if (f.state == LAUNCH_ENDED) {
+        buf_puts(to, ",\"exit\":");
+        wire_put_text(to, f.note);
+    }
+    return 0;
+}
+
+static int tail(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_tail(&s->launches, s->req.tag, s->req.from, s->req.credit, s->req.accounted, e);
+}
+
+static int signal_launch(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_signal(&s->launches, s->req.tag, s->req.hard, e);
+}
+
+static int forget(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_forget(&s->launches, s->req.tag, e);
+}
+
 static int stop(struct serve *s, struct buf *to, struct err *e)
 {
     (void)to;
@@ -400,14 +459,21 @@ static const struct verb {
     bool needs_greeting;
     unsigned needs; /* members */
 } verbs[] = {
+    { "adopt", adopt, true, REQUEST_BIT(REQUEST_TAG) },
     { "apply", apply, true,
       REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_CORES) | REQUEST_BIT(REQUEST_SLOTS) | REQUEST_BIT(REQUEST_LOCAL) },
+    { "forget", forget, true, REQUEST_BIT(REQUEST_TAG) },
+    { "go", go, true, REQUEST_BIT(REQUEST_TAG) },
     { "hello", greet, false, REQUEST_BIT(REQUEST_PROTOCOL) },
+    { "launch", start_launch, true,
+      REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_ATTEMPT) | REQUEST_BIT(REQUEST_STEPS) },
     { "lease", lease, true, 0 },
     { "meter", meter, true, REQUEST_BIT(REQUEST_INTERVAL) },
     { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
     { "sample", sample, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_INTERVAL) },
+    { "signal", signal_launch, true, REQUEST_BIT(REQUEST_TAG) },
     { "stop", stop, false, 0 },
+    { "tail", tail, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_FROM) | REQUEST_BIT(REQUEST_CREDIT) },
 };
 
 /* --- hearing ------------------------------------------------------------------------------------------------------ */
@@ -615,6 +681,18 @@ static void say_readings(struct serve *s)
             say_reading(s, taken.meter->name, &taken.v[i]);
 }
 
+static void say_launches(struct serve *s)
+{
+    while (!s->over) {
+        AUTO_BUF struct buf line = BUF_INIT;
+        buf_putc(&line, '{');
+        if (!launches_take(&s->launches, is_heard(), clock_ms(), &line))
+            return;
+        buf_putc(&line, '}');
+        say(s, &line);
+    }
+}
+
 /* When a sample or a reading is due, ns. */
 static int64_t next_tick(const struct serve *s)
 {
@@ -630,6 +708,8 @@ static int timeout_ms(const struct serve *s)
         until = s->look_at;
     if (tick < INT64_MAX && tick / 1000000 < until)
         until = tick / 1000000 + 1; /* never before it is due */
+    if (launches_due(&s->launches) < until)
+        until = launches_due(&s->launches);
     return until > now ? (int)(until - now) : 0;
 }
 
@@ -637,11 +717,12 @@ static void serve(struct serve *s)
 {
     s->lease_until = clock_ms() + s->lease_ms;
     while (!s->over) {
-        struct pollfd fds[] = {
+        struct pollfd fds[2 + 2 * LAUNCHES_MAX] = {
             { .fd = STDIN_FILENO, .events = POLLIN },
             { .fd = s->signal_fd, .events = POLLIN },
         };
-        (void)poll(fds, ARRAY_LEN(fds), timeout_ms(s)); /* EINTR cannot be: all we handle is blocked */
+        size_t n = 2 + launches_fds(&s->launches, fds + 2);
+        (void)poll(fds, n, timeout_ms(s)); /* EINTR cannot be: all we handle is blocked */
         if (fds[1].revents)
             take_signals(s);
         if (fds[0].revents && !s->over)
@@ -654,6 +735,8 @@ static void serve(struct serve *s)
             say_samples(s);
         if (!s->over && s->meters)
             say_readings(s);
+        if (!s->over)
+            say_launches(s);
     }
 }
 
@@ -719,7 +802,8 @@ static int run(struct serve *s)
         tell(s, &e);
         rc = -EIO;
     }
-    meters_free(s->meters); /* one that takes its time holds nothing of others */
+    launches_done(&s->launches); /* they go on */
+    meters_free(s->meters);      /* one that takes its time holds nothing of others */
     if (s->signal_fd >= 0)
         (void)close(s->signal_fd);
     return rc < 0 ? EXIT_FAILURE : s->code;

@@ -1,4 +1,4 @@
-/* `pipetune-node serve`: narrows and widens the CPUs of running launches, on request. JSON lines (base/wire.h) on stdin and stdout, one
+/* `pipetune-node serve`: starts and follows launches, narrows and widens their CPUs, on request. JSON lines (base/wire.h) on stdin and stdout, one
  * answer to each request, in order. Requests have "id" (a whole number, repeated in the answer) and "verb":
  *
  *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R}
@@ -24,6 +24,18 @@
  *       that are not, and why, "; " between two; both may be "". interval_ms: as of samples; 0, without meters: none is read any more.
  *       Again: it begins anew. idle_w, cpu_w: what the meter "estimate" needs; max_w: what a zone cannot take; 0 to 100000.
  *       Metering belongs to no tag.
+ *   {"id":9,"verb":"launch","tag":"T","attempt":1,"steps":"…","env":"…","keep":"…","step":"…","cpus":[0,1],"log_cap":N}
+ *       {"id":9,"ok":true}                         it is on its way: an event tells whether it is ready for its go
+ *       steps, env, keep, step: base 64 of texts that each end in a NUL (launches.h); what is left out is as exec has it.
+ *   {"id":10,"verb":"go","tag":"T"}                {"id":10,"ok":true}     its steps begin; without it, it ends with its helper
+ *   {"id":11,"verb":"adopt","tag":"T"}             what became of it, whichever helper started it; its end is told from now on
+ *       {"id":11,"ok":true,"state":"running","heard":N,"log":N,"boot_id":"…","pid":N,"start_ticks":N}
+ *       {"id":11,"ok":true,"state":"ended","heard":N,"log":N,"exit":"attempt=1 …"}     also "waiting", "cut" and "none": launches.h
+ *   {"id":12,"verb":"tail","tag":"T","from":N,"credit":N,"accounted":N}
+ *       {"id":12,"ok":true}                        what is heard of it from byte `from` on comes as events, `credit` bytes at most until
+ *                                                  it is asked again; what is before `accounted` is given back to the disk
+ *   {"id":13,"verb":"signal","tag":"T","hard":false}     {"id":13,"ok":true}     TERM; hard: KILL, to all that is left of it
+ *   {"id":14,"verb":"forget","tag":"T"}            {"id":14,"ok":true}     its folder is removed; refused while it runs
  *   {"id":5,"verb":"stop"}                         {"id":5,"ok":true}      once everything was given back; then it exits
  *
  *   {"id":3,"ok":false,"error":"one line"}         for each of them; id is null when none could be read. An apply that fails leaves the
@@ -41,7 +53,11 @@
  *                                                  are left out where there is none; "why" is added when it is discarded or failed. A
  *                                                  tick is missed when nobody reads what is said (meters.h)
  *
- * Everything is given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in
+ *   {"event":"launch","tag":"T","state":"ready","boot_id":"…","pid":N,"start_ticks":N,"heard":N}
+ *                                                  it waits for its go; or "busy" or "refused", with "why"; later "gone"
+ *   {"event":"bytes","tag":"T","at":N,"log":N,"data":"…"}     base 64 of at most 2,880 bytes; none when only its log has grown
+ *
+ * Launches survive their helper, and are found again by another one. CPUs and limits are given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in
  * tests), when stdout is not read for 5 s, after 10 lines in a row that are no requests, after a line over 64 KB; and by the watchdog
  * (watch.h) when it is killed. It acts on processes of its own uid alone, and takes no path and no pid from whoever it talks to.
  * PIPETUNE_SYSFS stands for /sys in tests. */

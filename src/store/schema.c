@@ -181,7 +181,11 @@ static const char schema_6[] = "ALTER TABLE trials ADD COLUMN forgiven INTEGER N
 /* When an attempt was started, by the clock that its duration is told by. */
 static const char schema_7[] = "ALTER TABLE attempts ADD COLUMN started_boot_ms INTEGER NOT NULL DEFAULT 0;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5, schema_6, schema_7 };
+/* On which machine an attempt's launcher is: its pid means something there alone. */
+static const char schema_8[] = "ALTER TABLE attempts ADD COLUMN node INTEGER NOT NULL DEFAULT 0;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,
+                                                 schema_5, schema_6, schema_7, schema_8 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -278,6 +282,7 @@ static const struct col attempt_cols[] = {
     COL(store_attempt, startup_s, COL_PLAIN),
     COL(store_attempt, session, COL_PLAIN),
     COL(store_attempt, cores, COL_PLAIN),
+    COL(store_attempt, node, COL_PLAIN),
 };
 
 static const struct col epoch_cols[] = {

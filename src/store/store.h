@@ -17,7 +17,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 7, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 8, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -131,6 +131,7 @@ struct store_attempt {
     double startup_s;    /* from the submission to the first iteration */
     int session;         /* the number of the warm session that served it; 0: a submission of its own */
     double cores;        /* CPUs that were in force last */
+    int node;            /* the machine of its launcher: 0 is the driver's, the config's follow */
     int64_t
         started_boot_ms; /* as started_ms, since the machine was started (boot_id), which no clock that is set changes; 0: not known */
 };

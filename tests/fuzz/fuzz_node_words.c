@@ -35,10 +35,10 @@ static void use_hello(const struct node_words *w)
     expect_plain(h.version);
     expect_plain(h.host);
     expect_plain(h.sees);
-    if (h.protocol == NODE_PROTOCOL && (h.n_cpus < 1 || h.n_cpus > NODES_MAX_CPUS))
+    if (h.protocol == NODE_PROTOCOL && (h.n_cpus < 1 || h.n_cpus > DESIRED_MAX_CPUS))
         abort();
     for (int i = 0; i < h.n_cpus; i++)
-        if (h.cpus[i] < 0 || h.cpus[i] >= NODES_MAX_CPUS)
+        if (h.cpus[i] < 0 || h.cpus[i] >= DESIRED_MAX_CPUS)
             abort();
     node_hello_done(&h);
 }
@@ -46,10 +46,10 @@ static void use_hello(const struct node_words *w)
 static void use_found(const struct node_words *w)
 {
     struct err e = { 0 };
-    struct node_found f;
-    int rc = node_found_read(&f, w, &e);
+    struct desired_seen f;
+    int rc = node_seen_read(&f, w, &e);
     expect_told(rc, &e);
-    if (rc == 0 && (f.processes < 0 || f.threads < 0 || f.slots < 0 || f.cpus < 0 || f.cpus > NODES_MAX_CPUS ||
+    if (rc == 0 && (f.processes < 0 || f.threads < 0 || f.slots < 0 || f.cpus < 0 || f.cpus > DESIRED_MAX_CPUS ||
                     !(f.frequency_khz >= 0) || !(f.power_cap_w >= 0)))
         abort();
 }

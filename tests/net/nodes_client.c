@@ -24,13 +24,13 @@ struct client {
     size_t len;
 };
 
-static void on_applied(void *ctx, uint64_t id, const struct nodes_have *have, const char *why)
+static void on_applied(void *ctx, const struct desired_want *want, const struct desired_have *have, const char *why)
 {
     (void)ctx;
-    printf("applied %d cores=%d processes=%d %s\n", (int)id, have->cores, have->processes, why ? why : "");
+    printf("applied %d cores=%d processes=%d %s\n", (int)want->id, have->cores, have->processes, why ? why : "");
 }
 
-static void on_changed(void *ctx, const char *tag, const struct nodes_have *have)
+static void on_changed(void *ctx, const char *tag, const struct desired_have *have)
 {
     (void)ctx, (void)tag;
     printf("changed cores=%d processes=%d\n", have->cores, have->processes);
@@ -58,10 +58,11 @@ static void quit(struct client *c)
 
 static void obey(struct client *c)
 {
-    struct nodes_want want = { .tag = c->tag };
+    struct desired_want want = { .tag = c->tag };
     struct err e = { 0 };
     if (sscanf(c->line, "apply %d %d", &want.cores, &want.slots) == 2) {
-        if (nodes_apply(c->nodes, &want, ++c->id, &e) < 0)
+        want.id = ++c->id;
+        if (nodes_apply(c->nodes, &want, &e) < 0)
             printf("refused %s\n", e.text);
     } else if (strcmp(c->line, "release") == 0) {
         nodes_release(c->nodes, c->tag);

@@ -39,15 +39,15 @@ struct seen {
     bool whole;
 };
 
-static void on_applied(void *ctx, uint64_t id, const struct nodes_have *have, const char *why)
+static void on_applied(void *ctx, const struct desired_want *want, const struct desired_have *have, const char *why)
 {
     struct seen *s = ctx;
-    assert_int_equal(id, 5);
+    assert_int_equal(want->id, 5);
     s->applied++;
     s->whole = !why && have->cores == 1;
 }
 
-static void on_changed(void *ctx, const char *tag, const struct nodes_have *have)
+static void on_changed(void *ctx, const char *tag, const struct desired_have *have)
 {
     struct seen *s = ctx;
     assert_string_equal(tag, "T");
@@ -95,13 +95,15 @@ static bool go(const char *helper, unsigned nth)
     struct nodes *n = NULL;
     struct err e = { 0 };
     int cpus[] = { 0 };
-    struct nodes_want want = { .tag = "T", .cores = 1, .slots = 1, .local = true, .cpus = cpus, .n_cpus = 1 };
+    struct desired_want want = {
+        .tag = "T", .id = 5, .cores = 1, .slots = 1, .local = true, .cpus = cpus, .n_cpus = 1
+    };
     fault_arm(FAULT_ALLOC, nth);
     int rc = nodes_open(&n, &loop, NULL, 0, helper, &ops, &seen, &e);
     if (rc == 0)
-        rc = nodes_apply(n, &want, 5, &e);
+        rc = nodes_apply(n, &want, &e);
     if (rc == 0)
-        rc = nodes_sample(n, "T", &(struct nodes_sampling){ .interval_ms = 1000, .scope = "auto" }, &e);
+        rc = nodes_sample(n, "T", &(struct desired_sampling){ .interval_ms = 1000, .scope = "auto" }, &e);
     if (rc == 0)
         rc = nodes_meter(n, &(struct nodes_metering){ .meters = "cpu,rapl", .interval_ms = 1000 }, &e);
     assert_true(rc == 0 || rc == -ENOMEM);

@@ -23,7 +23,7 @@ static void test_requests_are_one_line_each(void **state)
 {
     (void)state;
     AUTO_BUF struct buf b = BUF_INIT;
-    struct nodes_want want = { .tag = "T-1_x", .cores = 3, .slots = 4, .cpus = (int[]){ 2, 0 }, .n_cpus = 2 };
+    struct desired_want want = { .tag = "T-1_x", .cores = 3, .slots = 4, .cpus = (int[]){ 2, 0 }, .n_cpus = 2 };
     node_words_hello(&b, 1, 1795015175852);
     expect("hello", &b, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1795015175852}\n");
     node_words_simple(&b, 2, NODE_LEASE);
@@ -53,7 +53,7 @@ static void test_samples_are_asked_for_in_one_line(void **state)
     (void)state;
     static const struct {
         const char *name;
-        struct nodes_sampling how;
+        struct desired_sampling how;
         const char *want; /* behind the tag */
     } cases[] = {
         { "all events", { 1000, "auto", NULL, false }, "\"interval_ms\":1000,\"scope\":\"auto\"}" },
@@ -126,14 +126,14 @@ static void test_lists_of_meters(void **state)
 static void test_the_longest_request_fits_a_line(void **state)
 {
     (void)state;
-    static int cpus[NODES_MAX_CPUS];
-    for (int i = 0; i < NODES_MAX_CPUS; i++)
-        cpus[i] = NODES_MAX_CPUS - 1 - i;
+    static int cpus[DESIRED_MAX_CPUS];
+    for (int i = 0; i < DESIRED_MAX_CPUS; i++)
+        cpus[i] = DESIRED_MAX_CPUS - 1 - i;
     char tag[NODE_TAG_MAX + 1];
     memset(tag, 'x', NODE_TAG_MAX);
     tag[NODE_TAG_MAX] = '\0';
-    struct nodes_want want = {
-        .tag = tag, .cores = INT32_MAX, .slots = INT32_MAX, .cpus = cpus, .n_cpus = NODES_MAX_CPUS
+    struct desired_want want = {
+        .tag = tag, .cores = INT32_MAX, .slots = INT32_MAX, .cpus = cpus, .n_cpus = DESIRED_MAX_CPUS
     };
     want.frequency_khz = want.power_cap_w = 1.2345678901234567e-300;
     AUTO_BUF struct buf b = BUF_INIT;
@@ -314,9 +314,9 @@ static void test_what_was_found(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct node_words w;
         struct err e = { 0 };
-        struct node_found f = { 0 };
+        struct desired_seen f = { 0 };
         assert_int_equal(node_words_read(&w, cases[i].line, strlen(cases[i].line), &e), 0);
-        int rc = node_found_read(&f, &w, &e);
+        int rc = node_seen_read(&f, &w, &e);
         if (rc != (cases[i].good ? 0 : -EPROTO))
             fail_msg("%s: got %d (%s)", cases[i].name, rc, e.text);
         if (rc == 0 && (f.processes != 2 || f.threads != 363 || f.slots != 2 || f.cpus != 2 || f.frequency_khz != 1e6 ||

@@ -1,0 +1,231 @@
+#include "core/rooms.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/own.h"
+
+void rooms_done(struct rooms *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        free(r->nodes[i].cpu);
+        free(r->nodes[i].holder);
+    }
+    free(r->nodes);
+    free(r->leases);
+    *r = (struct rooms){ 0 };
+}
+
+int rooms_add(struct rooms *r, int said, double memory_gb)
+{
+    struct room *grown = array_more(r->nodes, r->n, &r->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    r->nodes = grown;
+    r->nodes[r->n++] = (struct room){ .said = said, .memory_gb = memory_gb };
+    return 0;
+}
+
+static int at_of(const struct room *m, int cpu)
+{
+    for (int i = 0; i < m->n; i++)
+        if (m->cpu[i] == cpu)
+            return i;
+    return -1;
+}
+
+int rooms_know(struct rooms *r, size_t node, const int *cpus, int n)
+{
+    struct room *m = &r->nodes[node];
+    n = n > ROOMS_MAX_CPUS ? ROOMS_MAX_CPUS : n;
+    AUTO_FREE int *cpu = malloc((size_t)n * sizeof *cpu + 1);
+    AUTO_FREE int *holder = malloc((size_t)n * sizeof *holder + 1);
+    if (!cpu || !holder)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
+        int before = at_of(m, cpus[i]);
+        cpu[i] = cpus[i];
+        holder[i] = before < 0 ? 0 : m->holder[before];
+    }
+    free(m->cpu);
+    free(m->holder);
+    m->cpu = MOVE_PTR(cpu);
+    m->holder = MOVE_PTR(holder);
+    m->n = n;
+    return 0;
+}
+
+/* --- what changes hands --- */
+
+static struct rooms_lease *find_lease(const struct rooms *r, int trial)
+{
+    for (size_t i = 0; i < r->n_leases; i++)
+        if (r->leases[i].trial == trial)
+            return &r->leases[i];
+    return NULL;
+}
+
+/* NULL: memory. */
+static struct rooms_lease *lease_of(struct rooms *r, size_t node, int trial)
+{
+    struct rooms_lease *l = find_lease(r, trial);
+    if (l)
+        return l;
+    struct rooms_lease *grown = array_more(r->leases, r->n_leases, &r->cap_leases, sizeof *grown);
+    if (!grown)
+        return NULL;
+    r->leases = grown;
+    r->leases[r->n_leases] = (struct rooms_lease){ .trial = trial, .node = node };
+    return &r->leases[r->n_leases++];
+}
+
+int rooms_take(struct rooms *r, size_t node, int trial, int want, int out[ROOMS_MAX_CPUS])
+{
+    struct room *m = &r->nodes[node];
+    struct rooms_lease *l = find_lease(r, trial);
+    int has = 0;
+    for (int i = 0; i < m->n; i++) {
+        if (m->holder[i] != trial)
+            continue;
+        if (has < want)
+            out[has++] = m->cpu[i];
+        else
+            m->holder[i] = 0;
+    }
+    for (int i = 0; i < m->n && has < want; i++) {
+        if (m->holder[i])
+            continue;
+        m->holder[i] = trial;
+        out[has++] = m->cpu[i];
+    }
+    if (l && has > 0)
+        l->shares = 0;
+    return has;
+}
+
+int rooms_share(struct rooms *r, size_t node, int trial, int want, int out[ROOMS_MAX_CPUS])
+{
+    const struct room *m = &r->nodes[node];
+    struct rooms_lease *l = lease_of(r, node, trial);
+    if (!l)
+        return -ENOMEM;
+    l->shares = want < m->n ? want : m->n;
+    memcpy(out, m->cpu, (size_t)l->shares * sizeof *out);
+    return l->shares;
+}
+
+int rooms_keep(struct rooms *r, size_t node, int trial, double memory_gb)
+{
+    struct rooms_lease *l = lease_of(r, node, trial);
+    if (!l)
+        return -ENOMEM;
+    l->node = node;
+    l->memory_gb = memory_gb;
+    return 0;
+}
+
+void rooms_free(struct rooms *r, int trial)
+{
+    struct rooms_lease *l = find_lease(r, trial);
+    if (l)
+        *l = r->leases[--r->n_leases];
+    for (size_t node = 0; node < r->n; node++)
+        for (int i = 0; i < r->nodes[node].n; i++)
+            if (r->nodes[node].holder[i] == trial)
+                r->nodes[node].holder[i] = 0;
+}
+
+void rooms_mark(struct rooms *r, size_t node, int cpu, bool others)
+{
+    struct room *m = &r->nodes[node];
+    int at = at_of(m, cpu);
+    if (at >= 0 && m->holder[at] <= 0)
+        m->holder[at] = others ? ROOMS_OTHERS : 0;
+}
+
+void rooms_lose(struct rooms *r, size_t node, int cpu)
+{
+    struct room *m = &r->nodes[node];
+    int at = at_of(m, cpu);
+    if (at >= 0)
+        m->holder[at] = ROOMS_OTHERS;
+}
+
+/* --- what is asked --- */
+
+int rooms_left(const struct rooms *r, size_t node, int trial)
+{
+    const struct room *m = &r->nodes[node];
+    int n = 0;
+    for (int i = 0; i < m->n; i++)
+        n += m->holder[i] == 0 || m->holder[i] == trial;
+    return n;
+}
+
+int rooms_room(const struct rooms *r, size_t node, int trial)
+{
+    const struct room *m = &r->nodes[node];
+    int left = rooms_left(r, node, trial), ours = 0;
+    for (int i = 0; i < m->n; i++)
+        ours += m->holder[i] > 0 && m->holder[i] != trial;
+    int fair = m->guests > 0 ? m->n / (1 + m->guests) - ours : m->n;
+    fair = fair > 1 ? fair : 1;
+    return left < fair ? left : fair;
+}
+
+static double memory_used(const struct rooms *r, size_t node)
+{
+    double all = 0;
+    for (size_t i = 0; i < r->n_leases; i++)
+        if (r->leases[i].node == node)
+            all += r->leases[i].memory_gb;
+    return all;
+}
+
+int rooms_find(const struct rooms *r, int trial, struct rooms_want want)
+{
+    for (size_t node = 0; node < r->n; node++) {
+        double there = r->nodes[node].memory_gb;
+        bool memory = !(there > 0) || memory_used(r, node) + want.memory_gb <= there;
+        if (memory && rooms_room(r, node, trial) >= want.cpus)
+            return (int)node;
+    }
+    return -1;
+}
+
+int rooms_cpus(const struct rooms *r, size_t node)
+{
+    const struct room *m = &r->nodes[node];
+    return m->n > 0 && (m->n < m->said || m->said == 0) ? m->n : m->said;
+}
+
+bool rooms_enough_wait(const struct rooms *r, double cpus, uint64_t waiting)
+{
+    double all = 0;
+    for (size_t node = 0; node < r->n; node++)
+        all += ceil(rooms_cpus(r, node) / cpus);
+    return waiting > 0 && (double)waiting >= all - 1;
+}
+
+bool rooms_has(const struct rooms *r, size_t node, int trial)
+{
+    const struct room *m = &r->nodes[node];
+    for (int i = 0; i < m->n; i++)
+        if (m->holder[i] == trial)
+            return true;
+    return false;
+}
+
+int rooms_shares(const struct rooms *r, size_t node, int trial)
+{
+    int most = 0;
+    for (size_t i = 0; i < r->n_leases; i++) {
+        const struct rooms_lease *l = &r->leases[i];
+        if (l->node == node && l->shares > most && (trial == 0 || l->trial == trial))
+            most = l->shares;
+    }
+    return most;
+}

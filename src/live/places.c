@@ -1,0 +1,225 @@
+#include "live/places.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "live/nodes.h"
+
+enum { LOOK_MS = 250, READY_MS = 3000, HERE = 0 };
+
+struct places {
+    struct rooms rooms;    /* of this machine, or of the cluster as one */
+    struct leases *leases; /* NULL: not local */
+    const struct nodes *nodes;
+    int64_t opened_ms, looked_ms;
+};
+
+int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, struct err *e)
+{
+    struct places *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_sys(e, -ENOMEM, "cannot keep account of CPUs");
+    p->opened_ms = clock_ms();
+    p->nodes = nodes;
+    p->leases = local ? leases_of_cpus() : NULL;
+    if ((local && !p->leases) || rooms_add(&p->rooms, offer->cores, local ? offer->memory_gb : 0) < 0) {
+        places_close(p);
+        return err_sys(e, -ENOMEM, "cannot keep account of CPUs");
+    }
+    *out = p;
+    return 0;
+}
+
+void places_close(struct places *p)
+{
+    if (!p)
+        return;
+    leases_free(p->leases);
+    rooms_done(&p->rooms);
+    free(p);
+}
+
+const struct rooms *places_rooms(const struct places *p)
+{
+    return &p->rooms;
+}
+
+static const struct room *here(const struct places *p)
+{
+    return &p->rooms.nodes[HERE];
+}
+
+/* --- what there is --- */
+
+/* Which CPUs there are, and how many others ask for some. */
+static void learn(struct places *p)
+{
+    const int *cpus = NULL;
+    int n = p->leases && here(p)->n == 0 ? nodes_local_cpus(p->nodes, &cpus) : 0;
+    if (n > 0)
+        (void)rooms_know(&p->rooms, HERE, cpus, n); /* without memory they are learnt later */
+    if (p->leases)
+        p->rooms.nodes[HERE].guests = (int)leases_guests(p->leases);
+}
+
+bool places_is_ready(const struct places *p)
+{
+    const int *cpus = NULL;
+    return !p->leases || nodes_local_cpus(p->nodes, &cpus) > 0 || nodes_local_is_gone(p->nodes) ||
+           clock_ms() - p->opened_ms > READY_MS;
+}
+
+/* Which of those that none of our trials has are another driver's. */
+static void look(struct places *p)
+{
+    const struct room *m = here(p);
+    learn(p);
+    for (int i = 0; p->leases && i < m->n; i++)
+        if (m->holder[i] <= 0)
+            rooms_mark(&p->rooms, HERE, m->cpu[i], !leases_is_free(p->leases, m->cpu[i]));
+    p->looked_ms = clock_ms();
+}
+
+void places_look(struct places *p)
+{
+    if (!p->leases)
+        return;
+    leases_poll(p->leases);
+    if (clock_ms() - p->looked_ms >= LOOK_MS)
+        look(p);
+}
+
+void places_ask(struct places *p, char who[LEASE_WHO_MAX])
+{
+    const struct room *m = here(p);
+    who[0] = '\0';
+    for (int i = 0; i < m->n; i++) {
+        leases_visit(p->leases, m->cpu[i], false);
+        if (!who[0])
+            leases_holder(p->leases, m->cpu[i], who);
+    }
+}
+
+/* --- giving and taking --- */
+
+/* What is no trial's is for others to take. Who asks (`asks`) for more than ours share goes on asking. */
+static void let_go_of_rest(struct places *p, bool asks)
+{
+    const struct room *m = here(p);
+    int shared = rooms_shares(&p->rooms, HERE, 0);
+    for (int i = 0; i < m->n; i++) {
+        if (m->holder[i] <= 0)
+            leases_drop(p->leases, m->cpu[i]);
+        if (!asks && i >= shared)
+            leases_leave(p->leases, m->cpu[i]);
+    }
+}
+
+/* Takes what is free in truth: another driver may have been quicker since the last look. */
+static int take(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
+{
+    int n, lost;
+    look(p);
+    do {
+        lost = 0;
+        n = rooms_take(&p->rooms, HERE, trial, want, out);
+        for (int i = 0; i < n; i++) {
+            if (leases_hold(p->leases, out[i]))
+                continue;
+            rooms_lose(&p->rooms, HERE, out[i]);
+            lost++;
+        }
+    } while (lost > 0);
+    let_go_of_rest(p, n == 0);
+    return n;
+}
+
+/* There is none for it: the first ones, with whoever has them. It still asks for those that it uses no more. */
+static int share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
+{
+    int before = rooms_shares(&p->rooms, HERE, 0);
+    int n = rooms_share(&p->rooms, HERE, trial, want, out);
+    for (int i = rooms_shares(&p->rooms, HERE, 0); i < before; i++)
+        leases_leave(p->leases, here(p)->cpu[i]), leases_visit(p->leases, here(p)->cpu[i], false);
+    for (int i = 0; i < n; i++)
+        leases_visit(p->leases, out[i], true);
+    return n;
+}
+
+int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e)
+{
+    int n = p->leases ? take(p, trial, want, out) : 0;
+    if (n == 0 && places_is_divided(p)) /* else all are those of our own trials, which nobody packs */
+        n = share(p, trial, want, out);
+    return n < 0 ? err_sys(e, n, "trial %d", trial) : n;
+}
+
+int places_keep(struct places *p, int trial, double memory_gb, struct err *e)
+{
+    int rc = rooms_keep(&p->rooms, HERE, trial, memory_gb);
+    return rc < 0 ? err_sys(e, rc, "trial %d", trial) : 0;
+}
+
+void places_free(struct places *p, int trial)
+{
+    bool shared = rooms_shares(&p->rooms, HERE, trial) > 0;
+    rooms_free(&p->rooms, trial);
+    if (p->leases)
+        let_go_of_rest(p, !shared);
+}
+
+/* --- what is asked --- */
+
+bool places_fits(struct places *p, int trial, struct rooms_want want)
+{
+    learn(p);
+    return rooms_find(&p->rooms, trial, want) >= 0;
+}
+
+int places_room(struct places *p, int trial)
+{
+    learn(p);
+    return p->leases ? rooms_room(&p->rooms, HERE, trial) : 0;
+}
+
+bool places_is_divided(const struct places *p)
+{
+    return p->leases && rooms_has(&p->rooms, HERE, ROOMS_OTHERS);
+}
+
+bool places_has_room(const struct places *p, int trial)
+{
+    return !places_is_divided(p) || rooms_left(&p->rooms, HERE, trial) > 0;
+}
+
+bool places_is_shared(const struct places *p, int trial, char who[LEASE_WHO_MAX])
+{
+    const struct room *m = here(p);
+    bool shares = rooms_shares(&p->rooms, HERE, trial) > 0;
+    if (shares)
+        leases_holder(p->leases, m->cpu[0], who);
+    for (int i = 0; !shares && p->leases && i < m->n; i++)
+        if (m->holder[i] == trial && leases_is_shared(p->leases, m->cpu[i], who))
+            return true;
+    return shares;
+}
+
+bool places_may_part(const struct places *p, int trial)
+{
+    return rooms_shares(&p->rooms, HERE, trial) > 0 && rooms_left(&p->rooms, HERE, trial) > 0;
+}
+
+char *places_own_cpus(const struct places *p, int trial)
+{
+    const struct room *m = here(p);
+    struct buf text = BUF_INIT;
+    if (!places_is_divided(p))
+        return NULL;
+    bool any = rooms_has(&p->rooms, HERE, trial);
+    for (int i = 0; i < m->n; i++)
+        if (any ? m->holder[i] == trial : m->holder[i] > 0) /* without any: not packed, it runs beside ours */
+            buf_printf(&text, "%s%d", text.len ? "," : "", m->cpu[i]);
+    return text.len ? buf_take(&text) : NULL; /* without memory it is launched on all */
+}

@@ -1,0 +1,68 @@
+/* Where trials run, and that what they are given is theirs: the ledger of room (core/rooms), with the CPUs of this machine leased among
+ * all drivers (base/lease).
+ *
+ * In local mode what a trial has no other driver gives to its own, and what another has is not counted here. A driver that finds none
+ * free asks, as a guest of those who have them; who is asked keeps no more than its share, the CPUs divided by drivers, and lets go of
+ * the rest as soon as its trials can do with fewer. One that gets none in time uses those of others, and both know it. In other modes
+ * the helpers choose the CPUs, and lease them: then none are known here by number. */
+#ifndef LIVE_PLACES_H
+#define LIVE_PLACES_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/lease.h"
+#include "core/rooms.h"
+#include "core/setting.h"
+
+struct nodes;
+struct places;
+
+/* `local`: trials run on this machine's CPUs, which the helper here names. Keeps `nodes`, which is NULL only
+ * where not `local`. -ENOMEM. */
+int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, struct err *e);
+void places_close(struct places *p); /* gives every CPU back. NULL is fine */
+
+const struct rooms *places_rooms(const struct places *p);
+
+/* Is it known which CPUs there are, or clear that it will not be? */
+bool places_is_ready(const struct places *p);
+
+/* Looks what other drivers have and want; to be called at every tick. */
+void places_look(struct places *p);
+
+/* None is free for a trial that is yet to start: asks those who have them. `who`: one of them. */
+void places_ask(struct places *p, char who[LEASE_WHO_MAX]);
+
+/* The trial is to have so many CPUs from now on, its own or, where there are none, shared ones. How many, in out[]; 0: the helpers choose,
+ * or it is not known yet which there are. -ENOMEM. */
+int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e);
+
+/* So much memory is the trial's until it is over. -ENOMEM. */
+int places_keep(struct places *p, int trial, double memory_gb, struct err *e);
+
+void places_free(struct places *p, int trial); /* it is over */
+
+/* Does it fit beside those that run? */
+bool places_fits(struct places *p, int trial, struct rooms_want want);
+
+/* CPUs that the trial could have: its own and the free ones, less what other drivers ask for. 0: not known yet, or none; not in
+ * local mode. */
+int places_room(struct places *p, int trial);
+
+/* Has another driver any CPU of this machine? */
+bool places_is_divided(const struct places *p);
+
+/* Is there a CPU for a trial that is to start while none of ours runs? Where it is not known which there are, too. */
+bool places_has_room(const struct places *p, int trial);
+
+/* Does the trial use CPUs that others use, too, as far as is known here? */
+bool places_is_shared(const struct places *p, int trial, char who[LEASE_WHO_MAX]);
+
+/* Shares CPUs although there are some for it alone now: it is to be given them. */
+bool places_may_part(const struct places *p, int trial);
+
+/* The trial's own CPUs, "0,2", for a launch beside another driver's; NULL: it may be launched on all. Free it. */
+char *places_own_cpus(const struct places *p, int trial);
+
+#endif

@@ -1,0 +1,572 @@
+#include "node/launches.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/io.h"
+#include "base/ours.h"
+#include "base/own.h"
+#include "base/strv.h"
+#include "base/wire.h"
+
+enum { NOTE_MAX = 4096, ALIVE_MS = 1000, DEPTH_MAX = 64 };
+
+/* --- folders ---------------------------------------------------------------------------------------------------------- */
+
+static int find_root(struct launches *l, struct err *e)
+{
+    if (l->root)
+        return 0;
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    AUTO_FREE char *base = state && *state == '/' ? strdup(state)
+                           : home && *home == '/' ? io_join(home, ".local/state")
+                                                  : NULL;
+    if (!base)
+        return err_set(e, -ENOENT, "there is no place for launches: neither XDG_STATE_HOME nor HOME is set");
+    int rc = io_mkdirs(base, e);
+    AUTO_FREE char *root = rc == 0 ? io_join(base, "pipetune") : NULL;
+    if (rc == 0)
+        rc = root ? ours_dir(root, e) : err_sys(e, -ENOMEM, "launches");
+    if (rc == 0)
+        l->root = MOVE_PTR(root);
+    return rc;
+}
+
+/* ROOT/TAG/name, or ROOT/TAG. NULL: memory. */
+static char *path_of(const struct launches *l, const char *tag, const char *name)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s%s%s", l->root, tag, name ? "/" : "", name ? name : "") < 0 ? NULL : path;
+}
+
+/* A file of a launch. The descriptor, or -errno. */
+static int open_file(const struct launches *l, const char *tag, const char *name, int flags)
+{
+    AUTO_FREE char *path = path_of(l, tag, name);
+    return path ? ours_open(path, flags, NULL) : -ENOMEM;
+}
+
+static int64_t size_of(const struct launches *l, const char *tag, const char *name)
+{
+    struct stat st;
+    AUTO_FREE char *path = path_of(l, tag, name);
+    return path && lstat(path, &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+/* A short file's first line. False: there is none. */
+static bool read_line(const struct launches *l, const char *tag, const char *name, char *out, size_t size)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    AUTO_FREE char *path = path_of(l, tag, name);
+    if (!path || ours_read(&text, path, NOTE_MAX, NULL) < 0)
+        return false;
+    (void)snprintf(out, size, "%.*s", (int)strcspn(buf_text(&text), "\n"), buf_text(&text));
+    return *out;
+}
+
+/* --- the table -------------------------------------------------------------------------------------------------------- */
+
+static struct launch *find(struct launches *l, const char *tag)
+{
+    for (size_t i = 0; i < LAUNCHES_MAX; i++)
+        if (strcmp(l->v[i].tag, tag) == 0)
+            return &l->v[i];
+    return NULL;
+}
+
+static void drop(struct launch *x)
+{
+    if (x->control >= 0)
+        (void)close(x->control);
+    if (x->pidfd >= 0)
+        (void)close(x->pidfd);
+    memset(x, 0, sizeof *x);
+}
+
+static int add(struct launches *l, const char *tag, struct launch **out, struct err *e)
+{
+    struct launch *x = find(l, tag);
+    if (!x && (x = find(l, "")))
+        *x = (struct launch){ .control = -1, .pidfd = -1 };
+    if (!x)
+        return err_set(e, -ENOSPC, "%d launches are followed already", LAUNCHES_MAX);
+    (void)snprintf(x->tag, sizeof x->tag, "%s", tag);
+    *out = x;
+    return 0;
+}
+
+void launches_done(struct launches *l)
+{
+    for (size_t i = 0; i < LAUNCHES_MAX; i++)
+        if (l->v[i].tag[0])
+            drop(&l->v[i]);
+    free(l->root);
+    l->root = NULL;
+}
+
+/* --- starting --------------------------------------------------------------------------------------------------------- */
+
+/* The texts of a list are appended, each behind `option` when there is one. */
+static int put_list(struct strv *to, const char *option, const char *list, const char *what, struct err *e)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    int rc = list ? base64_read(&bytes, list) : 0;
+    if (rc < 0 || (bytes.len > 0 && bytes.data[bytes.len - 1] != '\0'))
+        return err_set(e, -EINVAL, "'%s' must be base 64 of texts that end in a NUL", what);
+    for (size_t at = 0; at < bytes.len; at += strlen(bytes.data + at) + 1) {
+        if (option)
+            strv_add(to, option);
+        strv_add(to, bytes.data + at);
+    }
+    return 0;
+}
+
+static void put_cpus(struct strv *argv, const struct cpus *cpus)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    for (int i = 0; i < cpus->n; i++)
+        buf_printf(&text, "%s%d", i ? "," : "", cpus->v[i]);
+    if (cpus->n == 0)
+        return;
+    strv_add(argv, "--cpus");
+    strv_add(argv, buf_text(&text));
+    argv->failed |= text.failed;
+}
+
+static int make_argv(struct strv *argv, const struct launch_ask *a, const char *dir, int control, struct err *e)
+{
+    strv_add(argv, "pipetune-node");
+    strv_add(argv, "exec");
+    strv_add(argv, "--dir");
+    strv_add(argv, dir);
+    strv_add(argv, "--attempt");
+    strv_addf(argv, "%" PRId64, a->attempt);
+    strv_add(argv, "--launch");
+    strv_add(argv, a->tag);
+    strv_add(argv, "--control");
+    strv_addf(argv, "%d", control);
+    put_cpus(argv, a->cpus);
+    if (a->log_cap > 0) {
+        strv_add(argv, "--log-cap");
+        strv_addf(argv, "%" PRId64, a->log_cap);
+    }
+    int rc = put_list(argv, "--keep", a->keep, "keep", e);
+    if (rc == 0)
+        rc = put_list(argv, "--step", a->step, "step", e);
+    strv_add(argv, "--");
+    if (rc == 0)
+        rc = put_list(argv, NULL, a->steps, "steps", e);
+    return rc == 0 && argv->failed ? err_sys(e, -ENOMEM, "launch '%s'", a->tag) : rc;
+}
+
+static bool has_name(const struct strv *env, size_t n, const char *like)
+{
+    size_t len = strcspn(like, "=") + 1;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(env->v[i], like, len) == 0)
+            return true;
+    return false;
+}
+
+/* What is given, and of our own what is not. */
+static int make_env(struct strv *env, const struct launch_ask *a, struct err *e)
+{
+    int rc = put_list(env, NULL, a->env, "env", e);
+    size_t given = env->n;
+    for (size_t i = 0; rc == 0 && i < given; i++) {
+        const char *equals = strchr(env->v[i], '=');
+        if (!equals || equals == env->v[i])
+            return err_set(e, -EINVAL, "'env' must be NAME=VALUE, not '%.40s'", env->v[i]);
+    }
+    for (char **v = environ; rc == 0 && *v; v++)
+        if (!has_name(env, given, *v))
+            strv_add(env, *v);
+    return rc == 0 && env->failed ? err_sys(e, -ENOMEM, "launch '%s'", a->tag) : rc;
+}
+
+/* The folder that it runs in, in *out. */
+static int make_folders(const struct launches *l, const char *tag, char **out, struct err *e)
+{
+    AUTO_FREE char *dir = path_of(l, tag, NULL);
+    AUTO_FREE char *work = path_of(l, tag, "work");
+    AUTO_FREE char *note = path_of(l, tag, "exit");
+    if (!dir || !work || !note)
+        return err_sys(e, -ENOMEM, "launch '%s'", tag);
+    int rc = ours_dir(dir, e);
+    if (rc == 0 && io_exists(note))
+        rc = err_set(e, -EEXIST, "'%s' was launched already", tag);
+    if (rc == 0)
+        rc = ours_dir(work, e);
+    if (rc == 0)
+        *out = MOVE_PTR(work);
+    return rc;
+}
+
+static void __attribute__((noreturn)) child(int control, const char *work, char **argv, char **env)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+        (void)dup2(null, fd); /* what we talk to the driver through is not for it */
+    if (null >= 0 && chdir(work) == 0 && fcntl(control, F_SETFD, 0) == 0)
+        (void)execve("/proc/self/exe", argv, env);
+    _exit(127); /* which is told as the end of a launcher that said nothing */
+}
+
+static int spawn(struct launch *x, const char *work, struct strv *argv, struct strv *env, const int pair[2],
+                 struct err *e)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_sys(e, -errno, "cannot launch '%s'", x->tag);
+    if (pid == 0)
+        child(pair[1], work, argv->v, env->v);
+    x->pid = pid;
+    x->ours = true;
+    x->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* not waited for yet: it is this process */
+    return x->pidfd < 0 ? err_sys(e, -errno, "cannot watch process %ld", (long)pid) : 0;
+}
+
+static int start(struct launches *l, struct launch *x, const struct launch_ask *a, struct err *e)
+{
+    AUTO_STRV struct strv argv = STRV_INIT, env = STRV_INIT;
+    AUTO_FREE char *dir = path_of(l, a->tag, NULL);
+    AUTO_FREE char *work = NULL;
+    int pair[2];
+    if (!dir)
+        return err_sys(e, -ENOMEM, "launch '%s'", a->tag);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, -errno, "cannot launch '%s'", a->tag);
+    x->control = pair[0];
+    AUTO_CLOSE int theirs = pair[1];
+    int rc = make_argv(&argv, a, dir, theirs, e);
+    if (rc == 0)
+        rc = make_env(&env, a, e);
+    if (rc == 0)
+        rc = make_folders(l, a->tag, &work, e);
+    return rc < 0 ? rc : spawn(x, work, &argv, &env, pair, e);
+}
+
+int launches_start(struct launches *l, const struct launch_ask *a, struct err *e)
+{
+    struct launch *x = NULL;
+    int rc = find_root(l, e);
+    if (rc == 0 && find(l, a->tag))
+        rc = err_set(e, -EEXIST, "'%s' was launched already", a->tag);
+    if (rc == 0)
+        rc = add(l, a->tag, &x, e);
+    if (rc < 0)
+        return rc;
+    rc = start(l, x, a, e);
+    if (rc < 0)
+        drop(x); /* a launcher without a go ends by itself */
+    return rc;
+}
+
+int launches_go(struct launches *l, const char *tag, struct err *e)
+{
+    struct launch *x = find(l, tag);
+    if (!x || x->control < 0 || strncmp(x->line, "ready ", 6) != 0)
+        return err_set(e, -ESRCH, "'%s' waits for no go", tag);
+    ssize_t n = send(x->control, "g", 1, MSG_NOSIGNAL);
+    (void)close(MOVE_FD(x->control)); /* where the byte did not arrive it has ended, and that is told */
+    return n == 1 ? 0 : err_sys(e, -errno, "'%s'", tag);
+}
+
+/* --- what there is ---------------------------------------------------------------------------------------------------- */
+
+const char *launch_state_name(enum launch_state s)
+{
+    static const char *const names[] = { "none", "waiting", "running", "ended", "cut" };
+    return names[s];
+}
+
+/* Is this very process the launcher of the tag? */
+static bool is_launcher(const struct launch_facts *f, const char *tag)
+{
+    return f->pid > 1 && proc_is(f->pid, f->start_ticks, f->boot_id) && proc_has_words(f->pid, "--launch", tag);
+}
+
+static void look_at(const struct launches *l, const char *tag, struct launch_facts *out)
+{
+    char line[256];
+    long pid = 0;
+    AUTO_FREE char *dir = path_of(l, tag, NULL);
+    *out = (struct launch_facts){ .state = dir && ours_is_dir(dir) ? LAUNCH_CUT : LAUNCH_NONE };
+    if (out->state == LAUNCH_NONE)
+        return;
+    out->heard = size_of(l, tag, "heard");
+    out->log = size_of(l, tag, "log");
+    if (read_line(l, tag, "pid", line, sizeof line) &&
+        sscanf(line, "%36s %ld %" SCNu64, out->boot_id, &pid, &out->start_ticks) == 3) {
+        out->pid = (pid_t)pid;
+        if (is_launcher(out, tag))
+            out->state = LAUNCH_RUNNING;
+    }
+    /* Asked last: the note is written before the launcher ends. */
+    if (out->state == LAUNCH_CUT && read_line(l, tag, "exit", out->note, sizeof out->note))
+        out->state = LAUNCH_ENDED;
+}
+
+/* Follows one that an earlier helper started. */
+static int follow(struct launches *l, const char *tag, const struct launch_facts *f, struct err *e)
+{
+    struct launch *x = NULL;
+    int rc = add(l, tag, &x, e);
+    if (rc < 0 || x->pidfd >= 0 || f->state != LAUNCH_RUNNING)
+        return rc;
+    x->pid = f->pid;
+    x->pidfd = (int)syscall(SYS_pidfd_open, f->pid, 0);
+    /* Asked after the pidfd is open, so that it cannot stand for a later process of that number. */
+    if (x->pidfd >= 0 && is_launcher(f, tag))
+        return 0;
+    rc = x->pidfd < 0 ? -errno : -ESRCH;
+    drop(x);
+    return rc == -ESRCH ? 0 : err_sys(e, rc, "cannot watch process %ld", (long)f->pid);
+}
+
+int launches_adopt(struct launches *l, const char *tag, struct launch_facts *out, struct err *e)
+{
+    const struct launch *x = find(l, tag);
+    int rc = find_root(l, e);
+    if (rc < 0)
+        return rc;
+    look_at(l, tag, out);
+    if (x && x->control >= 0)
+        out->state = LAUNCH_WAITING;
+    if (out->state != LAUNCH_RUNNING)
+        return 0;
+    rc = follow(l, tag, out, e);
+    if (rc == 0 && !find(l, tag)) /* it has ended this moment */
+        look_at(l, tag, out);
+    return rc;
+}
+
+int launches_tail(struct launches *l, const char *tag, int64_t from, int64_t credit, int64_t accounted, struct err *e)
+{
+    struct launch_facts f;
+    struct launch *x = NULL;
+    int rc = find_root(l, e);
+    if (rc < 0)
+        return rc;
+    look_at(l, tag, &f);
+    if (f.state == LAUNCH_NONE)
+        return err_set(e, -ESRCH, "there is no launch '%s'", tag);
+    AUTO_CLOSE int fd = accounted > 0 ? open_file(l, tag, "heard", O_RDWR | O_CLOEXEC) : -1;
+    if (fd >= 0) /* where the file system cannot, it takes more room, and nothing else */
+        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                        (off_t)(accounted < f.heard ? accounted : f.heard));
+    rc = add(l, tag, &x, e);
+    if (rc < 0)
+        return rc;
+    x->from = from;
+    x->credit = credit;
+    if (credit == 0 && x->pidfd < 0)
+        drop(x);
+    return 0;
+}
+
+int launches_signal(struct launches *l, const char *tag, bool hard, struct err *e)
+{
+    struct launch_facts f;
+    int rc = find_root(l, e);
+    if (rc < 0)
+        return rc;
+    look_at(l, tag, &f);
+    if (f.state == LAUNCH_NONE)
+        return err_set(e, -ESRCH, "there is no launch '%s'", tag);
+    if (f.state == LAUNCH_RUNNING) {
+        if (hard)
+            (void)proc_kill_session(f.pid, SIGKILL);  /* children in groups of their own too */
+        (void)kill(-f.pid, hard ? SIGKILL : SIGTERM); /* ESRCH: it has just ended, and that is told */
+    }
+    AUTO_FREE pid_t *pids = NULL;
+    size_t n = 0;
+    if (hard && proc_tagged(tag, &pids, &n) == 0) /* what a launcher that was killed outright has left */
+        for (size_t i = 0; i < n; i++)
+            (void)kill(pids[i], SIGKILL);
+    return 0;
+}
+
+/* Everything in the folder, links themselves and not what they name. */
+static void empty(int dir, int depth)
+{
+    DIR *d = fdopendir(dir);
+    if (!d)
+        (void)close(dir);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(dirfd(d), name, 0) == 0)
+            continue;
+        int fd = depth < DEPTH_MAX ? openat(dirfd(d), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (fd >= 0)
+            empty(fd, depth + 1);
+        (void)unlinkat(dirfd(d), name, AT_REMOVEDIR); /* what stays makes the folder stay, and that is told */
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+int launches_forget(struct launches *l, const char *tag, struct err *e)
+{
+    struct launch *x = find(l, tag);
+    int rc = find_root(l, e);
+    AUTO_FREE char *dir = rc == 0 ? path_of(l, tag, NULL) : NULL;
+    if (rc < 0 || !dir)
+        return rc < 0 ? rc : err_sys(e, -ENOMEM, "launch '%s'", tag);
+    if (!ours_is_dir(dir))
+        return 0;
+    AUTO_CLOSE int lock = open_file(l, tag, "lock", O_RDWR | O_CREAT | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, -EBUSY, "'%s' is not over", tag);
+    if (x)
+        drop(x);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        empty(fd, 0);
+    return rmdir(dir) == 0 || errno == ENOENT ? 0 : err_sys(e, -errno, "'%s'", dir);
+}
+
+/* --- for the loop ----------------------------------------------------------------------------------------------------- */
+
+size_t launches_fds(const struct launches *l, struct pollfd fds[2 * LAUNCHES_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < LAUNCHES_MAX; i++) {
+        const struct launch *x = &l->v[i];
+        if (x->tag[0] && x->control >= 0 && x->len == 0)
+            fds[n++] = (struct pollfd){ .fd = x->control, .events = POLLIN };
+        if (x->tag[0] && x->pidfd >= 0)
+            fds[n++] = (struct pollfd){ .fd = x->pidfd, .events = POLLIN };
+    }
+    return n;
+}
+
+int64_t launches_due(const struct launches *l)
+{
+    for (size_t i = 0; i < LAUNCHES_MAX; i++)
+        if (l->v[i].tag[0] && l->v[i].credit > 0)
+            return l->tick_ms;
+    return INT64_MAX;
+}
+
+static void put_launch(struct buf *out, const struct launch *x, const char *state)
+{
+    buf_printf(out, "\"event\":\"launch\",\"tag\":\"%s\",\"state\":\"%s\"", x->tag, state);
+}
+
+static void put_refused(struct buf *out, const struct launch *x, const char *state, const char *why)
+{
+    put_launch(out, x, state);
+    buf_puts(out, ",\"why\":");
+    wire_put_text(out, why);
+}
+
+/* What its launcher says before its go: "ready BOOT PID START HEARD_SIZE", "busy", "error TEXT" (exec.h). */
+static bool take_line(struct launch *x, struct buf *out)
+{
+    char boot[PROC_BOOT_ID_SIZE];
+    long pid;
+    uint64_t start, heard;
+    ssize_t n = recv(x->control, x->line + x->len, sizeof x->line - 1 - x->len, MSG_DONTWAIT);
+    if (n <= 0)
+        return false; /* its end is told by its pidfd */
+    x->len += (size_t)n;
+    x->line[x->len] = '\0';
+    x->line[strcspn(x->line, "\n")] = '\0';
+    if (sscanf(x->line, "ready %36s %ld %" SCNu64 " %" SCNu64, boot, &pid, &start, &heard) == 4) {
+        put_launch(out, x, "ready");
+        buf_printf(out, ",\"boot_id\":\"%s\",\"pid\":%ld,\"start_ticks\":%" PRIu64 ",\"heard\":%" PRIu64, boot, pid,
+                   start, heard);
+        return true;
+    }
+    if (strcmp(x->line, "busy") == 0)
+        put_refused(out, x, "busy", "another process still holds the launch's folder");
+    else
+        put_refused(out, x, "refused", strncmp(x->line, "error ", 6) == 0 ? x->line + 6 : x->line);
+    return true;
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    return fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+/* Its launcher has ended. Before its go nothing was started; that it said why is told already. */
+static bool take_end(struct launch *x, struct buf *out)
+{
+    int how = 0;
+    if (x->ours)
+        (void)waitpid(x->pid, &how, WNOHANG);
+    (void)close(MOVE_FD(x->pidfd));
+    bool silent = x->len == 0, was_ready = strncmp(x->line, "ready ", 6) == 0;
+    if (x->control < 0) {
+        put_launch(out, x, "gone");
+        if (x->credit == 0)
+            drop(x);
+        return true;
+    }
+    if (silent || was_ready) {
+        char why[96];
+        (void)snprintf(why, sizeof why, "pipetune-node ended before the start, %s %d",
+                       WIFSIGNALED(how) ? "by signal" : "exit code",
+                       WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+        put_refused(out, x, "refused", why);
+    }
+    drop(x);
+    return silent || was_ready;
+}
+
+/* What has come into `heard`, or else, now and then, that its log has grown: a sign of life. */
+static bool take_bytes(const struct launches *l, struct launch *x, int64_t now_ms, struct buf *out)
+{
+    char chunk[LAUNCHES_CHUNK];
+    size_t want = x->credit < LAUNCHES_CHUNK ? (size_t)x->credit : sizeof chunk;
+    AUTO_CLOSE int fd = open_file(l, x->tag, "heard", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : pread(fd, chunk, want, (off_t)x->from);
+    int64_t log = size_of(l, x->tag, "log");
+    bool alive = log != x->log_size && now_ms - x->log_ms >= ALIVE_MS;
+    if (n <= 0 && !alive)
+        return false;
+    buf_printf(out, "\"event\":\"bytes\",\"tag\":\"%s\",\"at\":%" PRId64 ",\"log\":%" PRId64 ",\"data\":\"", x->tag,
+               x->from, log);
+    base64_put(out, chunk, n > 0 ? (size_t)n : 0);
+    buf_putc(out, '"');
+    x->from += n > 0 ? n : 0;
+    x->credit -= n > 0 ? n : 0;
+    x->log_size = log;
+    x->log_ms = now_ms;
+    return true;
+}
+
+bool launches_take(struct launches *l, bool is_heard, int64_t now_ms, struct buf *out)
+{
+    bool looks = is_heard && now_ms >= l->tick_ms;
+    for (size_t i = 0; i < LAUNCHES_MAX; i++) {
+        struct launch *x = &l->v[i];
+        if (!x->tag[0])
+            continue;
+        if (x->control >= 0 && x->len == 0 && is_readable(x->control) && take_line(x, out))
+            return true;
+        if (looks && x->credit > 0 && take_bytes(l, x, now_ms, out))
+            return true;
+        if (is_readable(x->pidfd) && take_end(x, out))
+            return true;
+    }
+    if (looks)
+        l->tick_ms = now_ms + LAUNCHES_TICK_MS;
+    return false;
+}

@@ -1,0 +1,255 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/own.h"
+#include "core/rooms.h"
+#include "tests/fault.h"
+
+/* A machine of two cores with two threads each: one thread of each core first. */
+static const int machine[] = { 0, 2, 1, 3 };
+
+static struct rooms one_machine(void)
+{
+    struct rooms r = { 0 };
+    assert_int_equal(rooms_add(&r, 4, 8), 0);
+    assert_int_equal(rooms_know(&r, 0, machine, ARRAY_LEN(machine)), 0);
+    return r;
+}
+
+static int take(struct rooms *r, int trial, int want, int *first)
+{
+    int cpus[ROOMS_MAX_CPUS];
+    int n = rooms_take(r, 0, trial, want, cpus);
+    *first = n ? cpus[0] : -1;
+    return n;
+}
+
+static void test_sets_are_disjoint_and_whole_cores_come_first(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int cpus[ROOMS_MAX_CPUS];
+    assert_int_equal(rooms_take(&r, 0, 7, 2, cpus), 2);
+    assert_int_equal(cpus[0], 0);
+    assert_int_equal(cpus[1], 2);
+    assert_int_equal(rooms_take(&r, 0, 8, 2, cpus), 2);
+    assert_int_equal(cpus[0], 1);
+    assert_int_equal(cpus[1], 3);
+    assert_int_equal(rooms_take(&r, 0, 9, 1, cpus), 0);
+    assert_int_equal(rooms_room(&r, 0, 9), 0);
+    assert_int_equal(rooms_room(&r, 0, 7), 2);
+    rooms_done(&r);
+}
+
+static void test_a_trial_keeps_its_first_cpus_and_gives_back_the_rest(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int first;
+    assert_int_equal(take(&r, 7, 4, &first), 4);
+    assert_int_equal(take(&r, 7, 1, &first), 1);
+    assert_int_equal(first, 0);
+    assert_int_equal(rooms_room(&r, 0, 8), 3);
+    assert_int_equal(take(&r, 8, 1, &first), 1);
+    assert_int_equal(first, 2);
+    assert_int_equal(take(&r, 7, 4, &first), 3); /* all but the other's */
+    rooms_free(&r, 8);
+    assert_int_equal(rooms_room(&r, 0, 7), 4);
+    rooms_free(&r, 7);
+    assert_int_equal(rooms_room(&r, 0, 9), 4);
+    rooms_done(&r);
+}
+
+static void test_owners_stay_when_the_machine_changes(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    static const int fewer[] = { 2, 1 };
+    int first;
+    assert_int_equal(take(&r, 7, 2, &first), 2);
+    assert_int_equal(rooms_know(&r, 0, fewer, ARRAY_LEN(fewer)), 0);
+    assert_int_equal(rooms_room(&r, 0, 8), 1);
+    assert_int_equal(take(&r, 7, 2, &first), 2);
+    assert_int_equal(first, 2);
+    rooms_done(&r);
+}
+
+static void test_cpus_of_other_drivers_are_not_given_out(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int first;
+    assert_int_equal(take(&r, 7, 1, &first), 1);
+    rooms_mark(&r, 0, 0, true); /* it is ours */
+    rooms_mark(&r, 0, 2, true);
+    assert_true(rooms_has(&r, 0, 7));
+    assert_true(rooms_has(&r, 0, ROOMS_OTHERS));
+    assert_int_equal(rooms_room(&r, 0, 7), 3);
+    assert_int_equal(take(&r, 8, 4, &first), 2);
+    assert_int_equal(first, 1);
+    rooms_lose(&r, 0, 1);
+    assert_int_equal(take(&r, 8, 4, &first), 1);
+    assert_int_equal(first, 3);
+    rooms_free(&r, 8);
+    rooms_mark(&r, 0, 1, false);
+    rooms_mark(&r, 0, 2, false);
+    assert_false(rooms_has(&r, 0, 8));
+    assert_false(rooms_has(&r, 0, ROOMS_OTHERS));
+    assert_int_equal(rooms_room(&r, 0, 8), 3);
+    rooms_done(&r);
+}
+
+static void test_who_shares_uses_the_first_cpus_until_it_has_its_own(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int cpus[ROOMS_MAX_CPUS];
+    for (size_t i = 0; i < ARRAY_LEN(machine); i++)
+        rooms_mark(&r, 0, machine[i], true);
+    assert_int_equal(rooms_take(&r, 0, 7, 2, cpus), 0);
+    assert_int_equal(rooms_share(&r, 0, 7, 2, cpus), 2);
+    assert_int_equal(cpus[1], 2);
+    assert_int_equal(rooms_share(&r, 0, 8, 9, cpus), 4);
+    assert_int_equal(rooms_shares(&r, 0, 7), 2);
+    assert_int_equal(rooms_shares(&r, 0, 0), 4);
+    rooms_free(&r, 8);
+    assert_int_equal(rooms_shares(&r, 0, 0), 2);
+    assert_int_equal(rooms_left(&r, 0, 7), 0);
+    rooms_mark(&r, 0, 3, false);
+    assert_int_equal(rooms_left(&r, 0, 7), 1);
+    assert_int_equal(rooms_take(&r, 0, 7, 2, cpus), 1);
+    assert_int_equal(cpus[0], 3);
+    assert_int_equal(rooms_shares(&r, 0, 0), 0);
+    rooms_done(&r);
+}
+
+static void test_who_is_asked_keeps_its_share(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int first;
+    r.nodes[0].guests = 1;
+    assert_int_equal(rooms_room(&r, 0, 7), 2);
+    assert_int_equal(take(&r, 7, 1, &first), 1);
+    assert_int_equal(rooms_room(&r, 0, 8), 1); /* what ours have is of the share */
+    assert_int_equal(rooms_room(&r, 0, 7), 2);
+    r.nodes[0].guests = 9;
+    assert_int_equal(rooms_room(&r, 0, 7), 1); /* never none */
+    rooms_done(&r);
+}
+
+static void test_memory_is_held_beside_cpus(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine(); /* 8 GiB */
+    int first;
+    assert_int_equal(rooms_keep(&r, 0, 7, 5), 0);
+    assert_int_equal(rooms_keep(&r, 0, 7, 4), 0); /* in place of the 5 */
+    assert_int_equal(rooms_find(&r, 8, (struct rooms_want){ .cpus = 1, .memory_gb = 4 }), 0);
+    assert_int_equal(rooms_find(&r, 8, (struct rooms_want){ .cpus = 1, .memory_gb = 4.5 }), -1);
+    assert_int_equal(take(&r, 7, 4, &first), 4);
+    assert_int_equal(rooms_find(&r, 8, (struct rooms_want){ .cpus = 1, .memory_gb = 1 }), -1);
+    assert_int_equal(rooms_find(&r, 8, (struct rooms_want){ .memory_gb = 1 }), 0);
+    rooms_free(&r, 7);
+    assert_int_equal(rooms_find(&r, 8, (struct rooms_want){ .cpus = 4, .memory_gb = 8 }), 0);
+    rooms_done(&r);
+}
+
+static void test_a_second_machine_has_what_the_first_has_not(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    static const int other[] = { 0, 1 };
+    int cpus[ROOMS_MAX_CPUS];
+    assert_int_equal(rooms_add(&r, 2, 0), 0);  /* whose memory is not known */
+    assert_int_equal(rooms_room(&r, 1, 8), 0); /* nor its CPUs by number */
+    assert_int_equal(rooms_know(&r, 1, other, ARRAY_LEN(other)), 0);
+    assert_int_equal(rooms_keep(&r, 0, 7, 8), 0);
+    assert_int_equal(rooms_find(&r, 8, (struct rooms_want){ .cpus = 2, .memory_gb = 4 }), 1);
+    assert_int_equal(rooms_take(&r, 1, 8, 2, cpus), 2);
+    assert_int_equal(rooms_room(&r, 0, 9), 4);
+    assert_int_equal(rooms_room(&r, 1, 9), 0);
+    rooms_free(&r, 8);
+    assert_int_equal(rooms_room(&r, 1, 9), 2);
+    rooms_done(&r);
+}
+
+static void test_how_many_wait_for_the_room_there_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int said;
+        double cpus;
+        uint64_t waiting;
+        bool enough;
+    } cases[] = {
+        { "none waits", 4, 4, 0, false },
+        { "nothing fits beside one of all CPUs: one is enough", 4, 4, 1, true },
+        { "three fit beside one", 4, 1, 2, false },
+        { "three fit beside one, and wait", 4, 1, 3, true },
+        { "what is left over is given to one, too", 5, 2, 1, false },
+        { "what is left over is given to one, too, and it waits", 5, 2, 2, true },
+        { "it is not known how many there are", 0, 2, 1, true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct rooms r = { 0 };
+        assert_int_equal(rooms_add(&r, cases[i].said, 0), 0);
+        if (rooms_enough_wait(&r, cases[i].cpus, cases[i].waiting) != cases[i].enough)
+            fail_msg("%s", cases[i].name);
+        rooms_done(&r);
+    }
+}
+
+static void test_fewer_cpus_are_offered_than_there_are(void **state)
+{
+    (void)state;
+    struct rooms r = { 0 };
+    assert_int_equal(rooms_add(&r, 2, 0), 0);
+    assert_int_equal(rooms_cpus(&r, 0), 2);
+    assert_int_equal(rooms_know(&r, 0, machine, ARRAY_LEN(machine)), 0);
+    assert_int_equal(rooms_cpus(&r, 0), 2);
+    assert_int_equal(rooms_know(&r, 0, machine, 1), 0);
+    assert_int_equal(rooms_cpus(&r, 0), 1);
+    rooms_done(&r);
+}
+
+static void test_a_ledger_without_memory_stays_as_it_was(void **state)
+{
+    (void)state;
+    int rc = -ENOMEM;
+    for (unsigned nth = 1; rc < 0; nth++) {
+        struct rooms r = { 0 };
+        assert_true(nth < 16);
+        fault_arm(FAULT_ALLOC, nth);
+        rc = rooms_add(&r, 4, 8);
+        rc = rc < 0 ? rc : rooms_know(&r, 0, machine, ARRAY_LEN(machine));
+        rc = rc < 0 ? rc : rooms_keep(&r, 0, 7, 4);
+        fault_disarm();
+        rooms_done(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sets_are_disjoint_and_whole_cores_come_first),
+        cmocka_unit_test(test_a_trial_keeps_its_first_cpus_and_gives_back_the_rest),
+        cmocka_unit_test(test_owners_stay_when_the_machine_changes),
+        cmocka_unit_test(test_cpus_of_other_drivers_are_not_given_out),
+        cmocka_unit_test(test_who_shares_uses_the_first_cpus_until_it_has_its_own),
+        cmocka_unit_test(test_who_is_asked_keeps_its_share),
+        cmocka_unit_test(test_memory_is_held_beside_cpus),
+        cmocka_unit_test(test_a_second_machine_has_what_the_first_has_not),
+        cmocka_unit_test(test_how_many_wait_for_the_room_there_is),
+        cmocka_unit_test(test_fewer_cpus_are_offered_than_there_are),
+        cmocka_unit_test(test_a_ledger_without_memory_stays_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
