@@ -59,7 +59,7 @@ double driver_memory_gb(const struct driver *d, const struct study_trial *t)
 {
     struct setting set = study_setting(d->study, t);
     const struct plan *p = d->study->plan;
-    return HEAP_SHARE * setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(p->app.driver_memory));
+    return HEAP_SHARE * setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(&p->app));
 }
 
 int driver_keep_memory(struct driver *d, const struct study_trial *t)
