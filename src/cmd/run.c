@@ -140,7 +140,8 @@ static int dry_run(struct plan *p, struct err *e)
 
 /* Trials of all runs of the study. */
 struct tally {
-    int done; /* finished */
+    int done; /* finished; where none is, those that were stopped */
+    int stopped;
     int lost; /* failed */
 };
 
@@ -189,6 +190,7 @@ static int count_trial(void *ctx, const struct store_trial *row)
 {
     struct tally *t = ctx;
     t->done += strcmp(row->state, trial_state_name(TRIAL_FINISHED)) == 0;
+    t->stopped += strcmp(row->state, trial_state_name(TRIAL_STOPPED)) == 0;
     t->lost += strcmp(row->state, trial_state_name(TRIAL_FAILED)) == 0;
     return 0;
 }
@@ -198,6 +200,8 @@ static int conclude(struct study *s, const struct driver_result *r, int made, st
 {
     bool as_it_was = s->ended && s->sched.made == made;
     int rc = store_trials(s->store, s->id, 0, count_trial, out, e);
+    if (out->done == 0)
+        out->done = out->stopped;
     const char *state = out->done == 0 ? "failed" : out->lost ? "incomplete" : "finished";
     if (rc == 0 && r->end == DRIVER_DONE && !as_it_was)
         rc = store_study_set_state(s->store, s->id, state, study_clock_ms(s), e);

@@ -357,7 +357,8 @@ static const struct col model_cols[] = {
 static const struct col summary_cols[] = {
     COL(store_summary, name, COL_DERIVED),       COL(store_summary, state, COL_DERIVED),
     COL(store_summary, trials, COL_DERIVED),     COL(store_summary, done, COL_DERIVED),
-    COL(store_summary, failed, COL_DERIVED),     COL(store_summary, seconds, COL_DERIVED),
+    COL(store_summary, failed, COL_DERIVED),     COL(store_summary, paused, COL_DERIVED),
+    COL(store_summary, stopped, COL_DERIVED),    COL(store_summary, seconds, COL_DERIVED),
     COL(store_summary, created_ms, COL_DERIVED), COL(store_summary, ended_ms, COL_DERIVED),
     COL(store_summary, best_trial, COL_DERIVED), COL(store_summary, best_accuracy, COL_DERIVED),
 };
@@ -378,19 +379,25 @@ static const struct table summaries = TABLE("", summary_cols);
 /* --- statements --- */
 /* The columns of summary_cols in their order. Every part of the inner query is answered by the index trials_summary alone; among
  * equally good trials the lowest number is the best. */
+#define BEST_OF(in_state)                                                                                              \
+    "(SELECT min(b.number) FROM trials b INDEXED BY trials_summary"                                                    \
+    " WHERE b.study = s.id AND b.state " in_state " AND b.metric ="                                                    \
+    "  CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ")"   \
+    "  ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ") END)"
+
 static const char list_sql[] =
-    "SELECT name, state, trials, done, failed, seconds, created_ms, ended_ms, coalesce(best, 0),"
+    "SELECT name, state, trials, done, failed, paused, stopped, seconds, created_ms, ended_ms, coalesce(best, 0),"
     " (SELECT accuracy FROM trials WHERE study = q.id AND number = q.best)"
     " FROM (SELECT s.id, s.name, s.state, s.created_ms, s.ended_ms, count(t.study) AS trials,"
     "  count(*) FILTER (WHERE t.state = 'finished') AS done,"
     "  count(*) FILTER (WHERE t.state IN ('failed', 'infeasible')) AS failed,"
+    "  count(*) FILTER (WHERE t.state = 'paused') AS paused,"
+    "  count(*) FILTER (WHERE t.state = 'stopped') AS stopped,"
     "  total(t.seconds) AS seconds,"
-    "  (SELECT min(b.number) FROM trials b INDEXED BY trials_summary"
-    "   WHERE b.study = s.id AND b.state = 'finished' AND b.metric ="
-    "    CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state = 'finished')"
-    "    ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state = 'finished') END) AS best"
-    "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
-    "  GROUP BY s.id ORDER BY s.id) q";
+    "  coalesce(" BEST_OF("= 'finished'") ", " BEST_OF(
+        "IN ('paused', 'stopped')") ") AS best"
+                                    "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
+                                    "  GROUP BY s.id ORDER BY s.id) q";
 
 enum verb { RAW, INSERT, REPLACE, UPDATE, SELECT };
 

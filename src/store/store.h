@@ -70,9 +70,12 @@ int store_study_set_state(struct store *s, int64_t study, const char *state, int
 struct store_summary {
     const char *name, *state; /* valid during the call */
     int trials, done, failed; /* done: finished; failed: failed and infeasible */
-    int best_trial;           /* the finished one with the best metric, the lowest number among equals; 0: none */
-    double best_accuracy;     /* that trial's */
-    double seconds;           /* sum over the trials' attempts */
+    int paused, stopped;
+    /* The finished one with the best metric, the lowest number among equals. While none is finished, the best of those that are paused or
+     * stopped, by their last metric: figures of different epochs are compared only where there is nothing better. 0: none */
+    int best_trial;
+    double best_accuracy; /* that trial's */
+    double seconds;       /* sum over the trials' attempts */
     int64_t created_ms, ended_ms;
 };
 int store_list(struct store *s, int (*row)(void *ctx, const struct store_summary *r), void *ctx, struct err *e);
