@@ -181,7 +181,16 @@ static const char schema_6[] = "ALTER TABLE trials ADD COLUMN forgiven INTEGER N
 /* When an attempt was started, by the clock that its duration is told by. */
 static const char schema_7[] = "ALTER TABLE attempts ADD COLUMN started_boot_ms INTEGER NOT NULL DEFAULT 0;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5, schema_6, schema_7 };
+/* What the search is at; and of an attempt that the search wants ended, at which epoch, and what the trial is then. */
+static const char schema_8[] = "CREATE TABLE searches("
+                               " study INTEGER PRIMARY KEY REFERENCES studies ON DELETE CASCADE,"
+                               " state BLOB NOT NULL"
+                               ") STRICT;"
+                               "ALTER TABLE attempts ADD COLUMN ends_at INTEGER NOT NULL DEFAULT 0;"
+                               "ALTER TABLE attempts ADD COLUMN ends_as TEXT;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,
+                                                 schema_5, schema_6, schema_7, schema_8 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -278,6 +287,8 @@ static const struct col attempt_cols[] = {
     COL(store_attempt, startup_s, COL_PLAIN),
     COL(store_attempt, session, COL_PLAIN),
     COL(store_attempt, cores, COL_PLAIN),
+    COL(store_attempt, ends_at, COL_PLAIN),
+    COL(store_attempt, ends_as, COL_PLAIN),
 };
 
 static const struct col epoch_cols[] = {
@@ -296,6 +307,11 @@ static const struct col tell_cols[] = {
     COL_AS(tell_row, "epoch", t.epoch, COL_PLAIN),
     COL_AS(tell_row, "value", t.value, COL_PLAIN),
     COL_AS(tell_row, "done", t.done, COL_PLAIN),
+};
+
+static const struct col search_cols[] = {
+    COL(search_row, study, COL_PLAIN),
+    COL(search_row, state, COL_PLAIN),
 };
 
 static const struct col decision_cols[] = {
@@ -368,6 +384,7 @@ const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table tells = TABLE("tells", tell_cols);
+static const struct table searches = TABLE("searches", search_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
 static const struct table logs = TABLE("tuner_log", log_cols);
 static const struct table samples = TABLE("samples", sample_cols);
@@ -432,8 +449,13 @@ static const struct recipe {
                           " WHERE t.study = ?1 AND a.boot_id = ?2 AND a.started_boot_ms > 0 ORDER BY a.id LIMIT 1" },
     [STMT_EPOCH_PUT] = { REPLACE, &epochs, NULL },
     [STMT_EPOCHS] = { SELECT, &epochs, "WHERE trial = ?1 ORDER BY epoch" },
+    [STMT_BEST_AT] = { RAW, NULL,
+                       "SELECT CASE WHEN ?3 THEN max(e.metric) ELSE min(e.metric) END FROM epochs e"
+                       " JOIN trials t ON t.id = e.trial WHERE t.study = ?1 AND e.epoch = ?2" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
+    [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },
+    [STMT_SEARCH_GET] = { SELECT, &searches, "WHERE study = ?1" },
     [STMT_DECISION_ADD] = { INSERT, &decisions, NULL },
     [STMT_DECISIONS] = { SELECT, &decisions, "WHERE study = ?1 AND (?2 = 0 OR trial = ?2) ORDER BY seq" },
     [STMT_NEXT_DECISION] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM decisions WHERE study = ?1" },
