@@ -18,6 +18,7 @@ extern const struct stop_ops stop_shuffle; /* tests/stop_shuffle.c */
 #endif
 const struct stop_ops *const stops[] = {
     &stop_none,
+    &stop_median,
 #ifdef PIPETUNE_FAILPOINTS
     &stop_shuffle,
 #endif

@@ -107,7 +107,7 @@ struct stop_ops {
 
 extern const struct search_ops search_grid, search_random; /* each in the file of its name */
 extern const struct search_ops *const searches[];          /* ends with NULL */
-extern const struct stop_ops stop_none;
+extern const struct stop_ops stop_none, stop_median;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
 struct search {

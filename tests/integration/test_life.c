@@ -330,10 +330,22 @@ static int serve_by_an_old_session(const struct life *l, const void *arg)
     return SAME;
 }
 
+static int stop_what_is_worse(const struct life *l, const void *arg)
+{
+    (void)arg;
+    const char *const words[] = { "--stop", "median", "--algorithm", "grid", NULL };
+    run_to_the_end(l, words);
+    check_whole(l);
+    expect(l, "SELECT number FROM trials WHERE reason LIKE 'after 1 epoch: % the median of 3 others was %'", "4");
+    expect(l, "SELECT count(*) FROM decisions WHERE kind = 'stop' AND trial = 4", "1");
+    return SAME;
+}
+
 static void whoever_ends_it_is_told_and_nothing_is_lost(void **state)
 {
     const struct lab *lab = *state;
     struct lanes lanes = { 0 };
+    begin(&lanes, lab, "the median", stop_what_is_worse, NULL);
     begin(&lanes, lab, "interrupted", interrupt_and_go_on, NULL);
     if (lab->sessions)
         begin(&lanes, lab, "old sessions", serve_by_an_old_session, NULL);
