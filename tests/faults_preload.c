@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -467,9 +468,25 @@ extern void *__interceptor_calloc(size_t n, size_t size) __attribute__((weak));
 extern void *__interceptor_realloc(void *p, size_t n) __attribute__((weak));
 /* clang-format on */
 
+/* The C library's own search for users dies without memory, in several ways: as a whole it is one call that fails. */
+static _Thread_local bool looks_up;
+
+int getpwuid_r(uid_t uid, struct passwd *out, char *room, size_t size, struct passwd **found)
+{
+    int (*real)(uid_t, struct passwd *, char *, size_t, struct passwd **) = NULL;
+    *found = NULL;
+    if (fails(KIND_MALLOC, -1, NULL))
+        return ENOMEM;
+    looks_up = true;
+    *(void **)&real = dlsym(RTLD_NEXT, "getpwuid_r");
+    int rc = real(uid, out, room, size, found);
+    looks_up = false;
+    return rc;
+}
+
 static bool no_memory(const void *caller)
 {
-    bool spared = (uintptr_t)caller >= plan.spare_from && (uintptr_t)caller < plan.spare_to;
+    bool spared = looks_up || ((uintptr_t)caller >= plan.spare_from && (uintptr_t)caller < plan.spare_to);
     return !spared && fails(KIND_MALLOC, -1, NULL);
 }
 

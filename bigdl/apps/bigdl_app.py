@@ -76,8 +76,16 @@ def load_method(path):
     return callBigDlFunc("float", "loadOptimMethod", path)
 
 
-def train(sc, model, method, training, validation, epochs, checkpoint=None):
-    """Trains until `epochs` epochs are done, those of a loaded `method` included; returns BigDL's optimizer.
+def set_last_epoch(end_when, epoch):
+    """Has a Trigger.maxEpoch() that is in use fire after that epoch: between two steps, as BigDL asks it before each."""
+    for field in end_when.getClass().getDeclaredFields():
+        if field.getType().getName() == "int":
+            field.setAccessible(True)
+            field.setInt(end_when, epoch)
+
+
+def train(sc, model, method, training, validation, epochs, checkpoint=None, trial=None):
+    """Trains until `epochs` epochs are done, those of a loaded `method` included, or `trial` is to end; returns BigDL's optimizer.
 
     Validates after each epoch, then writes a checkpoint into a new folder in `checkpoint`.
     """
@@ -88,7 +96,10 @@ def train(sc, model, method, training, validation, epochs, checkpoint=None):
     measures = sc._gateway.new_array(java_class(sc, BIGDL + ".optim.ValidationMethod"), 2)
     measures[0], measures[1] = Top1Accuracy().value, Loss().value
     optimizer.setOptimMethod(method)
-    optimizer.setEndWhen(trigger.maxEpoch(epochs))
+    end_when = trigger.maxEpoch(epochs)
+    optimizer.setEndWhen(end_when)
+    if trial:
+        trial.on_end(lambda epoch: set_last_epoch(end_when, epoch))
     optimizer.setValidation(trigger.everyEpoch(), validation, measures)
     if checkpoint:
         optimizer.setCheckpoint(checkpoint, trigger.everyEpoch())
@@ -220,8 +231,8 @@ def trial_options(trial):
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
 
 
-def train_one(sc, app, args, data):
-    """Trains by these options on those data."""
+def train_one(sc, app, args, data, trial=None):
+    """Trains by these options on those data; `trial` may end it early."""
     if args.model:
         model, method = load_model(args.model), load_method(args.state)
     else:
@@ -230,7 +241,7 @@ def train_one(sc, app, args, data):
         model = app.build_model(args, data)
         method = make_method(args.learning_rate, args.learning_rate_decay, args.momentum)
     training, validation = (app.batches(sc, data, part, args.batch_size) for part in ("train", "test"))
-    train(sc, model, method, training, validation, args.epochs, args.checkpoint)
+    train(sc, model, method, training, validation, args.epochs, args.checkpoint, trial)
 
 
 def run(app, argv):
@@ -240,7 +251,8 @@ def run(app, argv):
     data = app.load(sc, args)
     session = pipetune_session.open(sc)
     if session:
-        session.serve(lambda trial: train_one(sc, app, parse_arguments(app, argv + trial_options(trial), args), data))
+        session.serve(
+            lambda trial: train_one(sc, app, parse_arguments(app, argv + trial_options(trial), args), data, trial))
     else:
         train_one(sc, app, args, data)
     sc.stop()

@@ -29,7 +29,7 @@ import threading
 import time
 import traceback
 
-PROTOCOL = 1
+PROTOCOL = 2
 LINE_MAX = 65536
 RESULTS_MAX = 100   # of trials that are done, to be told again
 ERROR_MAX = 1000    # characters of a failed trial's reason
@@ -66,7 +66,11 @@ def is_whole(value):
 class Trial:
     """What to train. `hyper` is a dict by the names of the config; `epochs` is the number to have in the end, those before a
     resume included. `checkpoint` is a folder to write checkpoints to, `model` and `state` the files of a checkpoint to go
-    on from; these three are None when there is none."""
+    on from; these three are None when there is none.
+
+    A trial may be ended before its last epoch: `ends_after` is then the epoch at whose end it is to return, else None. An
+    application that trains in a loop of its own looks at it after each epoch; one whose loop is elsewhere gives on_end()
+    what tells it."""
 
     def __init__(self, words, tell):
         if not isinstance(words["id"], str) or not ID.match(words["id"]):
@@ -80,6 +84,33 @@ class Trial:
         self.checkpoint, self.model, self.state = (path_or_none(words.get(k)) for k in ("checkpoint", "model", "state"))
         self._tell = tell
         self._told = {}  # epoch -> its metrics
+        self._ending = threading.Lock()  # guards the two below
+        self._end = None
+        self._on_end = None
+
+    @property
+    def ends_after(self):
+        """None, or the epoch at whose end no more of it is wanted."""
+        return self._end
+
+    def on_end(self, call):
+        """Has call(epoch) called, in another thread, when the trial is to end with that epoch; at once where that is known."""
+        with self._ending:
+            self._on_end = call
+            known = self._end
+        if known is not None:
+            call(known)
+
+    def end(self, epoch):
+        """The driver's word. Where it cannot be done, the driver ends the session."""
+        with self._ending:
+            call = self._on_end if self._end is None else None
+            self._end = self._end or epoch
+        if call:
+            try:
+                call(epoch)
+            except Exception:  # of the application, or of its JVM
+                traceback.print_exc()
 
     def metric(self, name, value, epoch=None):
         """Tells the driver a figure of an epoch (None: of the last). What is no finite number is left out."""
@@ -295,9 +326,18 @@ class Session:
         message = json.loads(line.decode("utf-8", "surrogateescape"))  # a path is any bytes
         if "run" in message:
             self._run(Trial(message["run"], self._tell))
+        elif "end" in message:
+            self._end(message["end"]["id"], message["end"]["epoch"])
         elif "stop" in message:
             self._stopping = True
             self._changed.notify_all()
+
+    def _end(self, name, epoch):
+        if not is_whole(epoch) or epoch < 1:
+            raise ValueError("an end without an epoch")
+        for trial in (self._current, self._next):
+            if trial and trial.id == name:
+                trial.end(epoch)
 
     def _run(self, trial):
         if trial.id in self._results:

@@ -44,6 +44,13 @@ void session_put_run(struct buf *out, const struct session_run *r)
     buf_puts(out, "}}\n");
 }
 
+void session_put_end(struct buf *out, const char *id, int epoch)
+{
+    buf_puts(out, "{\"end\":{\"id\":");
+    json_put_string(out, id);
+    buf_printf(out, ",\"epoch\":%d}}\n", epoch);
+}
+
 void session_put_stop(struct buf *out)
 {
     buf_puts(out, "{\"stop\":{}}\n");
@@ -97,7 +104,7 @@ static int parse_hello(struct session_message *m, const json_t *body, struct err
     long long n = 0;
     int rc = get_integer(body, "protocol", 1, INT_MAX, &n, e);
     m->protocol = (int)n;
-    if (rc < 0 || m->protocol != SESSION_PROTOCOL)
+    if (rc < 0 || !session_speaks(m->protocol))
         return rc;
     rc = get_integer(body, "pid", 1, INT_MAX, &n, e);
     m->pid = (long)n;

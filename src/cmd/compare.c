@@ -1,4 +1,4 @@
-/* Studies side by side. As JSON: [{"study","state","policy","trials","done","failed","best":{"trial","accuracy"} | null,"seconds",
+/* Studies side by side. As JSON: [{"study","state","policy","trials","done","failed","stopped","paused","best":{"trial","accuracy"} | null,"seconds",
  * "energy_j","energy_source","startup_s","epochs"}], in the order they were named; startup_s and epochs are sums over what was launched and
  * trained, energy_j over the trials by one meter. Joules of different sources, or of which some have idle power in them, stand side by side, and
  * are not compared. */
@@ -103,11 +103,12 @@ static json_t *side_json(const struct side *s)
 {
     const struct store_summary *t = &s->totals;
     char source[64];
-    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i}", "study", s->study.name, "state",
-                     s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed, "best",
-                     look_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
-                     json_num(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
-                     json_num(s->startup_s), "epochs", s->epochs);
+    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i}", "study", s->study.name,
+                     "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed,
+                     "stopped", t->stopped, "paused", t->paused, "best", look_best(t->best_trial, t->best_accuracy),
+                     "seconds", json_num(t->seconds), "energy_j", json_num(s->energy.j), "energy_source",
+                     energy_figure_source(&s->energy, source), "startup_s", json_num(s->startup_s), "epochs",
+                     s->epochs);
 }
 
 /* Seconds, and how they stand to those of the first study. */

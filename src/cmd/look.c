@@ -27,6 +27,15 @@ json_t *look_best(int trial, double accuracy)
     return trial ? json_pack("{s:i, s:o}", "trial", trial, "accuracy", json_num(accuracy)) : json_null();
 }
 
+void look_put_counts(struct buf *out, const struct store_summary *totals)
+{
+    buf_printf(out, "%d done, %d failed", totals->done, totals->failed);
+    if (totals->stopped)
+        buf_printf(out, ", %d stopped", totals->stopped);
+    if (totals->paused)
+        buf_printf(out, ", %d paused", totals->paused);
+}
+
 void look_best_cells(struct table *t, const char *study, const struct store_summary *totals)
 {
     table_number(t, totals->best_trial ? totals->best_accuracy : (double)NAN);

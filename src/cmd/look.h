@@ -27,6 +27,9 @@ json_t *look_text(const char *text);
 json_t *look_best(int trial, double accuracy); /* {"trial","accuracy"}, null when `trial` is 0; new reference */
 
 /* Cells of a row about a study: the accuracy of its best trial, and STUDY/N, which that is. */
+/* "3 done, 1 failed", and where there are any, ", 2 stopped, 1 paused". */
+void look_put_counts(struct buf *out, const struct store_summary *totals);
+
 void look_best_cells(struct table *t, const char *study, const struct store_summary *totals);
 
 json_t *look_object(const char *text); /* a stored object; an empty one where there is none; new reference */

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cmd/table.h"
+#include "core/sched.h"
 
 enum { REDRAW_MS = 250, BAR = 20, WAIT_SAY_MS = 5000 };
 
@@ -279,7 +280,8 @@ static void on_ended(struct progress *p, const struct driver_news *n)
         *r = p->running[--p->n_running];
     }
     bool finished = strcmp(t->state, "finished") == 0;
-    bool final = finished || strcmp(t->state, "failed") == 0 || strcmp(t->state, "infeasible") == 0;
+    bool final = trial_state_is_final((enum trial_state)trial_state_parse(t->state));
+    bool paused = strcmp(t->state, trial_state_name(TRIAL_PAUSED)) == 0;
     p->ended += final;
     if (finished) {
         p->finished++;
@@ -291,7 +293,7 @@ static void on_ended(struct progress *p, const struct driver_news *n)
     if (finished)
         say(p, "%s/%d: finished: accuracy %s, loss %s, %s: %s\n", p->study, t->number,
             table_digits(t->accuracy, accuracy), table_digits(t->loss, loss), table_duration(t->seconds, time), hyper);
-    else if (final)
+    else if (final || paused)
         say(p, "%s/%d: %s: %s\n", p->study, t->number, t->state, n->text ? n->text : "no reason is known");
     else
         say(p, "%s/%d: attempt %d is over, the trial goes on later: %s\n", p->study, t->number, n->attempt,

@@ -161,7 +161,9 @@ static void put_study(struct buf *b, const struct report *r)
     svg_escape(b, r->study.name);
     buf_puts(b, "</h1>\n<p>");
     svg_escape(b, report_state(r));
-    buf_printf(b, ": %d trial%s, %d done, %d failed; ", t->trials, t->trials == 1 ? "" : "s", t->done, t->failed);
+    buf_printf(b, ": %d trial%s, ", t->trials, t->trials == 1 ? "" : "s");
+    look_put_counts(b, t);
+    buf_puts(b, "; ");
     put_duration(b, t->seconds);
     buf_puts(b, " of trials; energy ");
     put_energy(b, &r->energy);

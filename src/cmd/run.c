@@ -80,7 +80,7 @@ static int print_command(const struct plan *p, const struct proposal *pr, uint64
         slots = foretell_setting(p, &pr->point, trials, &setting, e) < 0 ? -1 : plan_slots(p, &pr->point, &setting, e);
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
-    struct plan_launch l = { .setting = setting, .slots = slots, .epochs = pr->epochs, .seed_text = seed };
+    struct plan_launch l = { .setting = setting, .slots = slots, .epochs = (int)p->cfg.epochs, .seed_text = seed };
     int rc = slots < 0 ? slots : plan_steps(p, &pr->point, &l, &steps, e);
     if (rc == 0)
         rc = plan_shown(p, &steps.env, &shown, e);
@@ -124,15 +124,17 @@ static int dry_run(struct plan *p, struct err *e)
                               .epochs = (int)p->cfg.epochs,
                               .maximise = config_maximise(&p->cfg),
                               .max_trials = (int)p->cfg.max_trials };
-    int rc = search_new(&s, p->cfg.algorithm, &p->space, &cfg, e);
+    int rc = search_new(&s, p->cfg.algorithm, NULL, &p->space, &cfg, e);
     if (rc < 0)
         return rc;
     int most = study_max_trials(&p->cfg, &s);
     struct proposal pr;
-    for (int n = 0; rc == 0 && (most == 0 || n < most) && search_ask(&s, &pr) == 1; n++) {
+    for (int n = 0; rc == 0 && (most == 0 || n < most) && search_ask(&s, true, &pr) == 1; n++) {
         rc = print_command(p, &pr, most ? (uint64_t)most : space_size(&p->space), e);
-        struct told t = { .id = pr.id, .epoch = pr.epochs, .value = NAN, .done = true };
-        search_tell(&s, &t);
+        struct told t = { .id = pr.id, .kind = TOLD_FAILED, .value = NAN, .seconds = NAN, .joules = NAN };
+        struct search_answer none;
+        if (rc == 0 && search_tell(&s, &t, &none) < 0)
+            rc = err_sys(e, -ENOMEM, "dry run");
     }
     search_done(&s);
     return rc == -EPIPE ? 0 : rc; /* a reader that has seen enough (`| head`) is no failure */
@@ -142,7 +144,8 @@ static int dry_run(struct plan *p, struct err *e)
 
 /* Trials of all runs of the study. */
 struct tally {
-    int done; /* finished */
+    int done; /* finished; where none is, those that were stopped */
+    int stopped;
     int lost; /* failed */
 };
 
@@ -191,6 +194,7 @@ static int count_trial(void *ctx, const struct store_trial *row)
 {
     struct tally *t = ctx;
     t->done += strcmp(row->state, trial_state_name(TRIAL_FINISHED)) == 0;
+    t->stopped += strcmp(row->state, trial_state_name(TRIAL_STOPPED)) == 0;
     t->lost += strcmp(row->state, trial_state_name(TRIAL_FAILED)) == 0;
     return 0;
 }
@@ -200,6 +204,8 @@ static int conclude(struct study *s, const struct driver_result *r, int made, st
 {
     bool as_it_was = s->ended && s->sched.made == made;
     int rc = store_trials(s->store, s->id, 0, count_trial, out, e);
+    if (out->done == 0)
+        out->done = out->stopped;
     const char *state = out->done == 0 ? "failed" : out->lost ? "incomplete" : "finished";
     if (rc == 0 && r->end == DRIVER_DONE && !as_it_was)
         rc = store_study_set_state(s->store, s->id, state, study_clock_ms(s), e);

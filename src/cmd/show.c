@@ -106,17 +106,8 @@ static int find_study(struct show *l, struct store *store, const char *name, con
     l->config = l->study.config ? json_loads(l->study.config, 0, NULL) : NULL;
     (void)json_object_del(l->config, "secrets"); /* sums, to compare with */
     l->provenance = l->study.provenance ? json_loads(l->study.provenance, 0, NULL) : NULL;
-    struct store_summary sum = { 0 };
-    rc = look_totals(store, l->study.name, &sum, l->e);
-    if (rc == 0)
-        rc = look_add_running(store, l->study.id, driver, &sum, l->e);
-    l->trials = sum.trials;
-    l->done = sum.done;
-    l->failed = sum.failed;
-    l->best_trial = sum.best_trial;
-    l->best_accuracy = sum.best_accuracy;
-    l->seconds = sum.seconds;
-    return rc;
+    rc = look_totals(store, l->study.name, &l->totals, l->e);
+    return rc == 0 ? look_add_running(store, l->study.id, driver, &l->totals, l->e) : rc;
 }
 
 static void show_done(struct show *l)
@@ -194,8 +185,8 @@ static int find_trial(struct show *l, const struct look_name *name, const char *
 {
     l->trial = name->trial;
     if (word)
-        return look_trial(word, name->study, l->trials, &l->trial, l->e);
-    return name->trial > l->trials ? look_no_trial(name->study, name->trial, l->trials, l->e) : 0;
+        return look_trial(word, name->study, l->totals.trials, &l->trial, l->e);
+    return name->trial > l->totals.trials ? look_no_trial(name->study, name->trial, l->totals.trials, l->e) : 0;
 }
 
 static int open_and_show(const struct show_options *o, const struct strv *words, struct err *e)

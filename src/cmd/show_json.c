@@ -77,11 +77,12 @@ static int print_trial_json(void *ctx, const struct store_trial *t)
 
 static json_t *header_json(const struct show *l)
 {
-    json_t *best = look_best(l->best_trial, l->best_accuracy);
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?}", "study",
+    json_t *best = look_best(l->totals.best_trial, l->totals.best_accuracy);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?}", "study",
                      l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
-                     l->study.maximise ? "max" : "min", "best", best, "done", l->done, "failed", l->failed, "seconds",
-                     json_num(l->seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
+                     l->study.maximise ? "max" : "min", "best", best, "done", l->totals.done, "failed",
+                     l->totals.failed, "stopped", l->totals.stopped, "paused", l->totals.paused, "seconds",
+                     json_num(l->totals.seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
                      time_or_null(l->study.ended_ms), "seed", (json_int_t)l->study.seed, "space_hash",
                      l->study.space_hash, "config", l->config, "provenance", l->provenance);
 }

@@ -15,10 +15,9 @@ struct show {
     const char *dir;             /* the study's */
     json_t *config, *provenance; /* NULL: cannot be read */
     pid_t driver;                /* 0: none */
-    int trials, done, failed, best_trial;
-    double best_accuracy, seconds;
-    int trial; /* the one that was asked for, 0: all */
-    bool json; /* what is printed, else text for people */
+    struct store_summary totals; /* without its texts */
+    int trial;                   /* the one that was asked for, 0: all */
+    bool json;                   /* what is printed, else text for people */
     struct buf out;
     size_t printed;            /* rows so far */
     int reuses;                /* trials whose job was recognised */

@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "base/strv.h"
+#include "cmd/look.h"
 #include "cmd/show_parts.h"
 
 /* --- the study --- */
@@ -38,8 +39,9 @@ static void put_header(struct show *l)
         buf_puts(b, " ('pipetune run' with its config goes on with it)");
     if (l->driver > 0)
         buf_printf(b, ", driver pid %ld", (long)l->driver);
-    buf_printf(b, "\n%d trial%s, %d done, %d failed, %s of trials; begun ", l->trials, l->trials == 1 ? "" : "s",
-               l->done, l->failed, table_duration(l->seconds, time));
+    buf_printf(b, "\n%d trial%s, ", l->totals.trials, l->totals.trials == 1 ? "" : "s");
+    look_put_counts(b, &l->totals);
+    buf_printf(b, ", %s of trials; begun ", table_duration(l->totals.seconds, time));
     show_put_when(b, l->study.created_ms);
     buf_puts(b, l->study.ended_ms ? ", ended " : "");
     if (l->study.ended_ms)
@@ -247,8 +249,8 @@ int show_text_study(struct show *l)
         table_put(&l->table, &l->out, 0);
     else
         buf_puts(&l->out, "no trial yet\n");
-    if (l->best_trial)
-        rc = store_trials(l->store, l->study.id, l->best_trial, put_best, l, l->e);
+    if (l->totals.best_trial)
+        rc = store_trials(l->store, l->study.id, l->totals.best_trial, put_best, l, l->e);
     else if (l->printed > 0)
         buf_puts(&l->out, "\nbest: none, no trial is finished\n");
     if (rc == 0)

@@ -34,6 +34,8 @@ const struct opt_row config_rows[] = {
     { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
     { "study", "log_mb", OPT_INT, FIELD(log_mb), "256", 1, 1e6, NULL, "MB", "a trial's log may take on disk; the newest lines stay, and no epoch is lost" },
     { "search", "algorithm", OPT_TEXT, FIELD(algorithm), NULL, 0, 0, NULL, "NAME", "grid or random (default: grid when every hyperparameter is a list)" },
+    { "search", "stop", OPT_TEXT, FIELD(stop), "none", 0, 0, NULL, "NAME", "how long a trial is trained: none (to the last epoch), or median (less, where it is worse than the median of the others there)" },
+    { "search", "min_epochs", OPT_INT, FIELD(min_epochs), "1", 1, 100000, NULL, "N", "before which a stop rule ends no trial" },
     { "tuning", "policy", OPT_CHOICE, FIELD(policy), "pipetune", 0, 0, policy_names, "NAME", "how system parameters are chosen" },
     { "tuning", "window_seconds", OPT_REAL, FIELD(window_seconds), "3", 0.1, 3600, NULL, "SECONDS", "length of a measuring window" },
     { "tuning", "probe_budget", OPT_REAL, FIELD(probe_budget), "0.1", 0, 1, NULL, "FRACTION", "of a trial that probing may lose" },

@@ -17,6 +17,8 @@ struct config {
     char *metric, *direction; /* direction "auto": by the metric */
 
     char *algorithm; /* NULL: by the space */
+    char *stop;      /* the rule by which trials are ended early */
+    int64_t min_epochs;
     char *objective;
 
     char *policy; /* policy_find() knows it */

@@ -8,12 +8,15 @@
 #include "base/own.h"
 
 static const char *const state_names[] = {
-    [TRIAL_WAITING] = "waiting",   [TRIAL_RUNNING] = "running", [TRIAL_INTERRUPTED] = "interrupted",
-    [TRIAL_FINISHED] = "finished", [TRIAL_FAILED] = "failed",   [TRIAL_INFEASIBLE] = "infeasible",
+    [TRIAL_WAITING] = "waiting", [TRIAL_RUNNING] = "running",       [TRIAL_INTERRUPTED] = "interrupted",
+    [TRIAL_PAUSED] = "paused",   [TRIAL_FINISHED] = "finished",     [TRIAL_STOPPED] = "stopped",
+    [TRIAL_FAILED] = "failed",   [TRIAL_INFEASIBLE] = "infeasible",
 };
 
 static const char *const outcome_names[] = {
     [OUTCOME_FINISHED] = "finished",
+    [OUTCOME_PAUSED] = "paused",
+    [OUTCOME_STOPPED] = "stopped",
     [OUTCOME_FAILED] = "failed",
     [OUTCOME_INFEASIBLE] = "infeasible",
     [OUTCOME_REFUSED] = "refused_setting",
@@ -44,7 +47,7 @@ int trial_state_parse(const char *name)
 
 bool trial_state_is_final(enum trial_state s)
 {
-    return s == TRIAL_FINISHED || s == TRIAL_FAILED || s == TRIAL_INFEASIBLE;
+    return s == TRIAL_FINISHED || s == TRIAL_STOPPED || s == TRIAL_FAILED || s == TRIAL_INFEASIBLE;
 }
 
 const char *outcome_name(enum outcome o)
@@ -97,13 +100,18 @@ int sched_add(struct sched *s, const struct sched_trial *t)
     return 0;
 }
 
+static bool is_to_start(const struct sched_trial *t)
+{
+    return t->state == TRIAL_WAITING || t->state == TRIAL_INTERRUPTED;
+}
+
 /* The trial to start: the first that was begun before, else the first new one. */
 static const struct sched_trial *pick(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx)
 {
     const struct sched_trial *fresh = NULL;
     for (size_t i = 0; i < s->n; i++) {
         const struct sched_trial *t = &s->trials[i];
-        if (t->state == TRIAL_RUNNING || (fits && !fits(ctx, t->number)))
+        if (!is_to_start(t) || (fits && !fits(ctx, t->number)))
             continue;
         if (t->state == TRIAL_INTERRUPTED || (t->state == TRIAL_WAITING && t->failures > 0))
             return t;
@@ -113,10 +121,15 @@ static const struct sched_trial *pick(const struct sched *s, bool (*fits)(void *
     return fresh;
 }
 
+bool sched_may_add(const struct sched *s)
+{
+    return s->max_trials == 0 || s->made < s->max_trials;
+}
+
 static bool may_ask(const struct sched *s)
 {
     return !s->exhausted && !s->waiting && sched_waiting(s) < SCHED_LOOKAHEAD &&
-           (s->max_trials == 0 || s->made < s->max_trials);
+           (sched_may_add(s) || sched_paused(s) != 0);
 }
 
 enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial)
@@ -170,6 +183,8 @@ static enum trial_state state_after(struct sched *s, struct sched_trial *t, enum
 {
     switch (o) {
     case OUTCOME_FINISHED: return TRIAL_FINISHED;
+    case OUTCOME_PAUSED: return TRIAL_PAUSED;
+    case OUTCOME_STOPPED: return TRIAL_STOPPED;
     case OUTCOME_FAILED: return ++t->failures > s->retries ? TRIAL_FAILED : TRIAL_WAITING;
     case OUTCOME_KILLED: return ++t->kills >= SCHED_KILLS_MAX ? TRIAL_FAILED : TRIAL_INTERRUPTED;
     case OUTCOME_INFEASIBLE: return TRIAL_INFEASIBLE;
@@ -196,6 +211,27 @@ enum trial_state sched_ended(struct sched *s, int number, enum outcome o)
     return state;
 }
 
+void sched_resume(struct sched *s, int number)
+{
+    struct sched_trial *t = find(s, number);
+    assert(t->state == TRIAL_PAUSED || t->state == TRIAL_RUNNING);
+    if (t->state == TRIAL_PAUSED)
+        t->state = TRIAL_INTERRUPTED;
+}
+
+void sched_woken(struct sched *s)
+{
+    s->waiting = false;
+}
+
+int sched_paused(const struct sched *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].state == TRIAL_PAUSED)
+            return s->trials[i].number;
+    return 0;
+}
+
 size_t sched_running(const struct sched *s)
 {
     size_t n = 0;
@@ -206,5 +242,8 @@ size_t sched_running(const struct sched *s)
 
 size_t sched_waiting(const struct sched *s)
 {
-    return s->n - sched_running(s);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += is_to_start(&s->trials[i]);
+    return n;
 }

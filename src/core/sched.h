@@ -9,18 +9,22 @@ enum trial_state {
     TRIAL_WAITING,     /* not started, or to be tried again */
     TRIAL_RUNNING,     /* an attempt of it is under way */
     TRIAL_INTERRUPTED, /* its attempt was ended from outside; goes on at the next chance */
+    TRIAL_PAUSED,      /* the search may go on with it later */
     TRIAL_FINISHED,
+    TRIAL_STOPPED,    /* trained so far and no further: the search did not go on with it */
     TRIAL_FAILED,     /* every retry is used up, or it was killed too often */
     TRIAL_INFEASIBLE, /* its setting cannot run here: out of memory, no executor granted */
 };
 
 const char *trial_state_name(enum trial_state s); /* "waiting", "running", … : what the store and --json say */
 int trial_state_parse(const char *name);          /* -EINVAL when it is none */
-bool trial_state_is_final(enum trial_state s);    /* finished, failed, infeasible */
+bool trial_state_is_final(enum trial_state s);    /* finished, stopped, failed, infeasible */
 
 /* How an attempt ended. */
 enum outcome {
     OUTCOME_FINISHED,    /* the last epoch's lines are in the log */
+    OUTCOME_PAUSED,      /* ended by us at an epoch that is complete, as the search wanted; it may be gone on with */
+    OUTCOME_STOPPED,     /* … and is not */
     OUTCOME_FAILED,      /* the application failed: counts against the retries */
     OUTCOME_INFEASIBLE,  /* proven at this setting: no retry */
     OUTCOME_ENVIRONMENT, /* no trial can run (data or class missing, master down): the trial waits, the study stops */
@@ -49,7 +53,7 @@ struct sched {
     int max_trials; /* 0: as many as the search proposes */
     int made;       /* trials there are, final ones included */
     bool exhausted; /* the search has no more */
-    bool waiting;   /* the search wants to be told something first */
+    bool waiting;   /* the search wants to be told something first: until sched_woken(), or an attempt's end */
     bool stopping;  /* start nothing more: Ctrl-C, or the environment is broken */
 };
 
@@ -65,11 +69,15 @@ void sched_done(struct sched *s);
 /* Adds a trial as it stands (final ones are only counted). -ENOMEM. */
 int sched_add(struct sched *s, const struct sched_trial *t);
 
-/* Trials cut short or to be retried come before new ones, the lowest number first. `fits` says whether a trial may be started
+/* Trials cut short, gone on with or to be retried come before new ones, the lowest number first; of these the search is asked for more one at
+ * a time, so that the order is its own. While trials are paused it is asked beyond max_trials, too: it may go on with one. `fits` says whether a trial may be started
  * beside those that run (NULL: any may); while none of those that wait does, a few more are asked for, since one of them could. When
  * nothing runs everything must fit. */
 enum { SCHED_LOOKAHEAD = 8 };
 enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial);
+
+/* May another trial be made? */
+bool sched_may_add(const struct sched *s);
 
 /* The search answered: 0 wait (until the next report), -ENODATA exhausted. */
 void sched_asked(struct sched *s, int rc);
@@ -89,7 +97,17 @@ void sched_give_up(struct sched *s, int number);
  * OUTCOME_ENVIRONMENT also sets `stopping`. */
 enum trial_state sched_ended(struct sched *s, int number, enum outcome o);
 
+/* The search goes on with a paused trial: it is started at the next chance, like one cut short. One that still runs to its pause is left
+ * to run: its attempt's end is then OUTCOME_INTERRUPTED. */
+void sched_resume(struct sched *s, int number);
+
+/* The search may know more now than when it said wait. */
+void sched_woken(struct sched *s);
+
+/* The lowest number among paused trials; 0: none is. */
+int sched_paused(const struct sched *s);
+
 size_t sched_running(const struct sched *s);
-size_t sched_waiting(const struct sched *s); /* made, and not running */
+size_t sched_waiting(const struct sched *s); /* to be started: neither running nor paused */
 
 #endif

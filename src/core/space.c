@@ -240,6 +240,37 @@ json_t *space_point_json(const struct space *s, const struct point *p)
     return j;
 }
 
+/* The x that reads as this value; NAN: there is none. */
+static double x_of(const struct dim *d, const json_t *j)
+{
+    struct value v = json_is_string(j) ? value_of_text(json_string_value(j)) : value_of_number(json_number_value(j));
+    if (d->kind == DIM_LIST) {
+        for (uint64_t i = 0; i < d->n; i++)
+            if (value_equal(&d->values[i], &v))
+                return (double)i;
+        return NAN;
+    }
+    double x = d->kind == DIM_RANGE ? round((v.number - d->start) / d->step) : v.number;
+    if (!v.is_number || (d->kind == DIM_INTEGER && x != floor(x)))
+        return NAN;
+    if (d->kind == DIM_RANGE)
+        return x >= 0 && x < (double)d->n && range_value(d, x) == v.number ? x : NAN;
+    return x >= d->min && x <= d->max ? x : NAN;
+}
+
+int space_point_parse(const struct space *s, const json_t *hyper, const json_t *knobs, struct point *out)
+{
+    struct point p = { 0 };
+    for (size_t i = 0; i < s->n_dims; i++) {
+        const json_t *j = json_object_get(i < space_n_hyper(s) ? hyper : knobs, s->dims[i].name);
+        p.x[i] = j ? x_of(&s->dims[i], j) : (double)NAN;
+        if (isnan(p.x[i]))
+            return -EINVAL;
+    }
+    *out = p;
+    return 0;
+}
+
 int space_join_knobs(struct space *s, struct err *e)
 {
     if (s->n_dims + s->n_knobs > SPACE_MAX_DIMS)

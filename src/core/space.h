@@ -128,6 +128,9 @@ struct value space_value(const struct space *s, const struct point *p, size_t di
 json_t *space_point_json(const struct space *s,
                          const struct point *p); /* hyperparameters, {"batch_size": 32, …}; new reference */
 
+/* The other way: joined knobs are looked for in `knobs`. -EINVAL: that is no point of this space. */
+int space_point_parse(const struct space *s, const json_t *hyper, const json_t *knobs, struct point *out);
+
 /* The number of a hyperparameter whose name begins with "batch", NAN when there is none or it is no number. */
 double space_batch(const struct space *s, const struct point *p);
 

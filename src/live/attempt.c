@@ -29,6 +29,7 @@ enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
     LINGER_MS = 60000, /* an application may take this long to end after its last epoch */
     EXIT_NOTE_MAX = 4096,
+    WRITTEN_MS = 500,     /* a checkpoint that has not grown for so long is whole */
     PUNCH_UNIT = 1 << 20, /* a multiple of any file system's blocks: only whole ones leave the disk */
 };
 
@@ -127,6 +128,7 @@ static void init(struct attempt *a, struct study *s, struct study_trial *t)
     *a = (struct attempt){ .study = s, .trial = t, .heard_fd = -1, .dir = trial_dir(s, t->row.number) };
     a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
     a->row.trial = t->row.id;
+    t->attempt = &a->row;
     a->row.exit_code = -1;
     a->row.startup_s = a->row.cores = NAN;
 }
@@ -304,6 +306,8 @@ void attempt_done(struct attempt *a)
 {
     if (!a)
         return;
+    if (a->trial && a->trial->attempt == &a->row)
+        a->trial->attempt = NULL;
     launcher_free(a->launcher);
     if (a->heard_fd >= 0)
         (void)close(a->heard_fd); /* nothing was written */
@@ -441,6 +445,36 @@ static double worth(const struct attempt *a, double metric)
     return config_maximise(&a->study->plan->cfg) ? metric / s : metric * s;
 }
 
+/* It is not gone on with: stored before it is acted on. */
+static int order_end(struct attempt *a, const struct search_answer *answer, int epoch, struct err *e)
+{
+    bool pause = answer->verdict == SEARCH_PAUSE;
+    a->row.ends_at = epoch;
+    a->ends_iteration = a->fold.iteration;
+    if (set_text(&a->row.ends_as, outcome_name(pause ? OUTCOME_PAUSED : OUTCOME_STOPPED)) < 0 ||
+        set_text(&a->row.cause, answer->why) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    return study_decide(a->study, a->trial->row.number, pause ? "pause" : "stop", NULL, e, "%s", answer->why);
+}
+
+/* What the search wants of it after this epoch. Once it is to be ended, whatever it trains until then changes nothing. */
+static int tell_search(struct attempt *a, const struct store_epoch *row, struct err *e)
+{
+    const struct store_trial *t = &a->trial->row;
+    const struct told_metric metrics[] = { { "accuracy", row->accuracy }, { "loss", row->loss } };
+    struct told told = { .kind = TOLD_EPOCH,
+                         .epoch = row->epoch,
+                         .value = t->metric,
+                         .metrics = metrics,
+                         .n_metrics = ARRAY_LEN(metrics),
+                         .seconds = seconds_so_far(a),
+                         .joules = NAN };
+    struct search_answer answer;
+    int rc = study_tell(a->study, t, told, &answer, e);
+    bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && a->row.ends_at == 0 && row->epoch < t->epochs;
+    return counts ? order_end(a, &answer, row->epoch, e) : rc;
+}
+
 static int store_one_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
 {
     struct study *s = a->study;
@@ -456,11 +490,11 @@ static int store_one_epoch(struct attempt *a, const struct store_epoch *row, str
     if (rc == 0)
         rc = store_epoch_put(s->store, row, e);
     if (rc == 0)
+        rc = tell_search(a, row, e);
+    if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
-    if (rc == 0)
-        rc = study_tell(s, t, row->epoch, t->metric, false, e);
     if (rc == 0)
         rc = tuning_epoch(s->tuning, a->trial, row->epoch, row->seconds, row->records, e);
     failpoint("epoch-before-commit");
@@ -681,6 +715,43 @@ enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
 
 /* --- ending --- */
 
+/* Bytes of both files; -1: one of them is not there. */
+static int64_t checkpoint_bytes(const struct resume_point *r)
+{
+    struct stat model, state;
+    return stat(r->model, &model) == 0 && stat(r->state, &state) == 0 ? (int64_t)(model.st_size + state.st_size) : -1;
+}
+
+/* Is there a checkpoint of that epoch, or a later one, and is it whole? It is written before training goes on. */
+static int is_written(struct attempt *a, bool trains_on, int64_t now_ms, struct err *e)
+{
+    struct resume_point r = { 0 };
+    int rc = resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, &r, e);
+    int64_t bytes = rc == 1 && r.epochs >= a->row.ends_at ? checkpoint_bytes(&r) : -1;
+    resume_done(&r);
+    if (bytes != a->written_bytes)
+        a->written_ms = now_ms;
+    a->written_bytes = bytes;
+    return rc < 0 ? rc : bytes > 0 && (trains_on || now_ms - a->written_ms >= WRITTEN_MS);
+}
+
+int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e)
+{
+    const struct application *app = &a->study->plan->app;
+    if (!app->checkpoints || !app->resumes)
+        return 1;
+    bool trains_on = a->fold.iteration > a->ends_iteration;
+    int rc = is_written(a, trains_on, now_ms, e);
+    bool needed = strcmp(a->row.ends_as, outcome_name(OUTCOME_STOPPED)) != 0;
+    return rc == 0 && trains_on && !needed ? 1 : rc; /* it does not write one after each epoch */
+}
+
+bool attempt_ignores_end(const struct attempt *a)
+{
+    enum { LATE = 2 }; /* the word may come within the next epoch */
+    return a->end_said && a->epochs_done >= a->row.ends_at + LATE;
+}
+
 void attempt_signal(struct attempt *a, bool hard)
 {
     pid_t pid = (pid_t)a->row.pid;
@@ -826,6 +897,10 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
     text[0] = '\0';
     if (a->epochs_done >= a->trial->row.epochs)
         return OUTCOME_FINISHED;
+    if (a->row.ends_at) { /* however it ended then */
+        (void)snprintf(text, 512, "%s", a->row.cause ? a->row.cause : "");
+        return (enum outcome)outcome_parse(a->row.ends_as);
+    }
     if (a->stop != STOP_NONE)
         return judge_stop(a, text);
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
@@ -910,15 +985,38 @@ static int keep_profile(void *ctx, const struct profiles_window *w, const struct
     return p && rc == 0 ? reuse_note(a->study->reuse, w->trial, p, e) : rc;
 }
 
+/* What it measured stands, whether or not it came to its end. */
+static bool has_trained(enum outcome o)
+{
+    return o == OUTCOME_FINISHED || o == OUTCOME_PAUSED || o == OUTCOME_STOPPED;
+}
+
+static int tell_end(struct attempt *a, enum trial_state state, struct err *e)
+{
+    static const enum told_kind kinds[] = { [TRIAL_FINISHED] = TOLD_FINISHED,
+                                            [TRIAL_STOPPED] = TOLD_STOPPED,
+                                            [TRIAL_FAILED] = TOLD_FAILED,
+                                            [TRIAL_INFEASIBLE] = TOLD_INFEASIBLE };
+    const struct store_trial *t = &a->trial->row;
+    bool worth = state == TRIAL_FINISHED || state == TRIAL_STOPPED;
+    struct search_answer none;
+    struct told told = { .kind = kinds[state],
+                         .epoch = a->epochs_done,
+                         .value = worth ? t->metric : (double)NAN,
+                         .seconds = t->seconds,
+                         .joules = NAN };
+    return study_tell(a->study, t, told, &none, e);
+}
+
 static int store_end(struct attempt *a, enum outcome o, enum trial_state state, const char *text, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
     int rc = store_begin(s->store, e);
     if (rc == 0)
-        rc = profiles_end(s->profiles, t->number, o == OUTCOME_FINISHED, keep_profile, a, e);
+        rc = profiles_end(s->profiles, t->number, has_trained(o), keep_profile, a, e);
     if (rc == 0)
-        rc = tuning_end(s->tuning, a->trial, o == OUTCOME_FINISHED, e);
+        rc = tuning_end(s->tuning, a->trial, has_trained(o), e);
     if (rc == 0 && a->out_of_memory)
         rc = tuning_bound(s->tuning, a->trial, true, e);
     if (rc == 0)
@@ -926,10 +1024,14 @@ static int store_end(struct attempt *a, enum outcome o, enum trial_state state, 
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
-        rc = study_decide(s, t->number, trial_state_is_final(state) ? "end" : "again", t->effective, e,
-                          "attempt %d %s%s%s", a->row.number, outcome_name(o), *text ? ": " : "", text);
+        rc =
+            study_decide(s, t->number,
+                         trial_state_is_final(state) ? "end"
+                         : state == TRIAL_PAUSED     ? "paused"
+                                                     : "again",
+                         t->effective, e, "attempt %d %s%s%s", a->row.number, outcome_name(o), *text ? ": " : "", text);
     if (rc == 0 && trial_state_is_final(state))
-        rc = study_tell(s, t, a->epochs_done, state == TRIAL_FINISHED ? t->metric : NAN, true, e);
+        rc = tell_end(a, state, e);
     failpoint("end-before-commit");
     if (rc == 0)
         rc = store_commit(s->store, e);

@@ -25,6 +25,7 @@ enum attempt_stop {
     STOP_LINGERS,
     STOP_ORIGIN,
     STOP_RELAUNCH,
+    STOP_SEARCH, /* at an epoch's end: row.ends_at, row.ends_as */
 };
 
 /* What its warm session has said of it. */
@@ -51,8 +52,13 @@ struct attempt {
     int epochs_done; /* of the trial, up to now */
     bool gained;     /* an epoch was completed in this attempt */
     enum attempt_stop stop;
-    bool told_to_end;   /* the session that served it was, by us */
-    bool out_of_memory; /* the setting that the policy chose has too little */
+    bool told_to_end; /* the session that served it was, by us */
+    /* it is to be ended at row.ends_at */
+    bool end_said;          /* its session was told */
+    int64_t ends_iteration; /* the newest one when that was decided */
+    int64_t written_bytes;  /* of the newest checkpoint, when it was looked at last */
+    int64_t written_ms;     /* monotonic: when these changed last */
+    bool out_of_memory;     /* the setting that the policy chose has too little */
     /* what is heard of it (node/log_files.h) */
     int heard_fd;
     uint64_t punched;          /* so much of it is accounted, and off the disk */
@@ -91,6 +97,13 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
 
 /* Reads what was heard since; each complete epoch is stored. */
 int attempt_read(struct attempt *a, int64_t now_ms, struct err *e);
+
+/* Its processes may be ended at row.ends_at: what it can be gone on with from is written, or nothing is to be. 1, 0 not yet, negative:
+ * an error. */
+int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e);
+
+/* A session that was told to end it trains on, further than the word may take. */
+bool attempt_ignores_end(const struct attempt *a);
 
 /* The session is done with it. */
 void attempt_done_said(struct attempt *a, const struct session_message *m);

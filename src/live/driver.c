@@ -323,7 +323,8 @@ static void end_what_waits(struct driver *d, bool over)
 {
     if (over)
         driver_end_sessions(d);
-    else if (d->pool && sched_waiting(&d->study->sched) == 0 && study_unasked(d->study) == 0)
+    else if (d->pool && sched_waiting(&d->study->sched) == 0 && sched_paused(&d->study->sched) == 0 &&
+             study_unasked(d->study) == 0)
         driver_end_idle_sessions(d);
 }
 
@@ -419,6 +420,26 @@ static void tell_coming(struct driver *d, const struct slot *s)
                        .kind = NEWS_TICK, .trial = &s->a.trial->row, .cores = NAN, .wait = w ? w->wait : start_of(d) });
 }
 
+/* The search does not go on with it, at least for now. A session is told and stays; what runs by itself is ended as soon as it can be gone on
+ * with. */
+static int end_at_epoch(struct driver *d, struct slot *s, int64_t now)
+{
+    struct attempt *a = &s->a;
+    struct warm *w = driver_warm_of(d, s);
+    if (a->kill_ms || (a->end_said && !attempt_ignores_end(a)))
+        return 0;
+    if (w && !a->end_said && pool_hears_end(w)) {
+        a->end_said = pool_end_run(w, a->run_id, a->row.ends_at) == 0; /* else at the next tick */
+        failpoint("end-said");
+        return 0;
+    }
+    int rc = attempt_can_end(a, now, d->e);
+    failpoint("end-due");
+    if (rc == 1)
+        driver_end_attempt(s, STOP_SEARCH, false);
+    return rc < 0 ? rc : 0;
+}
+
 /* False when the loop is to end. */
 static bool tend(struct driver *d, struct slot *s, int64_t now)
 {
@@ -435,6 +456,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
     if (!s->a.running || d->rc < 0)
         return d->rc == 0;
     int rc = attempt_read(&s->a, now, d->e);
+    if (rc == 0 && s->a.row.ends_at)
+        rc = end_at_epoch(d, s, now);
     if (rc < 0) {
         driver_fail(d, rc);
         return false;
@@ -482,9 +505,10 @@ static void on_tick(uv_timer_t *timer)
     if (rc < 0)
         driver_fail(d, rc);
     driver_tick_cpus(d);
-    if (d->packs || d->gone_warm || d->awaits_cpus) /* one that has settled since may have made room */
+    if (d->packs || d->gone_warm || d->awaits_cpus ||
+        d->study->woken) /* one that has settled since may have made room */
         driver_schedule(d);
-    d->gone_warm = false;
+    d->gone_warm = d->study->woken = false;
     if (d->o->detach && !starting(d) && !d->awaits_cpus) {
         d->leaving = true;
         uv_stop(&d->loop);
@@ -600,6 +624,20 @@ static void run_loop(struct driver *d)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* until uv_stop() */
 }
 
+/* The study ends, and goes on with none of these. */
+static int stop_paused(struct driver *d)
+{
+    for (int number; (number = sched_paused(&d->study->sched)) != 0;) {
+        struct study_trial *t = study_trial(d->study, number);
+        int rc = study_stop(d->study, t, d->e);
+        if (rc < 0)
+            return rc;
+        driver_tell(d, (struct driver_news){ .kind = NEWS_ENDED, .trial = &t->row, .text = t->row.reason });
+        study_drop(d->study, number);
+    }
+    return 0;
+}
+
 static void conclude(struct driver *d)
 {
     struct driver_result *r = d->result;
@@ -626,6 +664,8 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
         run_loop(&d);
         rc = d.rc;
     }
+    if (rc == 0 && out->end == DRIVER_DONE && d.n == 0 && !s->sched.stopping)
+        rc = stop_paused(&d);
     conclude(&d);
     driver_end_samples(&d, rc);
     tear_down(&d);

@@ -145,6 +145,7 @@ void driver_on_hello(void *ctx, struct warm *w)
     /* Met again. Whether it never got the run, is busy with it, or is done: to be sent it again is right. */
     AUTO_JSON json_t *hyper = NULL;
     struct session_run run;
+    s->a.end_said = false; /* to be said again */
     if (attempt_run_again(&s->a, &hyper, &run) == 0)
         (void)pool_run(d->pool, w, &run);
     else

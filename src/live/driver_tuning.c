@@ -138,7 +138,7 @@ static void on_relaunch(void *ctx, int trial)
 {
     struct driver *d = ctx;
     struct slot *s = driver_slot_of_trial(d, trial);
-    if (s && s->a.running && s->a.kill_ms == 0)
+    if (s && s->a.running && s->a.kill_ms == 0 && s->a.row.ends_at == 0)
         driver_end_attempt(s, STOP_RELAUNCH, false);
 }
 

@@ -351,9 +351,10 @@ static int check_search(const struct plan *p, struct err *e)
     struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,
                               .epochs = (int)p->cfg.epochs,
                               .maximise = config_maximise(&p->cfg),
-                              .max_trials = (int)p->cfg.max_trials };
+                              .max_trials = (int)p->cfg.max_trials,
+                              .min_epochs = (int)p->cfg.min_epochs };
     struct err why;
-    int rc = search_new(&s, p->cfg.algorithm, &p->space, &cfg, &why);
+    int rc = search_new(&s, p->cfg.algorithm, p->cfg.stop, &p->space, &cfg, &why);
     if (rc == 0) {
         search_done(&s);
         return 0;

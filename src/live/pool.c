@@ -134,6 +134,7 @@ static void on_hello(void *ctx, uint64_t id, const struct session_message *m)
     struct pool *p = ctx;
     struct warm *w = by_id(p, id);
     w->ready = true;
+    w->protocol = m->protocol;
     (void)snprintf(w->busy, sizeof w->busy, "%s", m->id);
     p->ops.hello(p->ctx, w);
 }
@@ -260,6 +261,16 @@ int pool_run(struct pool *p, struct warm *w, const struct session_run *r)
 }
 
 /* --- ending --- */
+
+bool pool_hears_end(const struct warm *w)
+{
+    return !w->ready || w->protocol >= SESSION_PROTOCOL_END;
+}
+
+int pool_end_run(struct warm *w, const char *run, int epoch)
+{
+    return w->ready && w->link ? session_link_end(w->link, run, epoch) : -ENOTCONN;
+}
 
 void pool_end(struct pool *p, struct warm *w, bool hard)
 {

@@ -18,6 +18,7 @@ struct warm {
     int slots, cold;               /* what it was launched with; cold -1: found again, and not known */
     bool running;                  /* its process has been let go */
     bool ready;                    /* it has said hello */
+    int protocol;                  /* that it speaks */
     char busy[SESSION_ID_MAX + 1]; /* the run it said it is busy with, when it was met again; "" */
     int trial;                     /* that it serves or is kept for; 0: none */
     bool ending;
@@ -58,6 +59,10 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
 
 /* Hands it a run. 0 or -errno: it ends then. */
 int pool_run(struct pool *p, struct warm *w, const struct session_run *r);
+
+/* Tells it to end a run at this epoch's end, which it answers by that run's `done`. 0 or -errno: it was not told. */
+int pool_end_run(struct warm *w, const char *run, int epoch);
+bool pool_hears_end(const struct warm *w); /* it does; those of earlier versions only end as a whole */
 
 /* Why it ended, by what it printed between trials; "" when that does not tell. */
 void pool_last_words(const struct warm *w, char text[256]);

@@ -195,9 +195,9 @@ static void on_hello(struct session_link *l, const struct session_message *m)
         lose(l, "the session says hello twice");
         return;
     }
-    if (m->protocol != SESSION_PROTOCOL) {
-        (void)snprintf(why, sizeof why, "the session speaks protocol %d, this program protocol %d", m->protocol,
-                       SESSION_PROTOCOL);
+    if (!session_speaks(m->protocol)) {
+        (void)snprintf(why, sizeof why, "the session speaks protocol %d, this program protocols %d to %d", m->protocol,
+                       SESSION_PROTOCOL_OLDEST, SESSION_PROTOCOL);
         lose(l, why);
         return;
     }
@@ -385,6 +385,13 @@ int session_link_run(struct session_link *l, const struct session_run *r)
 {
     AUTO_BUF struct buf b = BUF_INIT;
     session_put_run(&b, r);
+    return send_line(l, &b);
+}
+
+int session_link_end(struct session_link *l, const char *id, int epoch)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    session_put_end(&b, id, epoch);
     return send_line(l, &b);
 }
 

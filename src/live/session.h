@@ -38,6 +38,7 @@ int session_link_open(struct session_link **out, uv_loop_t *loop, const char *pa
 /* 0: on its way; when it does not get there, `lost` is called. -ENOTCONN before the hello and after `lost`; -EMSGSIZE: longer
  * than a line may be; -ENOBUFS: the session reads nothing; -ENOMEM, -errno of libuv. */
 int session_link_run(struct session_link *l, const struct session_run *r);
+int session_link_end(struct session_link *l, const char *id, int epoch);
 int session_link_stop(struct session_link *l);
 
 void session_link_free(struct session_link *l); /* closes it; the session goes on without us. NULL is fine */

@@ -1,5 +1,6 @@
 #include "live/study.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
@@ -182,7 +184,67 @@ static int keep_open(struct study *s, const struct store_trial *row, const struc
     return 0;
 }
 
-/* --- resuming: ask and tell again what was asked and told, in that order --- */
+/* --- resuming: the search's state as it was stored, and the trials --- */
+
+static struct sched_trial sched_trial_of(const struct store_trial *row)
+{
+    return (struct sched_trial){ .number = row->number,
+                                 .state = (enum trial_state)trial_state_parse(row->state),
+                                 .failures = row->failures,
+                                 .kills = row->kills };
+}
+
+static int note_metric(void *ctx, const struct store_epoch *row)
+{
+    struct study *s = ctx;
+    s->has_metric |= !isnan(row->metric);
+    return 0;
+}
+
+static int take_trial(struct study *s, const struct store_trial *row, const struct point *p, struct err *e)
+{
+    struct sched_trial t = sched_trial_of(row);
+    s->has_metric |= !isnan(row->metric);
+    int rc = s->has_metric ? 0 : store_epochs(s->store, row->id, note_metric, s, e); /* the last may have had none */
+    if (rc < 0)
+        return rc;
+    if (sched_add(&s->sched, &t) < 0 || (!trial_state_is_final(t.state) && keep_open(s, row, p) < 0))
+        return err_sys(e, -ENOMEM, "resuming");
+    return 0;
+}
+
+struct recall {
+    struct study *s;
+    struct err *e;
+};
+
+static int recall_trial(void *ctx, const struct store_trial *row)
+{
+    struct recall *r = ctx;
+    struct point p = { 0 };
+    AUTO_JSON json_t *hyper = json_loads(row->hyper, 0, NULL);
+    AUTO_JSON json_t *knobs = row->requested ? json_loads(row->requested, 0, NULL) : NULL;
+    bool final = trial_state_is_final((enum trial_state)trial_state_parse(row->state));
+    if (!final && space_point_parse(&r->s->plan->space, hyper, knobs, &p) < 0)
+        return err_set(r->e, -EPROTO,
+                       "study '%s' cannot be resumed: %s/%d has hyperparameters that are not in its space", r->s->name,
+                       r->s->name, row->number);
+    return take_trial(r->s, row, &p, r->e);
+}
+
+static int restore_search(struct study *s, const struct buf *state, struct err *e)
+{
+    int rc = search_restore(&s->search, buf_text(state), state->len);
+    if (rc == -ENOMEM)
+        return err_sys(e, rc, "resuming");
+    return rc == 0 ? 0
+                   : err_set(e, rc,
+                             "study '%s' cannot be resumed: its search was left by another version of pipetune; use "
+                             "that, or run --again",
+                             s->name);
+}
+
+/* --- studies of versions that did not store it: ask and tell again what was asked and told, in that order --- */
 
 struct retell {
     struct study *s;
@@ -206,27 +268,16 @@ static int collect_tell(void *ctx, const struct store_tell *t)
     return 0;
 }
 
-static void tell_until(struct retell *r, int64_t seq)
+static int tell_until(struct retell *r, int64_t seq)
 {
     for (; r->next < r->n && r->tells[r->next].seq < seq; r->next++) {
         const struct store_tell *t = &r->tells[r->next];
-        struct told told = { .id = t->proposal, .epoch = t->epoch, .value = t->value, .done = t->done };
-        search_tell(&r->s->search, &told);
+        struct told told = { .id = t->proposal, .epoch = t->epoch, .value = t->value, .seconds = NAN, .joules = NAN };
+        told.kind = !t->done ? TOLD_EPOCH : isnan(t->value) ? TOLD_FAILED : TOLD_FINISHED;
+        struct search_answer ignored;
+        if (search_tell(&r->s->search, &told, &ignored) < 0)
+            return err_sys(r->e, -ENOMEM, "resuming");
     }
-}
-
-static struct sched_trial sched_trial_of(const struct store_trial *row)
-{
-    return (struct sched_trial){ .number = row->number,
-                                 .state = (enum trial_state)trial_state_parse(row->state),
-                                 .failures = row->failures,
-                                 .kills = row->kills };
-}
-
-static int note_metric(void *ctx, const struct store_epoch *row)
-{
-    struct study *s = ctx;
-    s->has_metric |= !isnan(row->metric);
     return 0;
 }
 
@@ -234,38 +285,44 @@ static int ask_again(void *ctx, const struct store_trial *row)
 {
     struct retell *r = ctx;
     struct study *s = r->s;
-    tell_until(r, row->ask_seq);
+    int rc = tell_until(r, row->ask_seq);
+    if (rc < 0)
+        return rc;
     struct proposal p;
-    int rc = search_ask(&s->search, &p);
+    rc = search_ask(&s->search, true, &p);
     AUTO_JSON json_t *point = rc == 1 ? space_point_json(&s->plan->space, &p.point) : NULL;
     AUTO_FREE char *hyper = json_text(point);
     if (rc == 1 && !hyper)
         return err_sys(r->e, -ENOMEM, "resuming");
-    if (rc != 1 || p.id != row->proposal || strcmp(hyper, row->hyper) != 0)
+    if (rc != 1 || p.again || p.id != row->proposal || strcmp(hyper, row->hyper) != 0)
         return err_set(r->e, -EPROTO,
                        "study '%s' cannot be resumed: its search no longer proposes %s/%d as stored; "
                        "use the version of pipetune that began it, or run --again",
                        s->name, s->name, row->number);
-    struct sched_trial t = sched_trial_of(row);
-    s->has_metric |= !isnan(row->metric);
-    rc = s->has_metric ? 0 : store_epochs(s->store, row->id, note_metric, s, r->e); /* the last may have had none */
-    if (rc < 0)
-        return rc;
-    if (sched_add(&s->sched, &t) < 0 || (!trial_state_is_final(t.state) && keep_open(s, row, &p.point) < 0))
-        return err_sys(r->e, -ENOMEM, "resuming");
-    return 0;
+    return take_trial(s, row, &p.point, r->e);
 }
 
-static int resume(struct study *s, struct err *e)
+static int ask_all_again(struct study *s, struct err *e)
 {
     struct retell r = { .s = s, .e = e };
     int rc = store_tells(s->store, s->id, collect_tell, &r, e);
     if (rc == 0)
         rc = store_trials(s->store, s->id, 0, ask_again, &r, e);
     if (rc == 0)
-        tell_until(&r, INT64_MAX);
+        rc = tell_until(&r, INT64_MAX);
     free(r.tells);
     return rc;
+}
+
+static int resume(struct study *s, struct err *e)
+{
+    AUTO_BUF struct buf state = BUF_INIT;
+    int rc = store_search_get(s->store, s->id, &state, e);
+    if (rc <= 0)
+        return rc < 0 ? rc : ask_all_again(s, e);
+    struct recall r = { s, e };
+    rc = restore_search(s, &state, e);
+    return rc < 0 ? rc : store_trials(s->store, s->id, 0, recall_trial, &r, e);
 }
 
 /* --- opening --- */
@@ -412,14 +469,21 @@ int study_parallel(const struct plan *p)
     return p->cfg.parallel != CONFIG_PARALLEL_AUTO ? (int)p->cfg.parallel : packs ? PARALLEL_MAX : 1;
 }
 
+static bool can_pause(const struct plan *p)
+{
+    return p->app.checkpoints && p->app.resumes;
+}
+
 static int start_search(struct study *s, struct err *e)
 {
     const struct config *c = &s->plan->cfg;
     struct search_cfg cfg = { .seed = (uint64_t)c->seed,
                               .epochs = (int)c->epochs,
                               .maximise = config_maximise(c),
-                              .max_trials = (int)c->max_trials };
-    int rc = search_new(&s->search, c->algorithm, &s->plan->space, &cfg, e);
+                              .max_trials = (int)c->max_trials,
+                              .min_epochs = (int)c->min_epochs,
+                              .can_pause = can_pause(s->plan) };
+    int rc = search_new(&s->search, c->algorithm, c->stop, &s->plan->space, &cfg, e);
     if (rc < 0)
         return rc;
     s->sched = (struct sched){ .parallel = study_parallel(s->plan),
@@ -543,15 +607,39 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
     return rc;
 }
 
-int study_tell(struct study *s, const struct store_trial *t, int epoch, double value, bool done, struct err *e)
+/* What the search is at, in the transaction of what brought it there. */
+static int keep_search(struct study *s, struct err *e)
 {
-    struct store_tell tell = { .proposal = t->proposal, .epoch = epoch, .value = value, .done = done };
+    AUTO_BUF struct buf state = BUF_INIT;
+    search_save(&s->search, &state);
+    return state.failed ? err_sys(e, -ENOMEM, "study '%s'", s->name)
+                        : store_search_put(s->store, s->id, buf_text(&state), state.len, e);
+}
+
+int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out, struct err *e)
+{
+    struct store_tell tell = {
+        .proposal = t->proposal, .epoch = told.epoch, .value = told.value, .done = told.kind != TOLD_EPOCH
+    };
+    told.id = t->proposal;
     int rc = store_tell_add(s->store, s->id, &tell, e);
+    if (rc == 0 && search_tell(&s->search, &told, out) < 0)
+        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
     if (rc < 0)
         return rc;
-    struct told told = { .id = t->proposal, .epoch = epoch, .value = value, .done = done };
-    search_tell(&s->search, &told);
-    return 0;
+    if (out->wake)
+        sched_woken(&s->sched);
+    s->woken |= out->wake;
+    return keep_search(s, e);
+}
+
+/* Nothing more comes of it. */
+static int tell_end(struct study *s, const struct store_trial *t, enum told_kind kind, int epoch, double value,
+                    struct err *e)
+{
+    struct search_answer none;
+    struct told told = { .kind = kind, .epoch = epoch, .value = value, .seconds = t->seconds, .joules = NAN };
+    return study_tell(s, t, told, &none, e);
 }
 
 static int first_trial(void *ctx, const struct store_trial *row)
@@ -631,7 +719,7 @@ int study_give_up(struct study *s, struct study_trial *t, const char *why, struc
     if (rc == 0)
         rc = study_decide(s, t->row.number, "infeasible", t->row.effective, e, "%s", why);
     if (rc == 0)
-        rc = study_tell(s, &t->row, t->row.epochs, NAN, true, e); /* what it came to is no result */
+        rc = tell_end(s, &t->row, TOLD_INFEASIBLE, t->row.epochs, NAN, e); /* what it came to is no result */
     if (rc == 0)
         rc = store_commit(s->store, e);
     if (rc < 0)
@@ -677,7 +765,7 @@ static int fill_row(struct study *s, const struct proposal *p, struct store_tria
                                  .number = s->sched.made + 1,
                                  .proposal = p->id,
                                  .state = strdup(trial_state_name(TRIAL_WAITING)),
-                                 .epochs = p->epochs,
+                                 .epochs = (int)s->plan->cfg.epochs,
                                  .slots = slots < 0 ? 0 : slots,
                                  .hyper = json_text(hyper),
                                  .requested = json_text(requested),
@@ -713,7 +801,9 @@ static int store_proposal(struct study *s, struct store_trial *row, struct err *
         rc = decide_proposal(s, row, e);
     bool final = row->copy_of || row->reason;
     if (rc == 0 && final)
-        rc = study_tell(s, row, row->epochs, row->metric, true, e);
+        rc = tell_end(s, row, row->copy_of ? TOLD_FINISHED : TOLD_INFEASIBLE, row->epochs, row->metric, e);
+    else if (rc == 0)
+        rc = keep_search(s, e);
     if (rc == 0)
         rc = store_commit(s->store, e);
     if (rc < 0)
@@ -721,15 +811,116 @@ static int store_proposal(struct study *s, struct store_trial *row, struct err *
     return rc;
 }
 
+/* --- paused trials --- */
+
+/* One that still runs to its pause is started again when it has got there. */
+static int store_going_on(struct study *s, struct study_trial *t, struct err *e)
+{
+    bool runs = t->attempt != NULL;
+    char **text = runs ? &t->attempt->ends_as : &t->row.state;
+    char *was = *text;
+    *text = strdup(runs ? outcome_name(OUTCOME_INTERRUPTED) : trial_state_name(TRIAL_INTERRUPTED));
+    free(was);
+    if (!*text)
+        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    int rc = runs ? store_attempt_update(s->store, t->attempt, e) : store_trial_update(s->store, &t->row, e);
+    if (rc == 0)
+        rc = study_decide(s, t->row.number, "resume", NULL, e, "%s goes on with it", s->search.stop->name);
+    return rc == 0 ? keep_search(s, e) : rc;
+}
+
+static int go_on(struct study *s, uint64_t proposal, struct study_trial **out, struct err *e)
+{
+    struct study_trial *t = NULL;
+    for (size_t i = 0; i < s->n_open; i++)
+        if (s->open_trials[i]->row.proposal == proposal)
+            t = s->open_trials[i];
+    assert(t);
+    sched_resume(&s->sched, t->row.number);
+    int rc = store_begin(s->store, e);
+    if (rc == 0)
+        rc = store_going_on(s, t, e);
+    failpoint("resume-before-commit");
+    if (rc == 0)
+        rc = store_commit(s->store, e);
+    if (rc < 0)
+        store_rollback(s->store);
+    failpoint("resume-committed");
+    *out = t;
+    return rc < 0 ? rc : 1;
+}
+
+struct newest_epoch {
+    int epoch;
+    double metric;
+};
+
+static int note_newest(void *ctx, const struct store_epoch *row)
+{
+    struct newest_epoch *n = ctx;
+    *n = (struct newest_epoch){ row->epoch, isnan(row->metric) ? n->metric : row->metric };
+    return 0;
+}
+
+/* "after 3 epochs: 0.871, the best had 0.952 there". */
+static void put_why_stopped(const struct newest_epoch *n, double best, char why[SEARCH_WHY_MAX])
+{
+    int len = snprintf(why, SEARCH_WHY_MAX, "after %d epoch%s", n->epoch, n->epoch == 1 ? "" : "s");
+    if (!isnan(n->metric) && n->metric == best)
+        (void)snprintf(why + len, SEARCH_WHY_MAX - (size_t)len, ": %.4g, the best there", n->metric);
+    else if (!isnan(n->metric))
+        (void)snprintf(why + len, SEARCH_WHY_MAX - (size_t)len, ": %.4g, the best had %.4g there", n->metric, best);
+}
+
+static int store_stopped(struct study *s, struct store_trial *t, int epoch, const char *why, struct err *e)
+{
+    free(t->state);
+    free(t->reason);
+    t->state = strdup(trial_state_name(TRIAL_STOPPED));
+    t->reason = strdup(why);
+    if (!t->state || !t->reason)
+        return err_sys(e, -ENOMEM, "trial %d", t->number);
+    int rc = store_trial_update(s->store, t, e);
+    if (rc == 0)
+        rc = study_decide(s, t->number, "stop", t->effective, e, "the study ends: %s", why);
+    return rc == 0 ? tell_end(s, t, TOLD_STOPPED, epoch, t->metric, e) : rc;
+}
+
+int study_stop(struct study *s, struct study_trial *t, struct err *e)
+{
+    char why[SEARCH_WHY_MAX];
+    struct newest_epoch n = { 0, NAN };
+    double best = NAN;
+    int rc = store_epochs(s->store, t->row.id, note_newest, &n, e);
+    if (rc == 0)
+        rc = store_best_at(s->store, s->id, n.epoch, config_maximise(&s->plan->cfg), &best, e);
+    if (rc == 0)
+        rc = store_begin(s->store, e);
+    if (rc < 0)
+        return rc;
+    put_why_stopped(&n, best, why);
+    rc = store_stopped(s, &t->row, n.epoch, why, e);
+    if (rc == 0)
+        rc = store_commit(s->store, e);
+    if (rc < 0)
+        store_rollback(s->store);
+    else
+        (void)sched_ended(&s->sched, t->row.number, OUTCOME_STOPPED);
+    return rc;
+}
+
 int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e)
 {
     struct proposal p;
-    int rc = search_ask(&s->search, &p);
+    int rc = search_ask(&s->search, sched_may_add(&s->sched), &p);
     if (rc == -ENOMEM)
         return err_sys(e, rc, "study '%s'", s->name);
     sched_asked(&s->sched, rc);
     if (rc != 1)
         return 0;
+    *out_copy = 0;
+    if (p.again)
+        return go_on(s, p.id, out, e);
     struct store_trial row = { 0 };
     rc = fill_row(s, &p, &row, e);
     if (rc == 0)

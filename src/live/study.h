@@ -11,6 +11,7 @@
 struct study_trial {
     struct store_trial row;
     struct point point;
+    struct store_attempt *attempt; /* the one that is under way, its owner's; NULL: none is */
     /* of the next launch, or of the attempt that runs; only where the policy chooses settings */
     struct tuner_setting setting;
     bool alone;            /* nothing runs beside it */
@@ -47,6 +48,7 @@ struct study {
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
     bool resumed;                  /* it had been begun before */
+    bool woken;                    /* the search wants to be asked again; the driver clears it */
     bool ended;                    /* its row says so: finished or failed */
     bool has_metric;               /* a trial has reported it */
     char no_metric[STUDY_WHY_MAX]; /* none will: the names there are; "" */
@@ -91,9 +93,9 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e);
 bool study_left_running(const struct plan *plan);
 void study_close(struct study *s);
 
-/* Asks the search once and stores what it proposes as a trial: *out_copy is the number of the finished trial whose result it
- * takes, 0 when it must be run. 1 a trial was made (*out, which may already be final and is then only valid until the next
- * call), 0 none now or none any more (the scheduler knows which), negative on an error. */
+/* Asks the search once and stores what it proposes, with the state that it is in then. A new trial: *out_copy is the number of the finished
+ * trial whose result it takes, 0 when it must be run. Or a paused one that is gone on with. 1: *out is the trial (which may already be
+ * final and is then only valid until the next call), 0 none now or none any more (the scheduler knows which), negative on an error. */
 int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e);
 
 /* The folder of a warm session. NULL: memory. */
@@ -114,8 +116,13 @@ int study_give_up(struct study *s, struct study_trial *t, const char *why, struc
 
 struct study_trial *study_trial(struct study *s, int number); /* NULL when it is final or unknown */
 
-/* Tells the search and notes it, inside the caller's transaction. */
-int study_tell(struct study *s, const struct store_trial *t, int epoch, double value, bool done, struct err *e);
+/* Tells the search of this trial (told.id is filled in here), and stores that and the state it is in then, inside the caller's
+ * transaction. */
+int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out,
+               struct err *e);
+
+/* The study has ended and will not go on with this paused trial: it is stopped, and final. */
+int study_stop(struct study *s, struct study_trial *t, struct err *e);
 
 /* Forgets a trial that became final. */
 void study_drop(struct study *s, int number);

@@ -7,7 +7,6 @@ struct grid {
     const struct space *space;
     uint64_t next;
     uint64_t size; /* UINT64_MAX: more than will ever be asked for */
-    int epochs;
 };
 
 static int grid_init(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e)
@@ -19,7 +18,8 @@ static int grid_init(void *st, const struct space *sp, const struct search_cfg *
                 "search 'grid' needs a list or a range of each hyperparameter, and '%s' has 'min' and 'max': "
                 "use 'random'",
                 sp->dims[i].name);
-    *(struct grid *)st = (struct grid){ .space = sp, .size = space_size(sp), .epochs = cfg->epochs };
+    (void)cfg; /* the order is fixed */
+    *(struct grid *)st = (struct grid){ .space = sp, .size = space_size(sp) };
     return 0;
 }
 
@@ -28,15 +28,22 @@ static int grid_ask(void *st, struct proposal *out)
     struct grid *g = st;
     if (g->next >= g->size)
         return -ENODATA;
-    *out = (struct proposal){ .id = g->next, .point = space_point_at(g->space, g->next), .epochs = g->epochs };
+    *out = (struct proposal){ .id = g->next, .point = space_point_at(g->space, g->next) };
     g->next++;
     return 1;
 }
 
-static void grid_tell(void *st, const struct told *t)
+static void grid_save(const void *st, struct buf *out)
 {
-    (void)st; /* the order is fixed, whatever the points are worth */
-    (void)t;
+    const struct grid *g = st;
+    pack_u64(out, g->next);
+}
+
+static int grid_restore(void *st, struct unpack *from)
+{
+    struct grid *g = st;
+    g->next = unpack_u64(from);
+    return g->next <= g->size ? 0 : -EPROTO;
 }
 
 const struct search_ops search_grid = {
@@ -45,5 +52,6 @@ const struct search_ops search_grid = {
     .state_size = sizeof(struct grid),
     .init = grid_init,
     .ask = grid_ask,
-    .tell = grid_tell,
+    .save = grid_save,
+    .restore = grid_restore,
 };

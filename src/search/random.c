@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/own.h"
 #include "core/rng.h"
 #include "search/search.h"
 
@@ -29,7 +30,6 @@ struct random {
     uint64_t next;     /* the id of the next proposal */
     uint64_t shuffled; /* the next index of the shuffled order */
     struct used used;  /* DRAWN_ONCE */
-    int epochs;
 };
 
 /* --- used points ---------------------------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static int random_init(void *state, const struct space *sp, const struct search_
 {
     (void)e; /* random works on every space */
     struct random *st = state;
-    *st = (struct random){ .space = sp, .size = space_size(sp), .seed = cfg->seed, .epochs = cfg->epochs };
+    *st = (struct random){ .space = sp, .size = space_size(sp), .seed = cfg->seed };
     st->kind = kind_of(sp, st->size);
     st->rng = rng_seeded(cfg->seed);
     return 0;
@@ -167,7 +167,7 @@ static int random_ask(void *state, struct proposal *out)
         return -ENODATA;
     if (st->kind == DRAWN_ONCE && used_make_room(&st->used) < 0)
         return -ENOMEM; /* before anything is drawn: asking again gives what this would have given */
-    struct proposal p = { .id = st->next, .epochs = st->epochs };
+    struct proposal p = { .id = st->next };
     switch (st->kind) {
     case DRAWN: p.point = draw_point(st); break;
     case SHUFFLED: p.point = next_shuffled(st); break;
@@ -178,10 +178,36 @@ static int random_ask(void *state, struct proposal *out)
     return 1;
 }
 
-static void random_tell(void *state, const struct told *t)
+static void random_save(const void *state, struct buf *out)
 {
-    (void)state; /* learns nothing: that is the point of it */
-    (void)t;
+    const struct random *st = state;
+    pack_u64(out, st->next);
+    for (size_t i = 0; i < ARRAY_LEN(st->rng.s); i++)
+        pack_u64(out, st->rng.s[i]);
+    pack_u64(out, st->used.n);
+    for (size_t i = 0; i < st->used.cap; i++)
+        if (st->used.slots[i])
+            pack_u64(out, st->used.slots[i] - 1);
+}
+
+static int random_restore(void *state, struct unpack *from)
+{
+    struct random *st = state;
+    st->next = unpack_u64(from);
+    st->shuffled = st->kind == SHUFFLED ? st->next : 0; /* what it has gone through is used: it is passed over again */
+    for (size_t i = 0; i < ARRAY_LEN(st->rng.s); i++)
+        st->rng.s[i] = unpack_u64(from);
+    for (size_t n = unpack_count(from, sizeof(uint64_t)); n > 0; n--) {
+        uint64_t index = unpack_u64(from);
+        if (st->kind != DRAWN_ONCE || index >= st->size)
+            return -EPROTO;
+        if (used_make_room(&st->used) < 0)
+            return -ENOMEM;
+        if (!used_add(&st->used, index))
+            return -EPROTO;
+    }
+    bool counted = st->kind != DRAWN_ONCE || st->used.n == st->next;
+    return counted && st->next <= st->size ? 0 : -EPROTO;
 }
 
 static void random_done(void *state)
@@ -196,6 +222,7 @@ const struct search_ops search_random = {
     .state_size = sizeof(struct random),
     .init = random_init,
     .ask = random_ask,
-    .tell = random_tell,
+    .save = random_save,
+    .restore = random_restore,
     .done = random_done,
 };

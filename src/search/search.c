@@ -1,5 +1,6 @@
 #include "search/search.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,56 +11,164 @@
 
 const struct search_ops *const searches[] = { &search_grid, &search_random, NULL };
 
-enum { N_SEARCHES = ARRAY_LEN(searches) - 1 };
+const struct stop_ops stop_none = { .name = "none", .help = "every trial to the last epoch" };
 
-static int unknown_search(const char *name, struct err *e)
+#ifdef PIPETUNE_FAILPOINTS
+extern const struct stop_ops stop_shuffle; /* tests/stop_shuffle.c */
+#endif
+const struct stop_ops *const stops[] = {
+    &stop_none,
+    &stop_median,
+#ifdef PIPETUNE_FAILPOINTS
+    &stop_shuffle,
+#endif
+    NULL,
+};
+
+enum { NAMES_MAX = 32 };
+
+static int unknown(const char *what, const char *name, const char *const *names, size_t n, struct err *e)
 {
-    const char *names[N_SEARCHES];
     AUTO_BUF struct buf list = BUF_INIT;
-    for (size_t i = 0; i < N_SEARCHES; i++) {
-        names[i] = searches[i]->name;
+    for (size_t i = 0; i < n; i++)
         buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
-    }
-    const char *near = suggest_nearest(name, names, N_SEARCHES);
+    const char *near = suggest_nearest(name, names, n);
     if (near)
-        return err_set(e, -EINVAL, "unknown search '%s'; did you mean '%s'?", name, near);
-    return err_set(e, -EINVAL, "unknown search '%s'; there are: %s", name, buf_text(&list));
+        return err_set(e, -EINVAL, "unknown %s '%s'; did you mean '%s'?", what, name, near);
+    return err_set(e, -EINVAL, "unknown %s '%s'; there are: %s", what, name, buf_text(&list));
 }
 
-static const struct search_ops *find_search(const char *name)
+static int find_search(const struct search_ops **out, const char *name, struct err *e)
 {
-    for (size_t i = 0; i < N_SEARCHES; i++)
-        if (strcmp(searches[i]->name, name) == 0)
-            return searches[i];
-    return NULL;
+    const char *names[NAMES_MAX];
+    size_t n = 0;
+    for (; searches[n]; n++) {
+        if (strcmp(searches[n]->name, name) == 0) {
+            *out = searches[n];
+            return 0;
+        }
+        names[n] = searches[n]->name;
+    }
+    return unknown("search", name, names, n, e);
 }
 
-int search_new(struct search *out, const char *name, const struct space *sp, const struct search_cfg *cfg,
-               struct err *e)
+static int find_stop(const struct stop_ops **out, const char *name, struct err *e)
 {
-    if (!name)
-        name = space_is_listed(sp) ? "grid" : "random";
-    const struct search_ops *ops = find_search(name);
-    if (!ops)
-        return unknown_search(name, e);
-    AUTO_FREE void *state = calloc(1, ops->state_size);
-    if (!state)
-        return err_sys(e, -ENOMEM, "search '%s'", name);
-    int rc = ops->init(state, sp, cfg, e);
+    const char *names[NAMES_MAX];
+    size_t n = 0;
+    for (; stops[n]; n++) {
+        if (strcmp(stops[n]->name, name) == 0) {
+            *out = stops[n];
+            return 0;
+        }
+        names[n] = stops[n]->name;
+    }
+    return unknown("stop rule", name, names, n, e);
+}
+
+int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
+               const struct search_cfg *cfg, struct err *e)
+{
+    struct search s = { 0 };
+    int rc = find_search(&s.ops, name ? name : space_is_listed(sp) ? "grid" : "random", e);
+    if (rc == 0)
+        rc = find_stop(&s.stop, stop ? stop : "none", e);
     if (rc < 0)
         return rc;
-    *out = (struct search){ .ops = ops, .state = MOVE_PTR(state) }; /* search_done() frees it */
+    AUTO_FREE void *state = calloc(1, s.ops->state_size);
+    AUTO_FREE void *stop_state = calloc(1, s.stop->state_size + 1); /* a rule may have none */
+    if (!state || !stop_state)
+        return err_sys(e, -ENOMEM, "search '%s'", s.ops->name);
+    rc = s.ops->init(state, sp, cfg, e);
+    if (rc < 0)
+        return rc;
+    s.state = MOVE_PTR(state); /* search_done() frees both */
+    s.stop_state = MOVE_PTR(stop_state);
+    rc = s.stop->init ? s.stop->init(s.stop_state, cfg, e) : 0;
+    if (rc < 0) {
+        search_done(&s);
+        return rc;
+    }
+    *out = s;
     return 0;
 }
 
-int search_ask(struct search *s, struct proposal *out)
+static int ask_stop(struct search *s, bool fresh, uint64_t *out_id)
 {
-    return s->ops->ask(s->state, out);
+    if (s->stop->ask)
+        return s->stop->ask(s->stop_state, fresh, out_id);
+    return fresh ? STOP_FRESH : -ENODATA;
 }
 
-void search_tell(struct search *s, const struct told *t)
+int search_ask(struct search *s, bool may_add, struct proposal *out)
 {
-    s->ops->tell(s->state, t);
+    uint64_t id = 0;
+    int rc = ask_stop(s, may_add, &id);
+    if (rc == STOP_FRESH) {
+        assert(may_add);
+        rc = s->ops->ask(s->state, out);
+        if (rc == 1 && s->stop->added)
+            s->stop->added(s->stop_state, out);
+        if (rc != -ENODATA)
+            return rc;
+        rc = ask_stop(s, false, &id); /* there is no other new one */
+    }
+    if (rc == 1)
+        *out = (struct proposal){ .id = id, .again = true };
+    return rc;
+}
+
+int search_tell(struct search *s, const struct told *t, struct search_answer *out)
+{
+    struct search_answer a = { .verdict = SEARCH_GO_ON };
+    int rc = s->stop->tell ? s->stop->tell(s->stop_state, t, &a) : 0;
+    if (rc == 0 && s->ops->tell)
+        rc = s->ops->tell(s->state, t);
+    if (rc == 0)
+        *out = a;
+    return rc;
+}
+
+/* --- the state: twice a name, the version of what follows, and that, each behind its length -------------------------- */
+
+static void save_part(struct buf *out, const char *name, uint64_t version, void (*save)(const void *st, struct buf *b),
+                      const void *st)
+{
+    AUTO_BUF struct buf part = BUF_INIT;
+    if (save)
+        save(st, &part);
+    pack_bytes(out, name, strlen(name));
+    pack_u64(out, version);
+    pack_bytes(out, part.data, part.len);
+    out->failed |= part.failed;
+}
+
+static int restore_part(struct unpack *u, const char *name, uint64_t version,
+                        int (*restore)(void *st, struct unpack *from), void *st)
+{
+    struct unpack stored = unpack_bytes(u);
+    bool ours = (size_t)(stored.end - stored.at) == strlen(name) && memcmp(stored.at, name, strlen(name)) == 0;
+    ours = unpack_u64(u) == version && ours;
+    struct unpack part = unpack_bytes(u);
+    if (u->bad || !ours)
+        return -EPROTO;
+    int rc = restore ? restore(st, &part) : 0;
+    return rc == 0 && (part.bad || part.at != part.end) ? -EPROTO : rc;
+}
+
+void search_save(const struct search *s, struct buf *out)
+{
+    save_part(out, s->ops->name, s->ops->version, s->ops->save, s->state);
+    save_part(out, s->stop->name, s->stop->version, s->stop->save, s->stop_state);
+}
+
+int search_restore(struct search *s, const void *bytes, size_t len)
+{
+    struct unpack u = unpack_from(bytes, len);
+    int rc = restore_part(&u, s->ops->name, s->ops->version, s->ops->restore, s->state);
+    if (rc == 0)
+        rc = restore_part(&u, s->stop->name, s->stop->version, s->stop->restore, s->stop_state);
+    return rc == 0 && u.at != u.end ? -EPROTO : rc;
 }
 
 void search_done(struct search *s)
@@ -68,6 +177,9 @@ void search_done(struct search *s)
         return;
     if (s->ops->done)
         s->ops->done(s->state);
+    if (s->stop->done)
+        s->stop->done(s->stop_state);
     free(s->state);
+    free(s->stop_state);
     *s = (struct search){ 0 };
 }

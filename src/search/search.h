@@ -1,21 +1,64 @@
-/* Searches propose settings of the hyperparameters and learn what they were worth. They know no Spark and no clock; the
- * driver resumes one by asking and telling again in the stored order. */
+/* Searches answer two questions, apart: what to try next (an algorithm), and how long to train it (a stop rule). Any two go together.
+ * They know no Spark, no clock and no file: they are asked and told, and their state is bytes that the driver stores in the same
+ * transaction as what it asked or told. So a driver that is killed goes on with the next proposal that it would have made.
+ *
+ * Everything is a function of the seed and of what was asked and told, in that order; several trials may run at once. A failed
+ * call (-ENOMEM) has changed nothing: called again it gives what it would have given. */
 #ifndef SEARCH_SEARCH_H
 #define SEARCH_SEARCH_H
 
+#include "base/buf.h"
 #include "core/space.h"
+#include "search/pack.h"
 
+/* What is to be started: a new trial, or one more attempt of a paused one, which is no new trial and has the same id. A trial is launched for
+ * all of the study's epochs, and ended earlier when it is told so. */
 struct proposal {
-    uint64_t id; /* counts up from 0; the same id again with more epochs continues that trial */
+    uint64_t id; /* counts up from 0 over new trials */
     struct point point;
-    int epochs; /* the budget: train until this many epochs in all */
+    bool again; /* go on with the paused trial of this id; `point` is not set */
 };
 
+enum told_kind {
+    TOLD_EPOCH, /* an epoch is complete; the trial trains on unless the answer says otherwise */
+    /* no more comes of this trial: */
+    TOLD_FINISHED,
+    TOLD_FAILED,
+    TOLD_INFEASIBLE, /* it cannot run here with these hyperparameters */
+    TOLD_STOPPED,    /* it was ended early: as the answer was, or since the study ended while it was paused */
+};
+
+struct told_metric {
+    const char *name; /* valid during the call */
+    double value;
+};
+
+/* An epoch that had to be trained again is told again. A trial that was answered to pause or to stop may get further before it is ended,
+ * and even finish: what is told of it then is true, and the answer to it counts no more. */
 struct told {
     uint64_t id;
-    int epoch;    /* epochs trained so far */
-    double value; /* the study's metric after that epoch; NAN: the trial failed */
-    bool done;    /* nothing more will be told of this proposal unless it is asked for again */
+    enum told_kind kind;
+    int epoch;                         /* epochs trained so far */
+    double value;                      /* the study's metric, the newest there is; NAN: none yet, or the trial failed */
+    const struct told_metric *metrics; /* of that epoch, by name */
+    size_t n_metrics;
+    double seconds, joules; /* that the trial has cost so far, its start-ups included; NAN: not known */
+};
+
+enum search_verdict {
+    SEARCH_GO_ON,
+    SEARCH_PAUSE, /* it may be asked for again */
+    SEARCH_STOP,  /* it will not be */
+};
+
+enum { SEARCH_WHY_MAX = 160 };
+
+/* The answer to a TOLD_EPOCH before the study's last one; to anything else only `wake` means something. */
+struct search_answer {
+    enum search_verdict verdict;
+    bool wake; /* ask again now, whatever the last ask said */
+    char why
+        [SEARCH_WHY_MAX]; /* of pause and stop, for people: "after 3 epochs: 0.871, the median of 5 others was 0.952 there" */
 };
 
 /* What a search may know besides the space. */
@@ -24,31 +67,72 @@ struct search_cfg {
     int epochs;     /* of a full trial */
     bool maximise;  /* the direction of told.value */
     int max_trials; /* 0: no limit given */
+    int min_epochs; /* before which no trial is ended; >= 1 */
+    bool can_pause; /* the application goes on from checkpoints; else SEARCH_PAUSE is no answer */
 };
 
+/* What to try next. */
 struct search_ops {
     const char *name, *help;
+    uint64_t version;  /* of what save() writes; restore() gets no other */
     size_t state_size; /* search_new() hands init() this much, zeroed */
     int (*init)(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e); /* keeps sp */
-    int (*ask)(void *st, struct proposal *out); /* 1 proposed, 0 wait for a tell, -ENODATA exhausted, -ENOMEM */
-    void (*tell)(void *st, const struct told *t);
-    void (*done)(void *st); /* NULL when there is nothing to release */
+    int (*ask)(void *st,
+               struct proposal *out); /* 1 proposed, 0 wait, -ENODATA exhausted: these two change nothing; -ENOMEM */
+    int (*tell)(void *st, const struct told *t);   /* 0, -ENOMEM; NULL: learns nothing */
+    void (*save)(const void *st, struct buf *out); /* all that init() does not give */
+    int (*restore)(void *st, struct unpack *from); /* after init(); 0, -EPROTO: no such state, -ENOMEM */
+    void (*done)(void *st);                        /* NULL when there is nothing to release */
+};
+
+/* A new trial is wanted: what a stop rule's ask() says besides. */
+enum { STOP_FRESH = 2 };
+
+/* How long to train it. */
+struct stop_ops {
+    const char *name, *help;
+    uint64_t version;
+    size_t state_size;
+    int (*init)(void *st, const struct search_cfg *cfg, struct err *e);
+    /* 1: go on with *out_id, which is paused, STOP_FRESH (only if `fresh`: there can be a new one), 0 wait, -ENODATA nothing more is wanted. All but
+     * 1 change nothing; -ENOMEM. NULL: new ones, as long as there are any. */
+    int (*ask)(void *st, bool fresh, uint64_t *out_id);
+    void (*added)(void *st, const struct proposal *p); /* the new trial; ask() has made room for it. NULL */
+    int (*tell)(void *st, const struct told *t,
+                struct search_answer *out);        /* *out says go on; 0, -ENOMEM. NULL: goes on */
+    void (*save)(const void *st, struct buf *out); /* NULL, as restore: there is no state */
+    int (*restore)(void *st, struct unpack *from);
+    void (*done)(void *st);
 };
 
 extern const struct search_ops search_grid, search_random; /* each in the file of its name */
 extern const struct search_ops *const searches[];          /* ends with NULL */
+extern const struct stop_ops stop_none, stop_median;
+extern const struct stop_ops *const stops[]; /* ends with NULL */
 
 struct search {
     const struct search_ops *ops;
     void *state;
+    const struct stop_ops *stop;
+    void *stop_state;
 };
 
-/* `name` NULL: the default, `grid` when every dimension is listed, else `random`. -EINVAL: unknown name (suggests), or a
+/* `name` NULL: the default, `grid` when every dimension is listed, else `random`; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a
  * search that cannot work on this space (grid over a continuous one). `sp` must outlive the search. */
-int search_new(struct search *out, const char *name, const struct space *sp, const struct search_cfg *cfg,
-               struct err *e);
-int search_ask(struct search *s, struct proposal *out);
-void search_tell(struct search *s, const struct told *t);
+int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
+               const struct search_cfg *cfg, struct err *e);
+
+/* `may_add`: there may be another trial. 1 proposed; 0 wait: ask again when something was told that answered so, or when an attempt has
+ * ended; -ENODATA nothing more; -ENOMEM. */
+int search_ask(struct search *s, bool may_add, struct proposal *out);
+
+int search_tell(struct search *s, const struct told *t, struct search_answer *out); /* 0, -ENOMEM */
+
+/* The state as bytes, appended (buf.failed: memory); and back, into a search that was just made with the same arguments. -EPROTO: these are
+ * bytes of other rows or of other versions of them, or damaged: the search is as it was made, or of no use; -ENOMEM. */
+void search_save(const struct search *s, struct buf *out);
+int search_restore(struct search *s, const void *bytes, size_t len);
+
 void search_done(struct search *s);
 
 #endif

@@ -184,8 +184,16 @@ static const char schema_7[] = "ALTER TABLE attempts ADD COLUMN started_boot_ms 
 /* On which machine an attempt's launcher is: its pid means something there alone. */
 static const char schema_8[] = "ALTER TABLE attempts ADD COLUMN node INTEGER NOT NULL DEFAULT 0;";
 
+/* What the search is at; and of an attempt that the search wants ended, at which epoch, and what the trial is then. */
+static const char schema_9[] = "CREATE TABLE searches("
+                               " study INTEGER PRIMARY KEY REFERENCES studies ON DELETE CASCADE,"
+                               " state BLOB NOT NULL"
+                               ") STRICT;"
+                               "ALTER TABLE attempts ADD COLUMN ends_at INTEGER NOT NULL DEFAULT 0;"
+                               "ALTER TABLE attempts ADD COLUMN ends_as TEXT;";
+
 const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,
-                                                 schema_5, schema_6, schema_7, schema_8 };
+                                                 schema_5, schema_6, schema_7, schema_8, schema_9 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -283,6 +291,8 @@ static const struct col attempt_cols[] = {
     COL(store_attempt, session, COL_PLAIN),
     COL(store_attempt, cores, COL_PLAIN),
     COL(store_attempt, node, COL_PLAIN),
+    COL(store_attempt, ends_at, COL_PLAIN),
+    COL(store_attempt, ends_as, COL_PLAIN),
 };
 
 static const struct col epoch_cols[] = {
@@ -301,6 +311,11 @@ static const struct col tell_cols[] = {
     COL_AS(tell_row, "epoch", t.epoch, COL_PLAIN),
     COL_AS(tell_row, "value", t.value, COL_PLAIN),
     COL_AS(tell_row, "done", t.done, COL_PLAIN),
+};
+
+static const struct col search_cols[] = {
+    COL(search_row, study, COL_PLAIN),
+    COL(search_row, state, COL_PLAIN),
 };
 
 static const struct col decision_cols[] = {
@@ -362,7 +377,8 @@ static const struct col model_cols[] = {
 static const struct col summary_cols[] = {
     COL(store_summary, name, COL_DERIVED),       COL(store_summary, state, COL_DERIVED),
     COL(store_summary, trials, COL_DERIVED),     COL(store_summary, done, COL_DERIVED),
-    COL(store_summary, failed, COL_DERIVED),     COL(store_summary, seconds, COL_DERIVED),
+    COL(store_summary, failed, COL_DERIVED),     COL(store_summary, paused, COL_DERIVED),
+    COL(store_summary, stopped, COL_DERIVED),    COL(store_summary, seconds, COL_DERIVED),
     COL(store_summary, created_ms, COL_DERIVED), COL(store_summary, ended_ms, COL_DERIVED),
     COL(store_summary, best_trial, COL_DERIVED), COL(store_summary, best_accuracy, COL_DERIVED),
 };
@@ -372,6 +388,7 @@ const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table tells = TABLE("tells", tell_cols);
+static const struct table searches = TABLE("searches", search_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
 static const struct table logs = TABLE("tuner_log", log_cols);
 static const struct table samples = TABLE("samples", sample_cols);
@@ -383,19 +400,25 @@ static const struct table summaries = TABLE("", summary_cols);
 /* --- statements --- */
 /* The columns of summary_cols in their order. Every part of the inner query is answered by the index trials_summary alone; among
  * equally good trials the lowest number is the best. */
+#define BEST_OF(in_state)                                                                                              \
+    "(SELECT min(b.number) FROM trials b INDEXED BY trials_summary"                                                    \
+    " WHERE b.study = s.id AND b.state " in_state " AND b.metric ="                                                    \
+    "  CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ")"   \
+    "  ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ") END)"
+
 static const char list_sql[] =
-    "SELECT name, state, trials, done, failed, seconds, created_ms, ended_ms, coalesce(best, 0),"
+    "SELECT name, state, trials, done, failed, paused, stopped, seconds, created_ms, ended_ms, coalesce(best, 0),"
     " (SELECT accuracy FROM trials WHERE study = q.id AND number = q.best)"
     " FROM (SELECT s.id, s.name, s.state, s.created_ms, s.ended_ms, count(t.study) AS trials,"
     "  count(*) FILTER (WHERE t.state = 'finished') AS done,"
     "  count(*) FILTER (WHERE t.state IN ('failed', 'infeasible')) AS failed,"
+    "  count(*) FILTER (WHERE t.state = 'paused') AS paused,"
+    "  count(*) FILTER (WHERE t.state = 'stopped') AS stopped,"
     "  total(t.seconds) AS seconds,"
-    "  (SELECT min(b.number) FROM trials b INDEXED BY trials_summary"
-    "   WHERE b.study = s.id AND b.state = 'finished' AND b.metric ="
-    "    CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state = 'finished')"
-    "    ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state = 'finished') END) AS best"
-    "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
-    "  GROUP BY s.id ORDER BY s.id) q";
+    "  coalesce(" BEST_OF("= 'finished'") ", " BEST_OF(
+        "IN ('paused', 'stopped')") ") AS best"
+                                    "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
+                                    "  GROUP BY s.id ORDER BY s.id) q";
 
 enum verb { RAW, INSERT, REPLACE, UPDATE, SELECT };
 
@@ -430,8 +453,13 @@ static const struct recipe {
                           " WHERE t.study = ?1 AND a.boot_id = ?2 AND a.started_boot_ms > 0 ORDER BY a.id LIMIT 1" },
     [STMT_EPOCH_PUT] = { REPLACE, &epochs, NULL },
     [STMT_EPOCHS] = { SELECT, &epochs, "WHERE trial = ?1 ORDER BY epoch" },
+    [STMT_BEST_AT] = { RAW, NULL,
+                       "SELECT CASE WHEN ?3 THEN max(e.metric) ELSE min(e.metric) END FROM epochs e"
+                       " JOIN trials t ON t.id = e.trial WHERE t.study = ?1 AND e.epoch = ?2" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
+    [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },
+    [STMT_SEARCH_GET] = { SELECT, &searches, "WHERE study = ?1" },
     [STMT_DECISION_ADD] = { INSERT, &decisions, NULL },
     [STMT_DECISIONS] = { SELECT, &decisions, "WHERE study = ?1 AND (?2 = 0 OR trial = ?2) ORDER BY seq" },
     [STMT_NEXT_DECISION] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM decisions WHERE study = ?1" },

@@ -60,6 +60,12 @@ struct decision_row {
     struct store_decision d;
 };
 
+/* What the study's search is at. */
+struct search_row {
+    int64_t study;
+    struct blob state;
+};
+
 /* One chunk of the tuner's log. */
 struct log_row {
     int64_t study, seq;
@@ -113,8 +119,11 @@ enum stmt_id {
     STMT_STUDY_BASE,
     STMT_EPOCH_PUT,
     STMT_EPOCHS,
+    STMT_BEST_AT,
     STMT_TELL_ADD,
     STMT_TELLS,
+    STMT_SEARCH_PUT,
+    STMT_SEARCH_GET,
     STMT_DECISION_ADD,
     STMT_DECISIONS,
     STMT_NEXT_DECISION,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 
 #include "store/conn.h"
 #include "store/schema.h"
@@ -263,6 +264,21 @@ int store_epochs(struct store *s, int64_t trial, int (*row)(void *ctx, const str
     return rc;
 }
 
+int store_best_at(struct store *s, int64_t study, int epoch, bool maximise, double *out, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = conn_query_init_for(&q, s, STMT_BEST_AT, study, e);
+    if (rc == 0)
+        rc = conn_query_bind_i64(&q, 2, epoch, e);
+    if (rc == 0)
+        rc = conn_query_bind_i64(&q, 3, maximise, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    if (rc == 1)
+        *out = sqlite3_column_type(q.st, 0) == SQLITE_NULL ? NAN : sqlite3_column_double(q.st, 0);
+    return rc < 0 ? rc : 0;
+}
+
 /* --- tells --- */
 int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct err *e)
 {
@@ -288,6 +304,29 @@ int store_tells(struct store *s, int64_t study, int (*row)(void *ctx, const stru
     while (rc == 0 && (rc = conn_query_next(&q, &r, e)) == 1)
         rc = row(ctx, &r.t);
     return rc;
+}
+
+/* --- the search's state --- */
+int store_search_put(struct store *s, int64_t study, const void *bytes, size_t len, struct err *e)
+{
+    bool own;
+    struct search_row row = { study, { len ? bytes : "", len } };
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = conn_insert(s, STMT_SEARCH_PUT, &row, NULL, e);
+    return conn_write_end(s, own, rc, e);
+}
+
+int store_search_get(struct store *s, int64_t study, struct buf *out, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    struct search_row row;
+    int rc = conn_query_init_for(&q, s, STMT_SEARCH_GET, study, e);
+    if (rc == 0)
+        rc = conn_query_next(&q, &row, e);
+    if (rc == 1)
+        buf_put(out, row.state.bytes, row.state.len);
+    return rc == 1 && out->failed ? conn_query_fail(&q, SQLITE_NOMEM, e) : rc;
 }
 
 /* --- decisions --- */

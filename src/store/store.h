@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct store;
@@ -17,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 8, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 9, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -70,9 +71,12 @@ int store_study_set_state(struct store *s, int64_t study, const char *state, int
 struct store_summary {
     const char *name, *state; /* valid during the call */
     int trials, done, failed; /* done: finished; failed: failed and infeasible */
-    int best_trial;           /* the finished one with the best metric, the lowest number among equals; 0: none */
-    double best_accuracy;     /* that trial's */
-    double seconds;           /* sum over the trials' attempts */
+    int paused, stopped;
+    /* The finished one with the best metric, the lowest number among equals. While none is finished, the best of those that are paused or
+     * stopped, by their last metric: figures of different epochs are compared only where there is nothing better. 0: none */
+    int best_trial;
+    double best_accuracy; /* that trial's */
+    double seconds;       /* sum over the trials' attempts */
     int64_t created_ms, ended_ms;
 };
 int store_list(struct store *s, int (*row)(void *ctx, const struct store_summary *r), void *ctx, struct err *e);
@@ -132,6 +136,8 @@ struct store_attempt {
     int session;         /* the number of the warm session that served it; 0: a submission of its own */
     double cores;        /* CPUs that were in force last */
     int node;            /* the machine of its launcher: 0 is the driver's, the config's follow */
+    int ends_at;         /* the epoch at whose end the search wants it ended; 0: it does not */
+    char *ends_as;       /* outcome_name() of that end; NULL */
     int64_t
         started_boot_ms; /* as started_ms, since the machine was started (boot_id), which no clock that is set changes; 0: not known */
 };
@@ -161,8 +167,11 @@ int store_epoch_put(struct store *s, const struct store_epoch *row, struct err *
 int store_epochs(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_epoch *r), void *ctx,
                  struct err *e);
 
-/* --- what the search was told, in order; asks (trials.ask_seq) and tells share one counter per study, so that a resumed
- * search is asked and told again exactly as it was --- */
+/* The best metric that any trial of the study had at this epoch; NAN: none. */
+int store_best_at(struct store *s, int64_t study, int epoch, bool maximise, double *out, struct err *e);
+
+/* --- what the search was told, in order; asks (trials.ask_seq) and tells share one counter per study, so that a search whose state is not
+ * stored is asked and told again exactly as it was --- */
 struct store_tell {
     int64_t seq;
     uint64_t proposal;
@@ -173,6 +182,11 @@ struct store_tell {
 int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct err *e); /* sets seq */
 int store_tells(struct store *s, int64_t study, int (*row)(void *ctx, const struct store_tell *t), void *ctx,
                 struct err *e);
+
+/* --- the state of the search as bytes (search/search.h), replaced in the transaction of what it was asked or told. Studies of
+ * versions before schema 8 have none until then, and are asked and told again. --- */
+int store_search_put(struct store *s, int64_t study, const void *bytes, size_t len, struct err *e);
+int store_search_get(struct store *s, int64_t study, struct buf *out, struct err *e); /* 1, 0 none */
 
 /* --- decisions, for `show --decisions`: an append-only story --- */
 struct store_decision {

@@ -5,6 +5,7 @@
 
 enum failpoint_owner {
     OF_DRIVER,   /* in every study */
+    OF_LIFE,     /* the driver's, where trials are paused and stopped: struck by test_life */
     OF_SESSIONS, /* the driver's, where trials are served by warm sessions */
     OF_LAUNCHER, /* pipetune-node exec */
     OF_HELPER,   /* pipetune-node serve */
@@ -20,6 +21,8 @@ static const struct failpoint_row {
     { "attempt-committed", OF_DRIVER, 3 },
     { "end-before-commit", OF_DRIVER, 3 },
     { "end-committed", OF_DRIVER, 3 },
+    { "end-due", OF_LIFE, 2 },
+    { "end-said", OF_LIFE, 2 },
     { "epoch-before-commit", OF_DRIVER, 4 },
     { "epoch-committed", OF_DRIVER, 4 },
     { "go-sent", OF_DRIVER, 3 },
@@ -34,6 +37,8 @@ static const struct failpoint_row {
     { "node-serve-ending", OF_HELPER, 1 },
     { "node-started", OF_LAUNCHER, 1 },
     { "node-walked", OF_HELPER, 3 },
+    { "resume-before-commit", OF_LIFE, 2 },
+    { "resume-committed", OF_LIFE, 2 },
     { "run-sent", OF_SESSIONS, 3 },
     { "session-go-sent", OF_SESSIONS, 1 },
     { "session-launcher-ready", OF_SESSIONS, 1 },

@@ -40,11 +40,14 @@ sc = Anything(getConf=lambda: conf, _jsc=java_context, _jvm=jvm, applicationId="
 
 
 def train_one(trial):
+    trial.on_end(lambda epoch: trial.metric("ends", epoch, trial.epochs))
     persisted[len(persisted) + 100] = Leak(len(persisted) + 100)
     for epoch in range(1, trial.epochs + 1):
         time.sleep(trial.hyper.get("seconds", 0))
         trial.metric("f1", epoch * 10 + len(persisted), epoch)
         trial.metric("nan", float("nan"), epoch)
+        if trial.ends_after and epoch >= trial.ends_after:
+            break
     if "raise" in trial.hyper:
         raise KeyError(trial.hyper["raise"])
 

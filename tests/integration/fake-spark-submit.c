@@ -10,6 +10,7 @@
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-unborn-N (the first N while they start) session-mute (no done) session-garbage (for a done) session-protocol (another one)
+ *              session-old (protocol 1, without end)
  *   FAKE_WORKERS   "CORES:GIB,CORES:GIB": the cluster's workers, which grant what they have and no more; without it one has room for all
  *   FAKE_EXECUTOR  a program (fake-tagged) that is started as each executor that was granted; without it there is none to be found
  *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_MUMBLE_MS (3000) how long mumble says nothing but chatter, once an epoch; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
@@ -110,6 +111,7 @@ static bool fails(const char *name)
 
 static void session_pump(double ms);
 static void session_metric(int epoch, double value);
+static bool session_ends(int epoch);
 static bool in_session;
 
 static void wait_ms(double ms)
@@ -926,6 +928,8 @@ static void train(struct run *r)
     for (int epochs_here = 0; r->epoch <= r->job->epochs; epochs_here++, r->epoch++) {
         for (int step = 0; step < r->iterations; step++) {
             step = misbehave(r, step, epochs_here);
+            if (session_ends(r->epoch))
+                return;
             iterate(r, step + 1);
         }
         finish_epoch(r);
@@ -1055,6 +1059,7 @@ static struct session {
     size_t len;
     char current[80], next_line[SESSION_LINE + 1], next[80]; /* ids; "" when there is none */
     bool stopping;
+    int ends_at; /* the current one, at this epoch's end; 0: at its last */
     struct timespec alone_since;
     struct {
         char id[80], line[1024];
@@ -1111,6 +1116,12 @@ static void session_metric(int epoch, double value)
     session_says("{\"epoch\":{\"id\":\"%s\",\"epoch\":%d,\"metrics\":{\"fake\":%g}}}\n", session.current, epoch, value);
 }
 
+/* BigDL looks before each step. */
+static bool session_ends(int epoch)
+{
+    return in_session && session.ends_at && epoch > session.ends_at;
+}
+
 static void session_accept(void)
 {
     session_drop();
@@ -1119,15 +1130,24 @@ static void session_accept(void)
         return;
     const char *quote = session.current[0] ? "\"" : "";
     session_says("{\"hello\":{\"protocol\":%d,\"app_id\":\"local-1795000000000\",\"pid\":%d,\"busy\":%s%s%s}}\n",
-                 fails("session-protocol") ? 2 : 1, (int)getpid(), quote, session.current[0] ? session.current : "null",
-                 quote);
+                 fails("session-protocol") ? 9
+                 : fails("session-old")    ? 1
+                                           : 2,
+                 (int)getpid(), quote, session.current[0] ? session.current : "null", quote);
 }
 
 static void session_hears(const char *line)
 {
     char id[80];
+    char epoch[16];
     if (strstr(line, "{\"stop\":")) {
         session.stopping = true;
+        return;
+    }
+    if (strstr(line, "{\"end\":")) {
+        bool ours = json_value(line, "id", id, sizeof id) && strcmp(id, session.current) == 0 && !fails("session-old");
+        if (ours && session.ends_at == 0 && json_value(line, "epoch", epoch, sizeof epoch))
+            session.ends_at = whole_number(epoch);
         return;
     }
     if (!strstr(line, "{\"run\":") || !json_value(line, "id", id, sizeof id) || strcmp(id, session.current) == 0)
@@ -1270,6 +1290,7 @@ static void session_trial(const struct job *base)
 {
     (void)snprintf(session.current, sizeof session.current, "%s", session.next);
     session.next[0] = '\0';
+    session.ends_at = 0;
     struct job j = session_job(base, session.next_line);
     say("\nPIPETUNE trial %s begin", session.current);
     in_session = true;

@@ -92,17 +92,9 @@ static bool is_there(const struct run *r, const char *name)
     return text != NULL;
 }
 
-/* Where memory is short while users are looked up, the C library ends the process by an assertion of its own. */
-static bool libc_gave_up(const struct harness_output *o)
-{
-    return o->code == 128 + SIGABRT && strstr(o->err, ": nss_database.c:");
-}
-
 /* Exit 0, or one line of stderr that says why not. */
 static void check_ending(const struct run *r, const struct harness_output *o)
 {
-    if (libc_gave_up(o))
-        return;
     bool fine = o->code == 0 || (o->code <= 3 && strncmp(o->err, "pipetune: ", 10) == 0 && strlen(o->err) > 20 &&
                                  harness_count(o->err, "\n") == 1);
     if (!fine)

@@ -223,8 +223,8 @@ static void test_ls_json_has_exactly_its_keys(void **state)
     json_t *j = parsed(&o);
     assert_int_equal(json_array_size(j), 2);
     json_t *demo = json_array_get(j, 0), *cut = json_array_get(j, 1);
-    EXPECT_KEYS(demo, "study", "state", "trials", "done", "failed", "best", "seconds", "energy_j");
-    assert_int_equal(json_object_size(demo), 8);
+    EXPECT_KEYS(demo, "study", "state", "trials", "done", "failed", "stopped", "paused", "best", "seconds", "energy_j");
+    assert_int_equal(json_object_size(demo), 10);
     json_t *best = json_object_get(demo, "best");
     assert_int_equal(json_object_size(best), 2);
     assert_int_equal(json_integer_value(json_object_get(best, "trial")), 2);

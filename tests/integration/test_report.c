@@ -434,7 +434,8 @@ static void test_compare_puts_studies_side_by_side(void **state)
     assert_int_equal(json_array_size(j), 2);
     expect_json(j, "0",
                 "{\"study\":\"demo\",\"state\":\"finished\",\"policy\":\"pipetune\",\"trials\":3,\"done\":2,"
-                "\"failed\":1,\"best\":{\"trial\":1,\"accuracy\":0.9914},\"seconds\":45,\"energy_j\":null,\"energy_"
+                "\"failed\":1,\"stopped\":0,\"paused\":0,\"best\":{\"trial\":1,\"accuracy\":0.9914},\"seconds\":45,"
+                "\"energy_j\":null,\"energy_"
                 "source\":\"absent\","
                 "\"startup_s\":4,\"epochs\":3}");
     expect_json(j, "1/policy", "null");

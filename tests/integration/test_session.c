@@ -382,9 +382,11 @@ static void test_session_is_told_what_to_run(void **state)
     AUTO_BUF struct buf want = BUF_INIT;
     session_put_run(&want, &r);
     assert_int_equal(session_link_run(b->link, &r), 0);
+    assert_int_equal(session_link_end(b->link, "s-1", 1), 0);
     assert_int_equal(session_link_stop(b->link), 0);
-    AUTO_FREE char *run = peer_hears(b), *stop = peer_hears(b);
+    AUTO_FREE char *run = peer_hears(b), *end = peer_hears(b), *stop = peer_hears(b);
     assert_string_equal(run, buf_text(&want));
+    assert_string_equal(end, "{\"end\":{\"id\":\"s-1\",\"epoch\":1}}\n");
     assert_string_equal(stop, "{\"stop\":{}}\n");
 }
 
@@ -631,7 +633,7 @@ static void test_session_of_the_fake_can_fail(void **state)
     } cases[] = {
         { "session-die", "closed its socket" },
         { "session-garbage", "nonsense" },
-        { "session-protocol", "protocol 2" },
+        { "session-protocol", "speaks protocol 9" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct bench *b = *state;
@@ -745,6 +747,26 @@ static void test_session_in_python_trains_trial_after_trial(void **state)
     assert_true(mark && trace > mark && strstr(trace, "\nPIPETUNE trial bad end\n"));
 }
 
+static void test_session_in_python_ends_a_trial_at_an_epoch(void **state)
+{
+    struct bench *b = *state;
+    pid_t python = start_python(b);
+    open_link(b);
+    turn_until(b, &b->seen.hello, 1);
+    run_python(b, "one", 50, 0.1, NULL);
+    turn_until(b, &b->seen.epoch, 1);
+    assert_int_equal(session_link_end(b->link, "another", 1), 0); /* is not there */
+    assert_int_equal(session_link_end(b->link, "one", 2), 0);
+    turn_until(b, &b->seen.done, 1);
+    assert_true(b->seen.ok);
+    assert_in_range(b->seen.epoch, 3, 5); /* two or three, and what on_end() told of the fiftieth */
+    run_python(b, "two", 1, 0, NULL);     /* the session goes on */
+    turn_until(b, &b->seen.done, 2);
+    assert_string_equal(b->seen.id, "two");
+    assert_int_equal(session_link_stop(b->link), 0);
+    assert_int_equal(harness_exit_code(python, HARNESS_MS), 0);
+}
+
 static void test_session_in_python_outlives_its_driver(void **state)
 {
     struct bench *b = *state;
@@ -835,6 +857,7 @@ int main(void)
         BENCH_TEST(test_session_of_the_fake_outlives_its_driver),
         BENCH_TEST(test_session_of_the_fake_can_fail),
         BENCH_TEST(test_session_in_python_trains_trial_after_trial),
+        BENCH_TEST(test_session_in_python_ends_a_trial_at_an_epoch),
         BENCH_TEST(test_session_in_python_outlives_its_driver),
         BENCH_TEST(test_session_in_python_has_one_driver_and_one_trial),
         BENCH_TEST(test_session_in_python_refuses_a_folder_open_to_others),

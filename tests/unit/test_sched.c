@@ -23,6 +23,10 @@ enum step {
     GAIN,
     GIVE_UP,
     DOUBT,
+    PAUSE,
+    STOP,
+    RESUME,
+    WAKE,
     ASKED_WAIT,
     ASKED_NONE,
     ADD
@@ -218,6 +222,63 @@ static const struct {
       { { 0 } },
       SCHED_START,
       2 },
+    { "after word that the search knows more it is asked again",
+      2,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0, 0 } },
+      { { START, 1 }, { ASKED_WAIT, 0 }, { WAKE, 0 } },
+      SCHED_ASK,
+      0 },
+    { "a paused trial frees its place and is not started by itself",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0, 0 } },
+      { { START, 1 }, { PAUSE, 1 } },
+      SCHED_ASK,
+      0 },
+    { "a study whose search has no more ends over a paused trial",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_PAUSED, 0, 0 } },
+      { { ASKED_NONE, 0 } },
+      SCHED_END,
+      0 },
+    { "with a paused trial the search is asked beyond max_trials",
+      1,
+      0,
+      1,
+      { { 1, TRIAL_PAUSED, 0, 0 } },
+      { { 0 } },
+      SCHED_ASK,
+      0 },
+    { "a trial that is gone on with comes before a new one",
+      1,
+      0,
+      0,
+      { { 1, TRIAL_WAITING, 0, 0 }, { 2, TRIAL_PAUSED, 0, 0 } },
+      { { RESUME, 2 } },
+      SCHED_START,
+      2 },
+    { "one that is gone on with before its pause is waited for",
+      2,
+      0,
+      1,
+      { { 1, TRIAL_RUNNING, 0, 0 } },
+      { { RESUME, 1 } },
+      SCHED_WAIT,
+      0 },
+    { "a failure after a pause has the retries that are left",
+      1,
+      1,
+      1,
+      { { 1, TRIAL_PAUSED, 1, 0 } },
+      { { RESUME, 1 }, { START, 1 }, { FAIL, 1 } },
+      SCHED_END,
+      0 },
+    { "a stopped trial is over", 1, 0, 1, { { 1, TRIAL_WAITING, 0, 0 } }, { { START, 1 }, { STOP, 1 } }, SCHED_END, 0 },
     { "an added proposal is started", 1, 0, 0, { { 1, TRIAL_FINISHED, 0, 0 } }, { { ADD, 2 } }, SCHED_START, 2 },
     { "a trial found running counts as running", 1, 0, 0, { { 1, TRIAL_RUNNING, 0, 0 } }, { { 0 } }, SCHED_WAIT, 0 },
 };
@@ -242,6 +303,10 @@ static void feed_one(struct sched *s, struct feed f)
     case GAIN: sched_gained(s, f.trial); break;
     case GIVE_UP: sched_give_up(s, f.trial); break;
     case DOUBT: sched_ended(s, f.trial, OUTCOME_DOUBTED); break;
+    case PAUSE: sched_ended(s, f.trial, OUTCOME_PAUSED); break;
+    case STOP: sched_ended(s, f.trial, OUTCOME_STOPPED); break;
+    case RESUME: sched_resume(s, f.trial); break;
+    case WAKE: sched_woken(s); break;
     case ASKED_WAIT: sched_asked(s, 0); break;
     case ASKED_NONE: sched_asked(s, -ENODATA); break;
     case ADD:
@@ -279,6 +344,7 @@ static void test_ended_tells_the_new_state(void **state)
         enum trial_state want;
         size_t left;
     } ends[] = {
+        { OUTCOME_PAUSED, TRIAL_PAUSED, 1 },           { OUTCOME_STOPPED, TRIAL_STOPPED, 0 },
         { OUTCOME_FINISHED, TRIAL_FINISHED, 0 },       { OUTCOME_FAILED, TRIAL_WAITING, 1 },
         { OUTCOME_INFEASIBLE, TRIAL_INFEASIBLE, 0 },   { OUTCOME_ENVIRONMENT, TRIAL_WAITING, 1 },
         { OUTCOME_INTERRUPTED, TRIAL_INTERRUPTED, 1 }, { OUTCOME_UNUSABLE, TRIAL_INTERRUPTED, 1 },
@@ -294,6 +360,8 @@ static void test_ended_tells_the_new_state(void **state)
         assert_int_equal(s.n, ends[i].left);
         assert_int_equal(s.made, 1);
         assert_int_equal(sched_running(&s), 0);
+        assert_int_equal(sched_paused(&s), ends[i].want == TRIAL_PAUSED);
+        assert_int_equal(sched_waiting(&s), ends[i].left - (ends[i].want == TRIAL_PAUSED));
         sched_done(&s);
     }
 }

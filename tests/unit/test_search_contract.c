@@ -1,4 +1,4 @@
-/* What every search owes the driver, run over every row of `searches` and several spaces. */
+/* What every search owes the driver, run over every row of `searches` and several spaces, and with every row of `stops`. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static const struct {
     { "real numbers as far as they go", "{\"x\": {\"min\": -1e308, \"max\": 1e308}}" },
 };
 
-enum { N_ASKED = 400 };
+enum { N_ASKED = 400, EPOCHS = 5 };
 
 static struct space parsed(const char *hyper)
 {
@@ -57,12 +57,14 @@ static double worth(const struct proposal *p, bool fail)
 static size_t drive(struct search *s, struct proposal *out, size_t n, bool fail)
 {
     for (size_t i = 0; i < n; i++) {
-        int rc = search_ask(s, &out[i]);
+        int rc = search_ask(s, true, &out[i]);
         if (rc == -ENODATA)
             return i;
         assert_int_equal(rc, 1);
-        struct told t = { .id = out[i].id, .epoch = out[i].epochs, .value = worth(&out[i], fail), .done = true };
-        search_tell(s, &t);
+        struct told t = { .id = out[i].id, .kind = TOLD_FINISHED, .epoch = EPOCHS, .value = worth(&out[i], fail) };
+        t.kind = isnan(t.value) ? TOLD_FAILED : TOLD_FINISHED;
+        struct search_answer a;
+        assert_int_equal(search_tell(s, &t, &a), 0);
     }
     return n;
 }
@@ -84,19 +86,19 @@ static void assert_in_bounds(const char *what, const struct space *sp, const str
 
 static bool equal(const struct proposal *a, const struct proposal *b)
 {
-    return a->id == b->id && a->epochs == b->epochs && memcmp(&a->point, &b->point, sizeof a->point) == 0;
+    return a->id == b->id && a->again == b->again && memcmp(&a->point, &b->point, sizeof a->point) == 0;
 }
 
 static void check_contract(const struct search_ops *ops, const char *what, const struct space *sp)
 {
     static struct proposal first[N_ASKED];
     static struct proposal again[N_ASKED];
-    struct search_cfg cfg = { .seed = 42, .epochs = 3, .maximise = true };
+    struct search_cfg cfg = { .seed = 42, .epochs = EPOCHS, .min_epochs = 1, .maximise = true };
     for (int fail = 0; fail <= 1; fail++) {
         struct search s = { 0 };
         struct search t = { 0 };
-        assert_int_equal(search_new(&s, ops->name, sp, &cfg, NULL), 0);
-        assert_int_equal(search_new(&t, ops->name, sp, &cfg, NULL), 0);
+        assert_int_equal(search_new(&s, ops->name, NULL, sp, &cfg, NULL), 0);
+        assert_int_equal(search_new(&t, ops->name, NULL, sp, &cfg, NULL), 0);
         size_t n = drive(&s, first, N_ASKED, fail);
         /* the same seed, told the same, in two goes: what a resumed study does */
         size_t half = drive(&t, again, n / 2, fail);
@@ -107,7 +109,6 @@ static void check_contract(const struct search_ops *ops, const char *what, const
             if (!equal(&first[i], &again[i]))
                 fail_msg("%s %s: proposal %zu differs the second time", ops->name, what, i);
             assert_int_equal(first[i].id, i);
-            assert_true(first[i].epochs >= 1 && first[i].epochs <= cfg.epochs);
             assert_in_bounds(what, sp, &first[i].point);
             for (size_t k = 0; k < i; k++)
                 if (memcmp(&first[i].point, &first[k].point, sizeof first[i].point) == 0)
@@ -115,7 +116,7 @@ static void check_contract(const struct search_ops *ops, const char *what, const
         }
         if (n < N_ASKED) { /* a search of a finite space may end only when it has proposed all, and stays ended */
             assert_int_equal(n, space_size(sp));
-            assert_int_equal(search_ask(&s, &first[0]), -ENODATA);
+            assert_int_equal(search_ask(&s, true, &first[0]), -ENODATA);
         }
         search_done(&s);
         search_done(&t);
@@ -131,7 +132,7 @@ static void test_every_search_keeps_the_contract(void **state)
             struct search_cfg cfg = { .epochs = 1 };
             struct search s = { 0 };
             struct err e = { 0 };
-            int rc = search_new(&s, searches[i]->name, &sp, &cfg, &e);
+            int rc = search_new(&s, searches[i]->name, NULL, &sp, &cfg, &e);
             search_done(&s);
             if (rc == 0)
                 check_contract(searches[i], spaces[k].name, &sp);
@@ -149,7 +150,7 @@ static void test_every_finite_space_is_used_up(void **state)
         struct space sp = parsed("{\"x\": {\"range\": [0, 50]}, \"y\": {\"range\": [0, 40]}, \"z\": [1, 2, 3]}");
         struct search_cfg cfg = { .seed = 1, .epochs = 1 };
         struct search s = { 0 };
-        assert_int_equal(search_new(&s, searches[i]->name, &sp, &cfg, NULL), 0);
+        assert_int_equal(search_new(&s, searches[i]->name, NULL, &sp, &cfg, NULL), 0);
         static bool seen[50][40][3];
         memset(seen, 0, sizeof seen);
         struct proposal p;
@@ -171,12 +172,12 @@ static void test_random_uses_up_a_log_scale(void **state)
     struct space sp = parsed("{\"x\": {\"min\": 1, \"max\": 100000, \"scale\": \"log\"}}");
     struct search_cfg cfg = { .seed = 1, .epochs = 1 };
     struct search s = { 0 };
-    assert_int_equal(search_new(&s, "random", &sp, &cfg, NULL), 0);
+    assert_int_equal(search_new(&s, "random", NULL, &sp, &cfg, NULL), 0);
     static bool seen[100001];
     struct proposal p;
     size_t n = 0;
     size_t small = 0; /* among the first 1000: evenly on a log scale, 3 of 5 are up to 1000, but for repeats */
-    for (; search_ask(&s, &p) == 1; n++) {
+    for (; search_ask(&s, true, &p) == 1; n++) {
         assert_false(seen[(int)p.point.x[0]]);
         seen[(int)p.point.x[0]] = true;
         small += n < 1000 && p.point.x[0] <= 1000;
@@ -205,11 +206,11 @@ static void test_random_draws_evenly(void **state)
         struct space sp = parsed(even[i].text);
         struct search_cfg cfg = { .seed = 9, .epochs = 1 };
         struct search s = { 0 };
-        assert_int_equal(search_new(&s, "random", &sp, &cfg, NULL), 0);
+        assert_int_equal(search_new(&s, "random", NULL, &sp, &cfg, NULL), 0);
         int below = 0;
         for (int k = 0; k < 4000; k++) {
             struct proposal p;
-            assert_int_equal(search_ask(&s, &p), 1);
+            assert_int_equal(search_ask(&s, true, &p), 1);
             below += p.point.x[0] < even[i].middle;
         }
         if (below < 1850 || below > 2150)
@@ -229,10 +230,12 @@ static void test_another_seed_is_another_order(void **state)
             struct search a = { 0 };
             struct search b = { 0 };
             struct proposal pa, pb;
-            assert_int_equal(search_new(&a, "random", &sp, &(struct search_cfg){ .seed = 0, .epochs = 1 }, NULL), 0);
-            assert_int_equal(search_new(&b, "random", &sp, &(struct search_cfg){ .seed = seed, .epochs = 1 }, NULL), 0);
-            assert_int_equal(search_ask(&a, &pa), 1);
-            assert_int_equal(search_ask(&b, &pb), 1);
+            assert_int_equal(search_new(&a, "random", NULL, &sp, &(struct search_cfg){ .seed = 0, .epochs = 1 }, NULL),
+                             0);
+            assert_int_equal(
+                search_new(&b, "random", NULL, &sp, &(struct search_cfg){ .seed = seed, .epochs = 1 }, NULL), 0);
+            assert_int_equal(search_ask(&a, true, &pa), 1);
+            assert_int_equal(search_ask(&b, true, &pb), 1);
             differs = !equal(&pa, &pb);
             search_done(&a);
             search_done(&b);
@@ -249,15 +252,14 @@ static void test_grid_goes_in_the_order_written(void **state)
     static const double want[][2] = { { 0, 0 }, { 0, 1 }, { 0, 2 }, { 1, 0 }, { 1, 1 }, { 1, 2 } };
     struct space sp = parsed("{\"x\": [8, 2], \"y\": {\"range\": [0, 3]}}");
     struct search s = { 0 };
-    assert_int_equal(search_new(&s, "grid", &sp, &(struct search_cfg){ .epochs = 5 }, NULL), 0);
+    assert_int_equal(search_new(&s, "grid", NULL, &sp, &(struct search_cfg){ .epochs = 5 }, NULL), 0);
     struct proposal p;
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-        assert_int_equal(search_ask(&s, &p), 1);
+        assert_int_equal(search_ask(&s, true, &p), 1);
         assert_int_equal(p.id, i);
-        assert_int_equal(p.epochs, 5);
         assert_true(p.point.x[0] == want[i][0] && p.point.x[1] == want[i][1]);
     }
-    assert_int_equal(search_ask(&s, &p), -ENODATA);
+    assert_int_equal(search_ask(&s, true, &p), -ENODATA);
     search_done(&s);
     space_done(&sp);
 }
@@ -270,19 +272,19 @@ static void test_searches_are_chosen_by_name_or_space(void **state)
     struct search_cfg cfg = { .epochs = 1 };
     struct search s = { 0 };
     struct err e = { 0 };
-    assert_int_equal(search_new(&s, NULL, &listed, &cfg, &e), 0);
+    assert_int_equal(search_new(&s, NULL, NULL, &listed, &cfg, &e), 0);
     assert_string_equal(s.ops->name, "grid");
     search_done(&s);
-    assert_int_equal(search_new(&s, NULL, &real, &cfg, &e), 0);
+    assert_int_equal(search_new(&s, NULL, NULL, &real, &cfg, &e), 0);
     assert_string_equal(s.ops->name, "random");
     search_done(&s);
     search_done(&s);
     search_done(NULL);
-    assert_int_equal(search_new(&s, "grid", &real, &cfg, &e), -EINVAL);
+    assert_int_equal(search_new(&s, "grid", NULL, &real, &cfg, &e), -EINVAL);
     assert_non_null(strstr(e.text, "'x' has 'min' and 'max'"));
-    assert_int_equal(search_new(&s, "gird", &real, &cfg, &e), -EINVAL);
+    assert_int_equal(search_new(&s, "gird", NULL, &real, &cfg, &e), -EINVAL);
     assert_non_null(strstr(e.text, "did you mean 'grid'"));
-    assert_int_equal(search_new(&s, "simulated", &real, &cfg, &e), -EINVAL);
+    assert_int_equal(search_new(&s, "simulated", NULL, &real, &cfg, &e), -EINVAL);
     assert_non_null(strstr(e.text, "there are: grid, random"));
     assert_null(s.ops);
     space_done(&listed);
@@ -298,7 +300,7 @@ static void test_a_search_survives_memory_running_out(void **state)
         for (size_t k = 0; k < ARRAY_LEN(spaces); k++) {
             struct space sp = parsed(spaces[k].text);
             struct search calm = { 0 };
-            if (search_new(&calm, searches[i]->name, &sp, &cfg, NULL) < 0) {
+            if (search_new(&calm, searches[i]->name, NULL, &sp, &cfg, NULL) < 0) {
                 space_done(&sp);
                 continue;
             }
@@ -308,18 +310,18 @@ static void test_a_search_survives_memory_running_out(void **state)
             for (unsigned nth = 1; rc < 0; nth++) {
                 assert_true(nth < 64);
                 fault_arm(FAULT_ALLOC, nth);
-                rc = search_new(&s, searches[i]->name, &sp, &cfg, &e);
+                rc = search_new(&s, searches[i]->name, NULL, &sp, &cfg, &e);
                 fault_disarm();
                 assert_true(rc == 0 || rc == -ENOMEM);
             }
             for (int n = 0; n < 300; n++) {
                 struct proposal want, got;
-                int end = search_ask(&calm, &want);
+                int end = search_ask(&calm, true, &want);
                 fault_arm(FAULT_ALLOC, 1);
-                rc = search_ask(&s, &got);
+                rc = search_ask(&s, true, &got);
                 fault_disarm();
                 if (rc == -ENOMEM)
-                    rc = search_ask(&s, &got);
+                    rc = search_ask(&s, true, &got);
                 assert_int_equal(rc, end);
                 if (end == -ENODATA)
                     break;
@@ -329,6 +331,254 @@ static void test_a_search_survives_memory_running_out(void **state)
             search_done(&calm);
             space_done(&sp);
         }
+    }
+}
+
+/* --- the life of trials: several at once, which fail, pause, go on and stop ------------------------------------------ */
+
+enum { AT_ONCE = 3, TRIALS = 60, STEPS_MAX = 4000, LINE_MAX_ = 192 };
+
+enum being { FREE, RUNS, PAUSED, ENDING, OVER };
+
+/* What every stop rule is run with: a world in which a trial is worth what its id and epoch say. */
+struct life {
+    struct search s;
+    const struct space *space;
+    const char *what;
+    bool restore; /* before each step: into a new search */
+    bool can_pause;
+    const char *search, *stop;
+    enum being trials[TRIALS];
+    int epochs[TRIALS];
+    int n;
+    bool asleep, ended;
+    struct buf story; /* all that was proposed and answered */
+};
+
+static const struct search_cfg life_cfg = {
+    .seed = 7, .epochs = EPOCHS, .min_epochs = 1, .maximise = true, .max_trials = TRIALS
+};
+
+static struct search_cfg cfg_of(const struct life *l)
+{
+    struct search_cfg cfg = life_cfg;
+    cfg.can_pause = l->can_pause;
+    return cfg;
+}
+
+/* What a driver that was killed does. */
+static void lose_and_restore(struct life *l)
+{
+    AUTO_BUF struct buf state = BUF_INIT, again = BUF_INIT;
+    struct search_cfg cfg = cfg_of(l);
+    search_save(&l->s, &state);
+    assert_false(state.failed);
+    search_done(&l->s);
+    assert_int_equal(search_new(&l->s, l->search, l->stop, l->space, &cfg, NULL), 0);
+    assert_int_equal(search_restore(&l->s, state.data, state.len), 0);
+    search_save(&l->s, &again);
+    if (again.len != state.len || memcmp(again.data, state.data, state.len) != 0)
+        fail_msg("%s: a restored state is saved as another", l->what);
+}
+
+static int running(const struct life *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++)
+        n += l->trials[i] == RUNS || l->trials[i] == ENDING;
+    return n;
+}
+
+static void start_one(struct life *l, const struct proposal *p)
+{
+    if (p->again) {
+        if (p->id >= (uint64_t)l->n || (l->trials[p->id] != PAUSED && l->trials[p->id] != ENDING))
+            fail_msg("%s: goes on with %d, which is not paused", l->what, (int)p->id);
+        l->trials[p->id] = RUNS; /* or, as soon as it has got to its pause */
+        return;
+    }
+    assert_int_equal(p->id, l->n);
+    assert_true(l->n < TRIALS);
+    assert_in_bounds(l->what, l->space, &p->point);
+    l->trials[l->n] = RUNS;
+    l->epochs[l->n++] = 0;
+}
+
+/* Asking without an answer changes nothing. */
+static void ask_in_vain(struct life *l, int want)
+{
+    AUTO_BUF struct buf before = BUF_INIT, after = BUF_INIT;
+    struct proposal p;
+    search_save(&l->s, &before);
+    assert_int_equal(search_ask(&l->s, l->n < TRIALS, &p), want);
+    search_save(&l->s, &after);
+    if (before.len != after.len || memcmp(before.data, after.data, before.len) != 0)
+        fail_msg("%s: an ask that proposes nothing changes the search", l->what);
+}
+
+static void ask_one(struct life *l)
+{
+    struct proposal p;
+    int rc = search_ask(&l->s, l->n < TRIALS, &p);
+    buf_printf(&l->story, "ask %d %d %d\n", rc, rc == 1 ? (int)p.id : -1, rc == 1 && p.again);
+    if (rc == 1) {
+        start_one(l, &p);
+        return;
+    }
+    ask_in_vain(l, rc);
+    l->asleep = rc == 0;
+    l->ended = rc == -ENODATA;
+}
+
+static void tell_one(struct life *l, int i, enum told_kind kind)
+{
+    struct search_answer a;
+    struct told_metric loss = { "loss", 1.0 / (i + 1) };
+    struct told t = { .id = (uint64_t)i, .kind = kind, .epoch = l->epochs[i], .metrics = &loss, .n_metrics = 1 };
+    bool bad = kind == TOLD_FAILED || kind == TOLD_INFEASIBLE;
+    t.value = bad ? NAN : cos(i) + 0.1 * l->epochs[i];
+    t.seconds = 3.5 * l->epochs[i];
+    t.joules = NAN;
+    assert_int_equal(search_tell(&l->s, &t, &a), 0);
+    buf_printf(&l->story, "tell %d %d at %d: %d %s\n", i, (int)kind, l->epochs[i], (int)a.verdict,
+               a.verdict == SEARCH_GO_ON ? "" : a.why);
+    l->asleep &= !a.wake && kind == TOLD_EPOCH;
+    if (kind != TOLD_EPOCH) {
+        l->trials[i] = OVER;
+        return;
+    }
+    if (l->trials[i] != RUNS || l->epochs[i] == EPOCHS)
+        return;
+    assert_true(a.verdict != SEARCH_PAUSE || l->can_pause);
+    if (a.verdict != SEARCH_GO_ON && !a.why[0])
+        fail_msg("%s: ends a trial and does not say why", l->what);
+    l->trials[i] = a.verdict == SEARCH_PAUSE ? ENDING : RUNS;
+    if (a.verdict == SEARCH_STOP)
+        tell_one(l, i, TOLD_STOPPED);
+}
+
+/* An epoch, or an end, of one of those that run. */
+static void train_one(struct life *l, struct rng *r)
+{
+    int i = (int)rng_below(r, (uint64_t)l->n);
+    while (l->trials[i] != RUNS && l->trials[i] != ENDING)
+        i = (i + 1) % l->n;
+    uint64_t chance = rng_below(r, 40);
+    if (l->trials[i] == ENDING && chance > 3) {
+        l->trials[i] = PAUSED;
+        l->asleep = false; /* an attempt has ended */
+    } else if (chance < 2) {
+        tell_one(l, i, chance ? TOLD_FAILED : TOLD_INFEASIBLE);
+    } else {
+        l->epochs[i] += chance != 2 || l->epochs[i] == 0; /* else one that was lost is told again */
+        tell_one(l, i, TOLD_EPOCH);
+        if (l->epochs[i] == EPOCHS && l->trials[i] != OVER)
+            tell_one(l, i, TOLD_FINISHED);
+    }
+}
+
+static void live(struct life *l)
+{
+    struct rng r = rng_seeded(3);
+    struct search_cfg cfg = cfg_of(l);
+    assert_int_equal(search_new(&l->s, l->search, l->stop, l->space, &cfg, NULL), 0);
+    for (int step = 0; running(l) > 0 || !(l->ended || l->asleep); step++) {
+        if (step == STEPS_MAX)
+            fail_msg("%s: does not end", l->what);
+        if (l->restore)
+            lose_and_restore(l);
+        if (running(l) < AT_ONCE && !l->asleep && !l->ended)
+            ask_one(l);
+        else
+            train_one(l, &r);
+    }
+    search_done(&l->s);
+}
+
+static void check_life(const char *search, const char *stop, const char *space, bool can_pause)
+{
+    char what[LINE_MAX_];
+    struct space sp = parsed(space);
+    (void)snprintf(what, sizeof what, "%s and %s, %s", search, stop, can_pause ? "with pauses" : "without pauses");
+    struct life calm = { .space = &sp, .what = what, .search = search, .stop = stop, .can_pause = can_pause };
+    struct life cut = calm;
+    live(&calm);
+    cut.restore = true;
+    live(&cut);
+    if (strcmp(buf_text(&calm.story), buf_text(&cut.story)) != 0)
+        fail_msg("%s: a search that is restored at each step goes another way:\n%s\ninstead of\n%s", what,
+                 buf_text(&cut.story), buf_text(&calm.story));
+    assert_true(calm.n > 10);
+    buf_done(&calm.story);
+    buf_done(&cut.story);
+    space_done(&sp);
+}
+
+static void test_trials_live_as_searches_and_stop_rules_say(void **state)
+{
+    (void)state;
+    static const char *const listed = "{\"x\": {\"range\": [0, 20]}, \"y\": [1, 2]}";
+    for (size_t i = 0; searches[i]; i++)
+        for (size_t k = 0; stops[k]; k++)
+            for (int can_pause = 0; can_pause <= 1; can_pause++)
+                check_life(searches[i]->name, stops[k]->name, listed, can_pause);
+    check_life("random", "shuffle", "{\"x\": {\"min\": 1, \"max\": 500, \"scale\": \"log\"}}", true);
+    check_life("random", "shuffle", "{\"x\": {\"min\": 0.5, \"max\": 2}}", true);
+}
+
+/* Of a damaged file, or of other rows, there is no state; and no bytes do harm. */
+static void test_other_bytes_are_no_state(void **state)
+{
+    (void)state;
+    struct space sp = parsed("{\"x\": {\"min\": 1, \"max\": 500, \"scale\": \"log\"}}");
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    struct search s = { 0 };
+    struct proposal p;
+    assert_int_equal(search_new(&s, "random", "shuffle", &sp, &life_cfg, NULL), 0);
+    for (int i = 0; i < 20; i++)
+        assert_true(search_ask(&s, true, &p) >= 0);
+    search_save(&s, &bytes);
+    search_done(&s);
+    for (size_t len = 0; len < bytes.len; len++) {
+        assert_int_equal(search_new(&s, "random", "shuffle", &sp, &life_cfg, NULL), 0);
+        assert_int_equal(search_restore(&s, bytes.data, len), -EPROTO);
+        search_done(&s);
+    }
+    assert_int_equal(search_new(&s, "random", NULL, &sp, &life_cfg, NULL), 0);
+    assert_int_equal(search_restore(&s, bytes.data, bytes.len), -EPROTO);
+    search_done(&s);
+    for (size_t at = 0; at < bytes.len; at++) {
+        assert_int_equal(search_new(&s, "random", "shuffle", &sp, &life_cfg, NULL), 0);
+        bytes.data[at] = (char)~bytes.data[at];
+        (void)search_restore(&s, bytes.data, bytes.len);
+        bytes.data[at] = (char)~bytes.data[at];
+        search_done(&s);
+    }
+    space_done(&sp);
+}
+
+static void test_a_point_reads_back_from_its_text(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(spaces); k++) {
+        struct space sp = parsed(spaces[k].text);
+        struct search s = { 0 };
+        struct proposal p;
+        assert_int_equal(search_new(&s, "random", NULL, &sp, &life_cfg, NULL), 0);
+        for (int i = 0; i < 50 && search_ask(&s, true, &p) == 1; i++) {
+            struct point back = { 0 };
+            AUTO_JSON json_t *j = space_point_json(&sp, &p.point);
+            AUTO_FREE char *text = json_text(j);
+            AUTO_JSON json_t *read = json_loads(text, 0, NULL);
+            int rc = space_point_parse(&sp, read, NULL, &back);
+            if (rc < 0 || memcmp(&back, &p.point, sizeof back) != 0)
+                fail_msg("%s: %s does not read back", spaces[k].name, text);
+        }
+        struct point untouched;
+        AUTO_JSON json_t *other = json_pack("{s:s}", "x", "no such value");
+        assert_int_equal(space_point_parse(&sp, other, NULL, &untouched), -EINVAL);
+        search_done(&s);
+        space_done(&sp);
     }
 }
 
@@ -343,6 +593,9 @@ int main(void)
         cmocka_unit_test(test_grid_goes_in_the_order_written),
         cmocka_unit_test(test_searches_are_chosen_by_name_or_space),
         cmocka_unit_test(test_a_search_survives_memory_running_out),
+        cmocka_unit_test(test_trials_live_as_searches_and_stop_rules_say),
+        cmocka_unit_test(test_other_bytes_are_no_state),
+        cmocka_unit_test(test_a_point_reads_back_from_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,23 @@ static void test_session_writes_a_stop(void **state)
     assert_string_equal(buf_text(&b), "{\"stop\":{}}\n");
 }
 
+static void test_session_writes_an_end(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf b = BUF_INIT;
+    session_put_end(&b, "s-1", 3);
+    assert_string_equal(buf_text(&b), "{\"end\":{\"id\":\"s-1\",\"epoch\":3}}\n");
+}
+
+static void test_session_speaks_with_those_of_earlier_versions(void **state)
+{
+    (void)state;
+    assert_false(session_speaks(0));
+    assert_true(session_speaks(1));
+    assert_true(session_speaks(SESSION_PROTOCOL));
+    assert_false(session_speaks(SESSION_PROTOCOL + 1));
+}
+
 static void test_session_says_when_memory_is_out(void **state)
 {
     (void)state;
@@ -118,8 +135,8 @@ static void test_session_reads_a_hello(void **state)
 static void test_session_reads_no_more_of_another_protocol(void **state)
 {
     (void)state;
-    struct session_message m = heard("{\"hello\":{\"protocol\":2,\"pid\":\"four\"}}");
-    assert_int_equal(m.protocol, 2);
+    struct session_message m = heard("{\"hello\":{\"protocol\":9,\"pid\":\"four\"}}");
+    assert_int_equal(m.protocol, 9);
     assert_int_equal(m.pid, 0);
 }
 
@@ -327,6 +344,8 @@ int main(void)
         cmocka_unit_test(test_session_knows_an_id),
         cmocka_unit_test(test_session_writes_a_run),
         cmocka_unit_test(test_session_writes_a_stop),
+        cmocka_unit_test(test_session_writes_an_end),
+        cmocka_unit_test(test_session_speaks_with_those_of_earlier_versions),
         cmocka_unit_test(test_session_says_when_memory_is_out),
         cmocka_unit_test(test_session_reads_a_hello),
         cmocka_unit_test(test_session_reads_no_more_of_another_protocol),

@@ -697,6 +697,33 @@ static void test_a_twin_is_finished_and_equal_in_all_that_counts(void **state)
     }
 }
 
+static void put_in_state(struct fix *f, int64_t study, int number, const char *trial_state, double metric)
+{
+    struct store_trial t = add_trial(f, study, number);
+    t.state = (char *)(uintptr_t)trial_state;
+    t.metric = metric;
+    assert_ok(f, store_trial_update(f->s, &t, &f->e));
+}
+
+static void test_the_best_is_a_finished_one_where_there_is_one(void **state)
+{
+    struct fix *f = *state;
+    open_write(f);
+    int64_t early = add_study(f, "early", true), later = add_study(f, "later", true);
+    put_in_state(f, early, 1, "stopped", 0.5);
+    put_in_state(f, early, 2, "paused", 0.7);
+    put_in_state(f, early, 3, "failed", 0.9);
+    put_in_state(f, later, 1, "stopped", 0.9);
+    finish_trial(f, later, 2, 0.8, 0.8);
+    struct got_summaries got = { 0 };
+    assert_ok(f, store_list(f->s, keep_summary, &got, &f->e));
+    assert_int_equal(got.n, 2);
+    assert_int_equal(got.row[0].best_trial, 2);
+    assert_true(got.row[0].stopped == 1 && got.row[0].paused == 1 && got.row[0].done == 0 && got.row[0].failed == 1);
+    assert_int_equal(got.row[1].best_trial, 2);
+    assert_true(got.row[1].stopped == 1 && got.row[1].paused == 0 && got.row[1].done == 1);
+}
+
 static void test_list_sums_up_and_finds_the_best_either_way(void **state)
 {
     struct fix *f = *state;
@@ -1857,6 +1884,7 @@ int main(void)
         T(test_the_tuners_log_is_told_in_order),
         T(test_a_twin_is_finished_and_equal_in_all_that_counts),
         T(test_list_sums_up_and_finds_the_best_either_way),
+        T(test_the_best_is_a_finished_one_where_there_is_one),
         T(test_a_walk_ends_at_the_first_non_zero),
         T(test_a_callback_may_use_the_store),
         T(test_a_rollback_undoes_all_of_it),
