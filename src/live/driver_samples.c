@@ -12,6 +12,7 @@
 #include "live/publish.h"
 #include "live/reuse.h"
 #include "live/tuning.h"
+#include "live/writer.h"
 
 enum {
     LATE_MS = 500,      /* that a reading may come later than it is due */
@@ -28,7 +29,9 @@ int driver_set_up_samples(struct driver *d)
     struct study *s = d->study;
     char why[512] = "", text[640];
     d->measures = strcmp(s->plan->cfg.scope, "none") != 0;
-    int rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
+    int rc = writer_open(&s->writer, &d->loop, s->store, d->e);
+    if (rc == 0)
+        rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
     if (rc == 0)
         rc = energy_open(&s->energy, s, &d->loop, on_note, d, d->e);
     if (rc == 0 && d->measures)
@@ -69,6 +72,7 @@ void driver_close_samples(struct driver *d)
 {
     energy_close(MOVE_PTR(d->study->energy));
     publish_close(MOVE_PTR(d->study->publish));
+    writer_close(MOVE_PTR(d->study->writer));
     reuse_close(MOVE_PTR(d->study->reuse));
     profiles_close(MOVE_PTR(d->study->profiles));
 }
@@ -154,7 +158,6 @@ void driver_on_metered(void *ctx, const struct nodes_reading *r)
 int driver_tick_samples(struct driver *d)
 {
     int64_t now = study_clock_ms(d->study);
-    publish_tick(d->study->publish);
     int rc = energy_tick(d->study->energy, now, d->e);
     return rc < 0 ? rc : profiles_tick(d->study->profiles, now, on_profile, d, d->e);
 }
