@@ -70,6 +70,8 @@ void driver_end_samples(struct driver *d, int rc)
 
 void driver_close_samples(struct driver *d)
 {
+    if (d->study->writer)
+        writer_settle(d->study->writer); /* while those are there who handed something over */
     energy_close(MOVE_PTR(d->study->energy));
     publish_close(MOVE_PTR(d->study->publish));
     writer_close(MOVE_PTR(d->study->writer));
@@ -142,7 +144,7 @@ static int on_profile(void *ctx, const struct profiles_window *w, const struct p
     AUTO_JSON json_t *j = rc == 0 ? model_json_verdict(&v) : NULL;
     AUTO_FREE char *verdict = json_text(j);
     if (rc == 0)
-        rc = verdict ? profiles_store(d->study->profiles, t, w, p, verdict, e)
+        rc = verdict ? profiles_store_soon(d->study->profiles, t, w, p, verdict, e)
                      : err_sys(e, -ENOMEM, "trial %d", w->trial);
     return rc < 0 ? rc : tuning_verdict(d->study->tuning, w->trial, v.decision, class_key, e);
 }

@@ -261,11 +261,29 @@ void writer_close(struct writer *w)
     uv_close((uv_handle_t *)&w->async, on_closed);
 }
 
-int writer_put(struct writer *w, struct write one)
+static void write_at_once(struct store *s, struct write one)
 {
+    struct err why = { 0 };
+    int rc = store_begin(s, &why);
+    if (rc == 0)
+        rc = one.rows(one.ctx, s, &why);
+    if (rc == 0)
+        rc = store_commit(s, &why);
+    else
+        store_rollback(s);
+    if (one.done)
+        one.done(one.ctx, rc, &why);
+}
+
+int writer_put(struct writer *w, struct store *s, struct write one, struct err *e)
+{
+    if (!w) {
+        write_at_once(s, one);
+        return 0;
+    }
     struct node *n = malloc(sizeof *n);
     if (!n)
-        return -ENOMEM;
+        return err_sys(e, -ENOMEM, "cannot write to the store");
     *n = (struct node){ .one = one };
     *w->waiting.end = n;
     w->waiting.end = &n->next;

@@ -29,8 +29,9 @@ int writer_open(struct writer **out, uv_loop_t *loop, struct store *s, struct er
  * the loop. NULL is fine. */
 void writer_close(struct writer *w);
 
-/* -ENOMEM; then nothing was handed over. */
-int writer_put(struct writer *w, struct write one);
+/* Hands it over; never calls anything from within. Without a writer (NULL), where no loop runs, it is written to `s` and called back at
+ * once. -ENOMEM; then nothing was handed over. */
+int writer_put(struct writer *w, struct store *s, struct write one, struct err *e);
 
 /* There shall be a transaction soon, if only for the store's rider. */
 void writer_want(struct writer *w);

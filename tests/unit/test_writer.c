@@ -121,7 +121,7 @@ static void run_until_over(struct fix *f, int n)
 
 static void put(struct fix *f, int (*rows)(void *ctx, struct store *s, struct err *e))
 {
-    assert_ok(f, writer_put(f->w, (struct write){ .rows = rows, .done = done, .ctx = f }));
+    assert_ok(f, writer_put(f->w, f->s, (struct write){ .rows = rows, .done = done, .ctx = f }, &f->e));
 }
 
 static void writes_are_committed_before_they_come_back_and_in_order(void **state)
@@ -245,11 +245,21 @@ static void a_rider_that_falls_takes_the_transaction_with_it(void **state)
     assert_string_equal(buf_text(&f->heard), "mount off:it falls ");
 }
 
+static void without_a_writer_it_is_written_at_once(void **state)
+{
+    struct fix *f = *state;
+    const struct write good = { .rows = first, .done = done, .ctx = f },
+                       bad = { .rows = fails, .done = done, .ctx = f };
+    assert_ok(f, writer_put(NULL, f->s, good, &f->e));
+    assert_ok(f, writer_put(NULL, f->s, bad, &f->e));
+    assert_string_equal(buf_text(&f->heard), "first done [first] it fails [first] ");
+}
+
 static void without_memory_nothing_is_handed_over(void **state)
 {
     struct fix *f = *state;
     fault_arm(FAULT_ALLOC, 1);
-    assert_int_equal(writer_put(f->w, (struct write){ .rows = first, .ctx = f }), -ENOMEM);
+    assert_int_equal(writer_put(f->w, f->s, (struct write){ .rows = first, .ctx = f }, &f->e), -ENOMEM);
     assert_true(fault_disarm());
     writer_close(NULL);
 }
@@ -266,6 +276,7 @@ int main(void)
         T(what_was_handed_over_is_committed_at_the_end),
         T(a_rider_goes_with_every_transaction_and_alone_if_wanted),
         T(a_rider_that_falls_takes_the_transaction_with_it),
+        T(without_a_writer_it_is_written_at_once),
         T(without_memory_nothing_is_handed_over),
     };
     return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
