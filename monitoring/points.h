@@ -19,7 +19,8 @@
  *                       A hyperparameter or a knob that is a number is the float NAME, any other the text `NAME:text`, whatever it is called in
  *                       other studies: a field's type never changes. One that is called as a field of the line's own is `hyper.NAME`
  *   pipetune_self       tags host                               of the writer itself
- *                                                       fields as in struct points_self: cpu_s and rss_bytes floats, the rest integers
+ *                                                       fields as in struct points_self: cpu_s and rss_bytes floats, the rest integers; `spooled`
+ *                                                       and spool_bytes are what waits in the store, by the names it had before
  *   pdu_power/node_utilization, pcm_power/node_utilization      tag nodename (host), field value: W of an outlet; J of an interval */
 #ifndef MONITORING_POINTS_H
 #define MONITORING_POINTS_H

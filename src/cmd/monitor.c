@@ -26,7 +26,7 @@ static const struct opt_row monitor_rows[] = {
     { NULL, "meters", OPT_TEXT, FIELD(meters), NULL, 0, 0, NULL, "NAME,…", "of the config's, or any that needs none (default: the config's, else rapl or perf-power)" },
     { NULL, "events", OPT_FLAG, FIELD(events), "true", 0, 0, NULL, NULL, "count the 58 events (or those that the config names) and the kernel's software events, of the whole machine (the default; --no-events)" },
     { NULL, "udp_in", OPT_TEXT, FIELD(udp_in), NULL, 0, 0, NULL, "ADDRESS:PORT", "pass on line protocol that applications send there, such as 127.0.0.1:8094" },
-    { NULL, "spool", OPT_TEXT, FIELD(spool), NULL, 0, 0, NULL, "DIR", "what waits for the server (default $STATE_DIRECTORY, else ./pipetune-monitor)" },
+    { NULL, "spool", OPT_TEXT, FIELD(spool), NULL, 0, 0, NULL, "DIR", "the folder of the store in which lines wait for the server (default $STATE_DIRECTORY, else ./pipetune-monitor)" },
     { NULL, "once", OPT_FLAG, FIELD(once), NULL, 0, 0, NULL, NULL, "one round of samples, delivered; then the end" },
     { NULL, "print", OPT_FLAG, FIELD(print), NULL, 0, 0, NULL, NULL, "lines to stdout; nothing is sent or kept" },
 };
@@ -265,10 +265,11 @@ static void print_account(const struct monitor_result *r, const char *spool)
     char text[512];
     deliver_account(&r->counts, text, sizeof text);
     cmd_say("%s", text);
-    if (r->counts.spooled)
-        cmd_say("%" PRIu64 " lines wait in '%s' for the next start", r->counts.spooled, spool);
+    if (r->counts.waiting)
+        cmd_say("%" PRIu64 " lines wait in '%s' for the next start", r->counts.waiting, spool);
     if (r->counts.quarantined)
-        cmd_say("%" PRIu64 " lines that were rejected are in '%s/quarantine'", r->counts.quarantined, spool);
+        cmd_say("%" PRIu64 " lines that were rejected are in '%s/monitor.db', table 'outbox', with the reasons",
+                r->counts.quarantined, spool);
     if (r->relay.rejected || r->relay.lost || r->relay.unwritten)
         cmd_say("udp input: %" PRIu64 " points, %" PRIu64 " rejected, %" PRIu64 " left out, %" PRIu64 " datagrams lost",
                 r->relay.points, r->relay.rejected, r->relay.unwritten, r->relay.lost);
@@ -281,7 +282,7 @@ static void print_account(const struct monitor_result *r, const char *spool)
 static int run(struct setup *s, struct err *e)
 {
     const struct config *c = &s->cfg;
-    const struct deliver_cfg deliver = deliver_cfg_of(c, s->spool);
+    const struct deliver_cfg deliver = deliver_cfg_of(c);
     struct monitor_cfg cfg = {
         .interval_ms = (int)(c->interval_s * 1000),
         .meters = s->meters.v,
@@ -289,6 +290,7 @@ static int run(struct setup *s, struct err *e)
         .only = event_choice_only(&s->events),
         .events = s->o.events && strcmp(c->scope, "none") != 0,
         .deliver = s->o.print ? NULL : &deliver,
+        .dir = s->spool,
         .drain_ms = DRAIN_MS,
         .once = s->o.once,
     };

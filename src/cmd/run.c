@@ -277,15 +277,17 @@ static int check_trace(const struct plan *p, const char *path, struct err *e)
 }
 
 /* Every line that was made for InfluxDB is accounted. False: some were left behind. */
-static bool tell_delivery(const struct sender_counts *c)
+static bool tell_delivery(const struct deliver_counts *c)
 {
     char text[256];
     if (c->produced == 0)
         return true;
     deliver_account(c, text, sizeof text);
     cmd_say("InfluxDB: %s", text);
-    if (c->spooled > 0)
-        cmd_say("what is spooled is sent when the same command is given again");
+    if (c->waiting > 0)
+        cmd_say("what waits is in the store, and is sent when the same command is given again");
+    if (c->quarantined > 0)
+        cmd_say("what the server rejected is in the store's table 'outbox', with the reasons");
     return deliver_complete(c);
 }
 
@@ -332,7 +334,7 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         ask_master(p, study_left_running(p));
     if (rc == 0)
         rc = plan_require_files(p, e);
-    const struct deliver_cfg influx = deliver_cfg_of(&p->cfg, NULL);
+    const struct deliver_cfg influx = deliver_cfg_of(&p->cfg);
     if (rc == 0 && influx.url)
         rc = deliver_check(&influx, e);
     if (rc < 0)

@@ -497,6 +497,8 @@ static int store_one_epoch(struct attempt *a, const struct store_epoch *row, str
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
         rc = tuning_epoch(s->tuning, a->trial, row->epoch, row->seconds, row->records, e);
+    if (rc == 0)
+        publish_epoch(s->publish, t->number, row, study_clock_ms(s));
     failpoint("epoch-before-commit");
     if (rc == 0)
         rc = store_commit(s->store, e);
@@ -555,7 +557,6 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     a->study->doubt.n = 0; /* a trial can run here */
     sched_gained(&a->study->sched, a->trial->row.number);
     check_metric(a);
-    publish_epoch(a->study->publish, a->trial->row.number, &row, study_clock_ms(a->study));
     if (a->on_epoch)
         a->on_epoch(a, &row);
     return 0;

@@ -3,9 +3,9 @@
 #define LIVE_DRIVER_H
 
 #include "app/fold.h"
+#include "live/deliver.h"
 #include "live/grant.h"
 #include "live/study.h"
-#include "monitoring/sender.h"
 
 enum news_kind {
     NEWS_LAUNCH, /* an attempt was started (or found still running: `adopted`) */
@@ -45,8 +45,8 @@ enum driver_end {
 struct driver_result {
     enum driver_end end;
     char why[512];
-    double launch_to_end_s;        /* from the first launch of this run; NAN: nothing was launched */
-    struct sender_counts delivery; /* to InfluxDB; produced 0: there was nothing, or nowhere, to send */
+    double launch_to_end_s;         /* from the first launch of this run; NAN: nothing was launched */
+    struct deliver_counts delivery; /* to InfluxDB; produced 0: there was nothing, or nowhere, to send */
 };
 
 /* Runs until nothing is left to do. Negative when the store or the loop failed: what runs goes on and can be found again. */

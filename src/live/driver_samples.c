@@ -12,6 +12,7 @@
 #include "live/publish.h"
 #include "live/reuse.h"
 #include "live/tuning.h"
+#include "live/writer.h"
 
 enum {
     LATE_MS = 500,      /* that a reading may come later than it is due */
@@ -28,7 +29,9 @@ int driver_set_up_samples(struct driver *d)
     struct study *s = d->study;
     char why[512] = "", text[640];
     d->measures = strcmp(s->plan->cfg.scope, "none") != 0;
-    int rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
+    int rc = writer_open(&s->writer, &d->loop, s->store, d->e);
+    if (rc == 0)
+        rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
     if (rc == 0)
         rc = energy_open(&s->energy, s, &d->loop, on_note, d, d->e);
     if (rc == 0 && d->measures)
@@ -67,8 +70,11 @@ void driver_end_samples(struct driver *d, int rc)
 
 void driver_close_samples(struct driver *d)
 {
+    if (d->study->writer)
+        writer_settle(d->study->writer); /* while those are there who handed something over */
     energy_close(MOVE_PTR(d->study->energy));
     publish_close(MOVE_PTR(d->study->publish));
+    writer_close(MOVE_PTR(d->study->writer));
     reuse_close(MOVE_PTR(d->study->reuse));
     profiles_close(MOVE_PTR(d->study->profiles));
 }
@@ -138,7 +144,7 @@ static int on_profile(void *ctx, const struct profiles_window *w, const struct p
     AUTO_JSON json_t *j = rc == 0 ? model_json_verdict(&v) : NULL;
     AUTO_FREE char *verdict = json_text(j);
     if (rc == 0)
-        rc = verdict ? profiles_store(d->study->profiles, t, w, p, verdict, e)
+        rc = verdict ? profiles_store_soon(d->study->profiles, t, w, p, verdict, e)
                      : err_sys(e, -ENOMEM, "trial %d", w->trial);
     return rc < 0 ? rc : tuning_verdict(d->study->tuning, w->trial, v.decision, class_key, e);
 }
@@ -154,7 +160,6 @@ void driver_on_metered(void *ctx, const struct nodes_reading *r)
 int driver_tick_samples(struct driver *d)
 {
     int64_t now = study_clock_ms(d->study);
-    publish_tick(d->study->publish);
     int rc = energy_tick(d->study->energy, now, d->e);
     return rc < 0 ? rc : profiles_tick(d->study->profiles, now, on_profile, d, d->e);
 }

@@ -24,8 +24,9 @@ struct slot {
     uint64_t warm;      /* the session that serves it; 0: a submission of its own */
     int64_t narrow_ms;  /* monotonic: when its setting is to be brought into force; 0: it is, or on its way */
     int narrow_tries;
-    bool measured; /* its processes are */
-    bool apart;    /* narrowed because another driver has CPUs here */
+    bool measured;  /* its processes are */
+    bool new_cores; /* what its attempt has in force is not in the store yet */
+    bool apart;     /* narrowed because another driver has CPUs here */
 };
 
 struct driver {

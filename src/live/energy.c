@@ -12,6 +12,7 @@
 #include "live/nodes_cfg.h"
 #include "live/publish.h"
 #include "live/spells.h"
+#include "live/writer.h"
 #include "monitoring/ledger.h"
 #include "store/energy.h"
 
@@ -44,6 +45,8 @@ struct energy {
     struct entry *list;
     size_t n, cap;
     int64_t stored_ms;
+    bool storing;       /* it is handed over, and not in the store yet */
+    struct err failure; /* of storing; code 0: none */
     void (*note)(void *ctx, const char *text);
     void *ctx;
     bool failed; /* without memory */
@@ -125,18 +128,29 @@ int energy_open(struct energy **out, struct study *s, uv_loop_t *loop, void (*no
     return 0;
 }
 
-static int store_all(struct energy *en, struct err *e);
+static int put_all(void *ctx, struct store *s, struct err *e);
+static void on_stored(void *ctx, int rc, const struct err *e);
+
+/* What came since the last tick. */
+static void store_rest(struct energy *en)
+{
+    const struct write one = { .rows = put_all, .done = on_stored, .ctx = en };
+    struct err why;
+    char text[400];
+    if (en->n == 0)
+        return;
+    (void)writer_put(NULL, en->study->store, one, &why); /* at once, which needs no memory */
+    if (en->failure.code == 0)
+        return;
+    (void)snprintf(text, sizeof text, "what the meters told last is not stored: %s", en->failure.text);
+    en->note(en->ctx, text);
+}
 
 void energy_close(struct energy *en)
 {
-    struct err why;
-    char text[400];
     if (!en)
         return;
-    if (store_all(en, &why) < 0) {
-        (void)snprintf(text, sizeof text, "what the meters told last is not stored: %s", why.text);
-        en->note(en->ctx, text);
-    }
+    store_rest(en);
     metering_free(en->metering);
     ledger_free(en->ledger);
     buf_done(&en->names);
@@ -223,19 +237,24 @@ static int store_one(const struct energy *en, const struct entry *x, struct err 
     return store_reading_add(en->study->store, en->study->id, &row, e);
 }
 
-static int store_all(struct energy *en, struct err *e)
+/* Inside a transaction; if that is not committed, the study ends. */
+static int put_all(void *ctx, struct store *s, struct err *e)
 {
-    if (en->n == 0)
-        return 0;
-    int rc = store_begin(en->study->store, e);
+    struct energy *en = ctx;
+    int rc = 0;
+    (void)s; /* it is the study's */
     for (size_t i = 0; rc == 0 && i < en->n; i++)
         rc = store_one(en, &en->list[i], e);
-    if (rc == 0)
-        rc = store_commit(en->study->store, e);
-    if (rc < 0)
-        store_rollback(en->study->store);
     en->n = rc < 0 ? en->n : 0;
     return rc;
+}
+
+static void on_stored(void *ctx, int rc, const struct err *e)
+{
+    struct energy *en = ctx;
+    en->storing = false;
+    if (rc < 0)
+        en->failure = *e; /* the next tick tells */
 }
 
 int energy_tick(struct energy *en, int64_t now_ms, struct err *e)
@@ -247,7 +266,14 @@ int energy_tick(struct energy *en, int64_t now_ms, struct err *e)
     if (now_ms - en->stored_ms < STORE_EVERY_MS && now_ms >= en->stored_ms)
         return 0;
     en->stored_ms = now_ms;
-    return store_all(en, e);
+    if (en->failure.code < 0)
+        return err_set(e, en->failure.code, "%s", en->failure.text);
+    if (en->n == 0 || en->storing)
+        return 0;
+    const struct write one = { .rows = put_all, .done = on_stored, .ctx = en };
+    int rc = writer_put(en->study->writer, en->study->store, one, e);
+    en->storing = rc == 0 && en->study->writer;
+    return rc;
 }
 
 /* --- power --- */

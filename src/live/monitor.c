@@ -1,16 +1,19 @@
 #include "live/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "base/ticker.h"
 #include "live/metering.h"
@@ -39,7 +42,10 @@ struct monitor {
     int rc; /* of `lines` */
 
     struct metering *metering;
-    struct deliver *deliver;
+    int lock_fd; /* of the folder; -1: none */
+    struct store *store;
+    struct writer *writer;
+    struct deliver *deliver; /* NULL: lines go to ops->lines */
     struct events events;
     struct counters *counters; /* NULL: none are read */
     int fds_left;
@@ -278,17 +284,17 @@ static uint64_t missed(const struct monitor *m)
 
 static void tell_self(struct monitor *m)
 {
-    struct sender_counts c = m->deliver ? deliver_counts(m->deliver) : m->out->counts;
+    struct deliver_counts c = m->deliver ? deliver_counts(m->deliver) : m->out->counts;
     const struct points_self s = {
         .samples = m->out->samples,
         .missed = missed(m),
         .produced = c.produced,
         .stored = c.stored,
-        .spooled = c.spooled,
+        .spooled = c.waiting,
         .quarantined = c.quarantined,
         .dropped = c.dropped,
         .retries = c.retries,
-        .spool_bytes = m->deliver ? deliver_spool_bytes(m->deliver) : 0,
+        .spool_bytes = m->deliver ? deliver_waiting_bytes(m->deliver) : 0,
         .cpu_s = cpu_seconds(),
         .rss_bytes = rss_bytes(),
     };
@@ -323,6 +329,7 @@ static void close_all(struct monitor *m)
     metering_free(MOVE_PTR(m->metering));
     relay_free(MOVE_PTR(m->relay));
     deliver_free(MOVE_PTR(m->deliver));
+    writer_close(MOVE_PTR(m->writer));
 }
 
 static void on_delivered(void *ctx)
@@ -414,11 +421,39 @@ static int take_signals(struct monitor *m, struct err *e)
     return 0;
 }
 
+/* One daemon at a time. */
+static int lock_folder(struct monitor *m, struct err *e)
+{
+    AUTO_FREE char *path = io_join(m->cfg->dir, "lock");
+    int rc = path ? io_mkdirs(m->cfg->dir, e) : err_sys(e, -ENOMEM, "'%s'", m->cfg->dir);
+    if (rc == 0)
+        rc = m->lock_fd = ours_open(path, O_RDWR | O_CREAT, e);
+    if (rc < 0)
+        return rc;
+    if (flock(m->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, -EBUSY, "'%s' is in use by another process", m->cfg->dir);
+    return 0;
+}
+
+static int open_delivery(struct monitor *m, struct err *e)
+{
+    AUTO_FREE char *path = io_join(m->cfg->dir, "monitor.db"), *old = io_join(m->cfg->dir, "spool");
+    if (!path || !old)
+        return err_sys(e, -ENOMEM, "'%s'", m->cfg->dir);
+    int rc = lock_folder(m, e);
+    if (rc == 0)
+        rc = store_open(&m->store, path, STORE_WRITE, e);
+    if (rc == 0)
+        rc = writer_open(&m->writer, &m->loop, m->store, e);
+    const struct deliver_place place = { .store = m->store, .writer = m->writer, .old_spool = old };
+    return rc < 0 ? rc : deliver_open(&m->deliver, &m->loop, m->cfg->deliver, &place, &deliver_ops, m, e);
+}
+
 static int open_all(struct monitor *m, struct err *e)
 {
     int rc = take_signals(m, e);
     if (rc == 0 && m->cfg->deliver)
-        rc = deliver_open(&m->deliver, &m->loop, m->cfg->deliver, &deliver_ops, m, e);
+        rc = open_delivery(m, e);
     if (rc == 0)
         rc = open_relay(m, e);
     if (rc == 0)
@@ -453,11 +488,14 @@ int monitor_run(const struct monitor_cfg *cfg, const struct monitor_ops *ops, vo
     struct monitor *m = calloc(1, sizeof *m);
     if (!m)
         return err_sys(e, -ENOMEM, "cannot monitor");
-    *m = (struct monitor){ .cfg = cfg, .ops = ops, .ctx = ctx, .out = out };
+    *m = (struct monitor){ .cfg = cfg, .ops = ops, .ctx = ctx, .out = out, .lock_fd = -1 };
     (void)gethostname(m->host, sizeof m->host - 1); /* without a name the tag is left out */
     int rc = run(m, e);
     counters_free(m->counters);
     buf_done(&m->lines);
+    store_close(m->store);
+    if (m->lock_fd >= 0)
+        (void)close(m->lock_fd); /* the lock goes with it */
     free(m);
     return rc;
 }

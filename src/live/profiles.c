@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "clustering/model_json.h"
 #include "live/tuning.h"
+#include "live/writer.h"
 #include "monitoring/features.h"
 #include "store/samples.h"
 #include "store/times.h"
@@ -58,6 +59,15 @@ struct measured {
     bool is_asked;
 };
 
+/* A profile that is not stored yet. */
+struct made {
+    int64_t trial; /* in the store */
+    int epoch;
+    double from_ms, to_ms;
+    char *setting, *verdict; /* NULL: none */
+    struct buf vector;
+};
+
 struct profiles {
     struct study *study;
     struct profile_space space;
@@ -65,7 +75,19 @@ struct profiles {
     struct measured **trials;
     size_t n, cap;
     int64_t stored_ms, now_ms;
+    struct made *made;
+    size_t n_made, cap_made;
+    bool hurries;       /* these are to be stored at once */
+    bool storing;       /* they are handed over, and not in the store yet */
+    struct err failure; /* of storing; code 0: none */
 };
+
+static void made_done(struct made *m)
+{
+    free(m->setting);
+    free(m->verdict);
+    buf_done(&m->vector);
+}
 
 /* --- opening --- */
 
@@ -103,6 +125,9 @@ void profiles_close(struct profiles *p)
     for (size_t i = 0; i < p->n; i++)
         free_measured(p->trials[i]);
     free(p->trials);
+    for (size_t i = 0; i < p->n_made; i++)
+        made_done(&p->made[i]);
+    free(p->made);
     profile_sum_done(&p->sum);
     profile_space_done(&p->space);
     free(p);
@@ -298,12 +323,12 @@ static void complete(struct measured *m, double until_ms)
 
 /* --- storing --- */
 
-/* Inside a transaction. */
+/* Inside a transaction; if that is not committed, the study ends. */
 static int put(struct profiles *p, struct measured *m, struct err *e)
 {
     int rc = 0;
-    for (size_t i = m->stored; rc == 0 && i < m->completed; i++) {
-        const struct entry *x = &m->list[i];
+    for (; rc == 0 && m->stored < m->completed; m->stored++) {
+        const struct entry *x = &m->list[m->stored];
         struct store_sample row = {
             .t_ms = x->t_ms, .dt_ms = x->dt_ms, .node = x->node, .scope = x->scope, .v = x->cells
         };
@@ -312,25 +337,51 @@ static int put(struct profiles *p, struct measured *m, struct err *e)
     return rc;
 }
 
-static int store_all(struct profiles *p, struct err *e)
+static int put_made(struct store *s, const struct made *m, struct err *e)
 {
-    bool any = false;
-    for (size_t i = 0; i < p->n; i++)
-        any |= p->trials[i]->stored < p->trials[i]->completed;
-    int rc = any ? store_begin(p->study->store, e) : 0;
-    if (!any || rc < 0)
-        return rc;
+    struct store_profile row = { .epoch = m->epoch,
+                                 .t_from_ms = m->from_ms,
+                                 .t_to_ms = m->to_ms,
+                                 .setting = m->setting,
+                                 .vector = buf_text(&m->vector),
+                                 .verdict = m->verdict };
+    return store_profile_add(s, m->trial, &row, e);
+}
+
+static int put_all(void *ctx, struct store *s, struct err *e)
+{
+    struct profiles *p = ctx;
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i < p->n; i++)
         rc = put(p, p->trials[i], e);
-    if (rc == 0)
-        rc = store_commit(p->study->store, e);
-    if (rc < 0) {
-        store_rollback(p->study->store);
-        return rc;
+    for (size_t i = 0; i < p->n_made; i++) {
+        rc = rc == 0 ? put_made(s, &p->made[i], e) : rc;
+        made_done(&p->made[i]);
     }
+    p->n_made = 0;
+    return rc;
+}
+
+static void on_stored(void *ctx, int rc, const struct err *e)
+{
+    struct profiles *p = ctx;
+    p->storing = false;
+    if (rc < 0)
+        p->failure = *e; /* the next tick tells */
+}
+
+static int store_all(struct profiles *p, struct err *e)
+{
+    bool any = p->n_made > 0;
     for (size_t i = 0; i < p->n; i++)
-        p->trials[i]->stored = p->trials[i]->completed;
-    return 0;
+        any |= p->trials[i]->stored < p->trials[i]->completed;
+    if (!any || p->storing)
+        return 0;
+    const struct write one = { .rows = put_all, .done = on_stored, .ctx = p };
+    p->hurries = false;
+    int rc = writer_put(p->study->writer, p->study->store, one, e);
+    p->storing = rc == 0 && p->study->writer;
+    return rc;
 }
 
 /* --- windows --- */
@@ -378,22 +429,45 @@ int profiles_ask(struct profiles *p, const struct profiles_window *w, struct err
     return 0;
 }
 
-int profiles_store(const struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
-                   const struct profile *made, const char *verdict, struct err *e)
+static int make_row(const struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
+                    const struct profile *profile, const char *verdict, struct made *out, struct err *e)
 {
     const struct tuning *tuning = p->study->tuning;
-    AUTO_BUF struct buf vector = BUF_INIT;
-    AUTO_FREE char *setting = tuning ? tuning_setting_text(tuning, w->setting) : NULL;
-    model_json_put_profile(&vector, &p->space, made);
-    if (vector.failed || (tuning && !setting))
+    struct made m = { .trial = t->row.id, .epoch = w->epoch, .from_ms = w->from_ms, .to_ms = w->to_ms };
+    m.setting = tuning ? tuning_setting_text(tuning, w->setting) : NULL;
+    m.verdict = verdict ? strdup(verdict) : NULL;
+    model_json_put_profile(&m.vector, &p->space, profile);
+    if (m.vector.failed || (tuning && !m.setting) || (verdict && !m.verdict)) {
+        made_done(&m);
         return err_sys(e, -ENOMEM, "trial %d", w->trial);
-    struct store_profile row = { .epoch = w->epoch,
-                                 .t_from_ms = w->from_ms,
-                                 .t_to_ms = w->to_ms,
-                                 .setting = setting,
-                                 .vector = buf_text(&vector),
-                                 .verdict = verdict };
-    return store_profile_add(p->study->store, t->row.id, &row, e);
+    }
+    *out = m;
+    return 0;
+}
+
+int profiles_store(const struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
+                   const struct profile *profile, const char *verdict, struct err *e)
+{
+    struct made m;
+    int rc = make_row(p, t, w, profile, verdict, &m, e);
+    if (rc < 0)
+        return rc;
+    rc = put_made(p->study->store, &m, e);
+    made_done(&m);
+    return rc;
+}
+
+int profiles_store_soon(struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
+                        const struct profile *profile, const char *verdict, struct err *e)
+{
+    struct made *grown = array_more(p->made, p->n_made, &p->cap_made, sizeof *grown);
+    if (!grown)
+        return err_sys(e, -ENOMEM, "trial %d", w->trial);
+    p->made = grown;
+    int rc = make_row(p, t, w, profile, verdict, &grown[p->n_made], e);
+    p->n_made += rc == 0;
+    p->hurries = true;
+    return rc;
 }
 
 /* Half of an interval or more within the window. */
@@ -429,8 +503,10 @@ int profiles_tick(struct profiles *p, int64_t now_ms, profiles_answer *answer, v
     }
     if (!p || rc < 0)
         return rc;
+    if (p->failure.code < 0)
+        return err_set(e, p->failure.code, "%s", p->failure.text);
     p->now_ms = now_ms;
-    if (!set_back && now_ms - p->stored_ms < STORE_EVERY_MS)
+    if (!set_back && !p->hurries && now_ms - p->stored_ms < STORE_EVERY_MS)
         return 0;
     p->stored_ms = now_ms;
     return store_all(p, e);

@@ -52,6 +52,10 @@ int profiles_tick(struct profiles *p, int64_t now_ms, profiles_answer *answer, v
 int profiles_store(const struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
                    const struct profile *made, const char *verdict, struct err *e);
 
+/* The same with what profiles_tick() stores next, which is at once. */
+int profiles_store_soon(struct profiles *p, const struct study_trial *t, const struct profiles_window *w,
+                        const struct profile *made, const char *verdict, struct err *e);
+
 /* The trial's attempt is over: stores the rest, inside the caller's transaction. Of one that finished, `each` gets the profiles of
  * its windows, if nothing ran beside it: cut from its samples, each of one epoch and one setting. */
 int profiles_end(struct profiles *p, int trial, bool finished, profiles_answer *each, void *ctx, struct err *e);

@@ -9,25 +9,22 @@
 
 #include "base/io.h"
 #include "base/json.h"
-#include "base/ours.h"
 #include "base/own.h"
-#include "live/deliver.h"
 #include "live/provenance.h"
 #include "monitoring/features.h"
 #include "monitoring/points.h"
 #include "store/times.h"
 
-enum { METRICS_MAX = 64, GIVEN_MAX = 128, BATCH_LINES = 1000 };
+enum { METRICS_MAX = 64, GIVEN_MAX = 128 };
 
 struct publish {
     struct deliver *deliver;
     struct points_tags tags; /* of the study */
     char host[256], user[PROVENANCE_USER_MAX];
     const struct plan *plan;
-    struct buf lines;
-    uint32_t n;
-    double step_ms; /* of the newest step: no two points of a trial have the same time */
-    double told_ms; /* likewise, of the newest of trials, settings and decisions */
+    struct buf lines; /* of one happening */
+    double step_ms;   /* of the newest step: no two points of a trial have the same time */
+    double told_ms;   /* likewise, of the newest of trials, settings and decisions */
     struct deliver_ops ops;
     void (*note)(void *ctx, const char *text);
     void *ctx;
@@ -50,15 +47,13 @@ static void find_names(struct publish *p)
 
 static int open_delivery(struct publish *p, const struct study *s, uv_loop_t *loop, struct err *e)
 {
-    AUTO_FREE char *dir = io_join(s->dir, "influx");
-    if (!dir)
+    AUTO_FREE char *old = io_join(s->dir, "influx/spool");
+    if (!old)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    int rc = ours_dir(dir, e);
-    if (rc < 0)
-        return rc;
-    struct deliver_cfg cfg = deliver_cfg_of(&s->plan->cfg, dir);
+    const struct deliver_cfg cfg = deliver_cfg_of(&s->plan->cfg);
+    const struct deliver_place place = { .store = s->store, .writer = s->writer, .study = s->id, .old_spool = old };
     p->ops.note = on_note;
-    return deliver_open(&p->deliver, loop, &cfg, &p->ops, p, e);
+    return deliver_open(&p->deliver, loop, &cfg, &place, &p->ops, p, e);
 }
 
 int publish_open(struct publish **out, struct study *s, uv_loop_t *loop, void (*note)(void *ctx, const char *text),
@@ -109,10 +104,9 @@ static struct points_tags tags_of(const struct publish *p, int trial)
 /* Without memory for it, it is as if it had not happened: the server is no record of anything that the store has not. */
 static void took(struct publish *p, int lines)
 {
-    p->lines.failed = false; /* what was there before is whole */
-    p->n += lines > 0 ? (uint32_t)lines : 0;
-    if (p->n >= BATCH_LINES)
-        publish_tick(p);
+    if (lines > 0)
+        deliver_push(p->deliver, p->lines.data, p->lines.len, (uint32_t)lines);
+    buf_clear(&p->lines);
 }
 
 static bool is_open(const struct publish *p)
@@ -279,15 +273,6 @@ void publish_decision(struct publish *p, const struct store_decision *d)
 
 /* --- on their way --- */
 
-void publish_tick(struct publish *p)
-{
-    if (!is_open(p) || p->n == 0)
-        return;
-    deliver_push(p->deliver, p->lines.data, p->lines.len, p->n);
-    buf_clear(&p->lines);
-    p->n = 0;
-}
-
 static void on_ended(void *ctx)
 {
     struct publish *p = ctx;
@@ -298,7 +283,6 @@ void publish_end(struct publish *p, uv_loop_t *loop, int64_t within_ms)
 {
     if (!is_open(p))
         return;
-    publish_tick(p);
     p->closing = true;
     deliver_end(p->deliver, within_ms, on_ended);
     while (!p->ended && uv_run(loop, UV_RUN_ONCE) != 0)
@@ -311,7 +295,7 @@ void publish_hurry(struct publish *p)
         deliver_end(p->deliver, 0, on_ended);
 }
 
-struct sender_counts publish_counts(const struct publish *p)
+struct deliver_counts publish_counts(const struct publish *p)
 {
-    return p ? deliver_counts(p->deliver) : (struct sender_counts){ 0 };
+    return p ? deliver_counts(p->deliver) : (struct deliver_counts){ 0 };
 }

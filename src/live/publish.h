@@ -7,15 +7,15 @@
 #include <uv.h>
 
 #include "app/report.h"
+#include "live/deliver.h"
 #include "live/nodes.h"
 #include "live/study.h"
 #include "monitoring/meter.h"
-#include "monitoring/sender.h"
 
 struct publish;
 
 /* *out is NULL where the config names no server. `note` is called with one line for people, from the loop. What could not be delivered waits
- * in the folder "influx" of the study, for the next run. -EINVAL, -EACCES, -errno: as deliver_open(). */
+ * in the store, for the next run. -EINVAL, -EACCES, -errno: as deliver_open(). */
 int publish_open(struct publish **out, struct study *s, uv_loop_t *loop, void (*note)(void *ctx, const char *text),
                  void *ctx, struct err *e);
 void publish_close(struct publish *p); /* handles are closed by the loop */
@@ -33,14 +33,11 @@ void publish_trial(struct publish *p, const struct store_trial *row, int attempt
 void publish_setting(struct publish *p, int trial, const char *setting, int cores);
 void publish_decision(struct publish *p, const struct store_decision *d);
 
-/* Hands over what has gathered: a few times a second. */
-void publish_tick(struct publish *p);
-
-/* Runs the loop until all is delivered, or, after so long, spooled; what is told meanwhile is passed over. publish_hurry(), from within, makes
+/* Runs the loop until all is delivered, or so long; what is told meanwhile is passed over. publish_hurry(), from within, makes
  * it the latter at once. */
 void publish_end(struct publish *p, uv_loop_t *loop, int64_t within_ms);
 void publish_hurry(struct publish *p);
 
-struct sender_counts publish_counts(const struct publish *p); /* zeros for NULL */
+struct deliver_counts publish_counts(const struct publish *p); /* zeros for NULL */
 
 #endif

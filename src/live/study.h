@@ -31,6 +31,7 @@ struct profiles;
 struct reuse;
 struct energy;
 struct publish;
+struct writer;
 
 struct study {
     struct plan *plan; /* what its cluster refuses is noted in its offer */
@@ -64,6 +65,7 @@ struct study {
     struct reuse *reuse;       /* NULL: nothing is known from earlier studies */
     struct energy *energy;     /* NULL: no meter is read */
     struct publish *publish;   /* NULL: nothing goes to an InfluxDB */
+    struct writer *writer;     /* of the store, for what nobody waits for */
 };
 
 /* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */

@@ -10,6 +10,7 @@
 #include "core/tuner_log.h"
 #include "live/costing.h"
 #include "live/reuse.h"
+#include "live/writer.h"
 
 /* Steps shorter than this share of a window are handed on several at a time: while probing, and once settled. */
 static const double SHARE_PROBING = 1.0 / 12, SHARE_SETTLED = 1.0 / 2;
@@ -53,8 +54,11 @@ struct tuning {
     struct buf log; /* what the machine was told since the last transaction */
     struct decision *decisions;
     size_t n_decisions, cap_decisions;
-    struct tuner_action *todo; /* of decisions that are stored */
+    struct tuner_action *todo; /* of decisions that are stored, or on their way there */
     size_t n_todo, cap_todo;
+    size_t n_ready;     /* so many of them go with what is on its way */
+    bool storing;       /* something is */
+    struct err failure; /* of that; code 0: none */
     struct tuned **trials;
     size_t n, cap;
     struct strv families; /* of trials that have settled in this run */
@@ -247,11 +251,9 @@ static void ask_for_profile(struct tuning *t, const struct tuner_action *a)
     (void)profiles_ask(t->study->profiles, &w, NULL); /* without memory for it there is no verdict */
 }
 
-void tuning_act(struct tuning *t)
+static void act_on(struct tuning *t, size_t n)
 {
-    if (!t)
-        return;
-    for (size_t i = 0; i < t->n_todo; i++) { /* what is called back may not decide anything at once */
+    for (size_t i = 0; i < n; i++) { /* what is called back may not decide anything at once */
         const struct tuner_action *a = &t->todo[i];
         if (a->kind == ACT_APPLY)
             t->ops.apply(t->ctx, a->trial, a->setting);
@@ -262,27 +264,50 @@ void tuning_act(struct tuning *t)
         else if (a->kind == ACT_SETTLE)
             t->ops.settled(t->ctx, a->trial, a->setting, a->reason);
     }
-    t->n_todo = 0;
+    t->n_todo -= n;
+    memmove(t->todo, t->todo + n, t->n_todo * sizeof *t->todo);
+    t->n_ready = 0;
 }
 
-/* What was decided outside of any transaction gets its own. */
+void tuning_act(struct tuning *t)
+{
+    if (t && t->n_todo > 0)
+        act_on(t, t->n_todo);
+}
+
+static int put_on_the_way(void *ctx, struct store *s, struct err *e)
+{
+    struct tuning *t = ctx;
+    (void)s; /* it is the study's */
+    t->n_ready = t->n_todo;
+    return put_all(t, e);
+}
+
+static void on_stored(void *ctx, int rc, const struct err *e)
+{
+    struct tuning *t = ctx;
+    t->storing = false;
+    if (rc == 0 && t->n_ready > 0) /* else a transaction of others came by, and acted on all */
+        act_on(t, t->n_ready);
+    t->failure = rc < 0 ? *e : t->failure; /* the next call tells */
+}
+
+/* What was decided outside of any transaction gets its own; what is decided while that is on its way gets the next. */
 static int settle_up(struct tuning *t, struct err *e)
 {
+    if (t->failure.code < 0)
+        return err_set(e, t->failure.code, "%s", t->failure.text);
+    if (t->storing)
+        return 0;
     if (t->n_decisions == 0) {
         tuning_act(t); /* what was asked for alone */
         return 0;
     }
-    int rc = store_begin(t->study->store, e);
-    if (rc == 0)
-        rc = put_all(t, e);
-    if (rc == 0)
-        rc = store_commit(t->study->store, e);
-    if (rc < 0) {
-        store_rollback(t->study->store);
-        return rc;
-    }
-    tuning_act(t);
-    return 0;
+    t->storing = t->study->writer != NULL;
+    const struct write one = { .rows = put_on_the_way, .done = on_stored, .ctx = t };
+    int rc = writer_put(t->study->writer, t->study->store, one, e);
+    t->storing = t->storing && rc == 0;
+    return rc < 0 || t->failure.code == 0 ? rc : err_set(e, t->failure.code, "%s", t->failure.text);
 }
 
 static int tell(struct tuning *t, const struct tuner_event *ev, struct err *e)
@@ -911,7 +936,7 @@ static int wake(struct tuning *t, struct tuned *u, int64_t now_ms, struct err *e
 
 int tuning_tick(struct tuning *t, int64_t now_ms, struct err *e)
 {
-    int rc = 0;
+    int rc = t ? settle_up(t, e) : 0; /* what was decided while something was on its way */
     for (size_t i = 0; t && rc == 0 && i < t->n; i++)
         rc = t->trials[i]->row->shared ? 0 : wake(t, t->trials[i], now_ms, e);
     return rc;

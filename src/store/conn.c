@@ -358,6 +358,15 @@ static int check_place(const char *path, enum store_mode mode, struct err *e)
     return 0;
 }
 
+static void init_lock(struct store *s)
+{
+    pthread_mutexattr_t recursive;            /* a callback of a walk may ask again */
+    (void)pthread_mutexattr_init(&recursive); /* these fail only for kinds that there are none of */
+    (void)pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(&s->lock, &recursive);
+    (void)pthread_mutexattr_destroy(&recursive);
+}
+
 static void auto_close(struct store **s)
 {
     store_close(*s);
@@ -369,9 +378,11 @@ int store_open(struct store **out, const char *path, enum store_mode mode, struc
     if (rc < 0)
         return rc;
     __attribute__((cleanup(auto_close))) struct store *s = calloc(1, sizeof *s);
-    if (s)
-        s->path = strdup(path);
-    if (!s || !s->path)
+    if (!s)
+        return err_sys(e, -ENOMEM, "cannot open store '%s'", path);
+    init_lock(s);
+    s->path = strdup(path);
+    if (!s->path)
         return err_sys(e, -ENOMEM, "cannot open store '%s'", path);
     rc = mode == STORE_WRITE ? open_write(s, e) : open_read(s, e);
     if (rc < 0)
@@ -385,6 +396,7 @@ void store_close(struct store *s)
     if (!s)
         return;
     disconnect(s);
+    (void)pthread_mutex_destroy(&s->lock);
     free(s->path);
     free(s);
 }
@@ -392,15 +404,18 @@ void store_close(struct store *s)
 /* --- statements --- */
 void conn_query_done(struct conn_query *q)
 {
-    if (!q->st)
+    if (!q->s)
         return;
-    (void)sqlite3_reset(q->st); /* repeats the step's error */
-    (void)sqlite3_clear_bindings(q->st);
+    if (q->st) {
+        (void)sqlite3_reset(q->st); /* repeats the step's error */
+        (void)sqlite3_clear_bindings(q->st);
+    }
     if (q->s->kept[q->id])
         (void)sqlite3_finalize(q->st);
     else
         q->s->kept[q->id] = q->st;
-    q->st = NULL;
+    (void)pthread_mutex_unlock(&q->s->lock);
+    *q = (struct conn_query){ .s = NULL };
 }
 
 int conn_query_fail(const struct conn_query *q, int sqlite, struct err *e)
@@ -411,6 +426,7 @@ int conn_query_fail(const struct conn_query *q, int sqlite, struct err *e)
 
 int conn_query_init(struct conn_query *q, struct store *s, enum stmt_id id, struct err *e)
 {
+    (void)pthread_mutex_lock(&s->lock); /* until it is done */
     *q = (struct conn_query){ .s = s, .id = id, .st = MOVE_PTR(s->kept[id]) };
     if (q->st)
         return 0;
@@ -498,7 +514,51 @@ static int run_plain(struct store *s, enum stmt_id id, struct err *e)
     return rc < 0 ? rc : conn_query_step(&q, e);
 }
 
+void store_set_gate(struct store *s, void (*gate)(void *ctx), void *ctx)
+{
+    s->gate = gate;
+    s->gate_ctx = ctx;
+}
+
+void store_set_rider(struct store *s, const struct store_rider *r, void *ctx)
+{
+    s->rider = r;
+    s->rider_ctx = ctx;
+}
+
+bool store_mount(struct store *s)
+{
+    return s->rider && s->rider->mount(s->rider_ctx);
+}
+
+int store_ride(struct store *s, struct err *e)
+{
+    return s->rider->ride(s->rider_ctx, s, e);
+}
+
+void store_ride_off(struct store *s, int rc, const struct err *why)
+{
+    s->rider->off(s->rider_ctx, rc, why);
+}
+
+bool store_in_transaction(const struct store *s)
+{
+    return s->in_txn;
+}
+
+static void pass_gate(struct store *s)
+{
+    if (s->gate)
+        s->gate(s->gate_ctx);
+}
+
 int store_begin(struct store *s, struct err *e)
+{
+    pass_gate(s);
+    return store_begin_now(s, e);
+}
+
+int store_begin_now(struct store *s, struct err *e)
 {
     assert(!s->in_txn);
     int rc = run_plain(s, STMT_BEGIN, e);
@@ -510,6 +570,20 @@ int store_begin(struct store *s, struct err *e)
 }
 
 int store_commit(struct store *s, struct err *e)
+{
+    struct err why = { 0 };
+    bool rides = store_mount(s);
+    int rc = rides ? store_ride(s, &why) : 0;
+    if (rc == 0)
+        rc = store_commit_now(s, &why);
+    else
+        store_rollback(s);
+    if (rides)
+        store_ride_off(s, rc, &why);
+    return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
+}
+
+int store_commit_now(struct store *s, struct err *e)
 {
     assert(s->in_txn);
     failpoint("store-before-commit");
@@ -533,9 +607,10 @@ void store_rollback(struct store *s)
 int conn_write_begin(struct store *s, bool *own, struct err *e)
 {
     *own = false;
+    pass_gate(s);
     if (s->in_txn)
         return sqlite3_get_autocommit(s->db) ? canceled(s, e) : 0;
-    int rc = store_begin(s, e);
+    int rc = store_begin_now(s, e);
     *own = rc == 0;
     return rc;
 }

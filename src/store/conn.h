@@ -3,6 +3,7 @@
 #ifndef STORE_CONN_H
 #define STORE_CONN_H
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,9 +17,14 @@ struct store {
     char *path;
     bool in_txn; /* between store_begin and its end; SQLite may have rolled back meanwhile */
     sqlite3_stmt *kept[STMT_COUNT];
+    pthread_mutex_t lock; /* recursive: of whoever uses the connection */
+    void (*gate)(void *ctx);
+    void *gate_ctx;
+    const struct store_rider *rider;
+    void *rider_ctx;
 };
 
-/* One use of a statement. It is taken out of `kept` meanwhile, so that a callback which asks the same again gets another. */
+/* One use of a statement, with the connection locked meanwhile. It is taken out of `kept` meanwhile, so that a callback which asks the same again gets another. */
 struct conn_query {
     struct store *s;
     enum stmt_id id;

@@ -192,8 +192,15 @@ static const char schema_9[] = "CREATE TABLE searches("
                                "ALTER TABLE attempts ADD COLUMN ends_at INTEGER NOT NULL DEFAULT 0;"
                                "ALTER TABLE attempts ADD COLUMN ends_as TEXT;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,
-                                                 schema_5, schema_6, schema_7, schema_8, schema_9 };
+/* Lines for an InfluxDB. The upper bits of an id are the study's (store/outbox.c), so that its rows are one range without an index. */
+static const char schema_10[] = "CREATE TABLE outbox("
+                               " id INTEGER PRIMARY KEY,"
+                               " reason TEXT," /* why the server rejected it; NULL: it waits */
+                               " line TEXT NOT NULL"
+                               ") STRICT;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5,
+                                                 schema_6, schema_7, schema_8, schema_9, schema_10 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -505,6 +512,19 @@ static const struct recipe {
                             "UPDATE models SET version = version + 1, json = ?3"
                             " WHERE name = ?1 AND version = ?2 RETURNING version" },
     [STMT_MODELS] = { SELECT, &models, "ORDER BY name" },
+    [STMT_OUTBOX_ADD] = { RAW, NULL, "INSERT INTO outbox(id, line) VALUES(?1, ?2)" },
+    /* ?1 < id <= ?2, as in all of these. */
+    [STMT_OUTBOX_STATE] = { RAW, NULL,
+                            "SELECT coalesce(max(id), ?1), count(*) FILTER (WHERE reason IS NULL),"
+                            " coalesce(sum(length(CAST(line AS BLOB)) + 1) FILTER (WHERE reason IS NULL), 0),"
+                            " coalesce(sum(length(CAST(line AS BLOB)) + 1) FILTER (WHERE reason IS NOT NULL), 0),"
+                            " coalesce(min(id) FILTER (WHERE reason IS NULL) - 1, max(id), ?1)"
+                            " FROM outbox WHERE id > ?1 AND id <= ?2" },
+    [STMT_OUTBOX_READ] = { RAW, NULL,
+                           "SELECT id, line FROM outbox WHERE id > ?1 AND id <= ?2 AND reason IS NULL ORDER BY id" },
+    [STMT_OUTBOX_FORGET] = { RAW, NULL, "DELETE FROM outbox WHERE id > ?1 AND id <= ?2 AND reason IS NULL" },
+    [STMT_OUTBOX_REJECT] = { RAW, NULL, "UPDATE outbox SET reason = ?3 WHERE id > ?1 AND id <= ?2 AND reason IS NULL" },
+    [STMT_OUTBOX_DELETE] = { RAW, NULL, "DELETE FROM outbox WHERE id > ?1 << 40 AND id <= (?1 + 1) << 40" },
 };
 
 /* Whether the statement names this column; parameter i + 1 always belongs to column i. */

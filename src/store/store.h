@@ -18,15 +18,15 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 9, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 10, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
  * system (NFS, SMB/CIFS, Ceph, AFS, 9p, Lustre, GPFS, FUSE network kinds such as sshfs and glusterfs; names the fix), -EUCLEAN
  * damaged, -EBUSY, -EIO, -ENOMEM. Every message names the file, and a file that is refused is left as it is.
  *
- * One thread per connection. Nothing else in the process may open and close the store's files while it is open: closing any
- * descriptor of them drops SQLite's locks. A connection is not carried through fork(). */
+ * One thread per connection, but for the two that share it by store_set_gate(). Nothing else in the process may open and close the store's
+ * files while it is open: closing any descriptor of them drops SQLite's locks. A connection is not carried through fork(). */
 int store_open(struct store **out, const char *path, enum store_mode mode, struct err *e);
 void store_close(struct store *s); /* NULL is fine */
 
@@ -39,6 +39,26 @@ enum { STORE_BUSY_MS = 5000 };
 int store_begin(struct store *s, struct err *e);
 int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s); /* nothing when no transaction is open */
+
+/* --- for live/writer, which lets another thread begin and commit transactions ---
+ * `gate` is called before each write, by the thread that writes, and returns when none of the other thread's is under way. NULL: none. */
+void store_set_gate(struct store *s, void (*gate)(void *ctx), void *ctx);
+bool store_in_transaction(const struct store *s);
+
+/* As store_begin() and store_commit(), without gate and rider; from any thread. */
+int store_begin_now(struct store *s, struct err *e);
+int store_commit_now(struct store *s, struct err *e);
+
+/* Rows that go with whatever transaction comes next, last in it: lines that tell of what it stores (store/outbox.h). */
+struct store_rider {
+    bool (*mount)(void *ctx);                               /* is there something? It stays as it is until off() */
+    int (*ride)(void *ctx, struct store *s, struct err *e); /* its rows; from the thread that commits */
+    void (*off)(void *ctx, int rc, const struct err *why);  /* 0: they are committed; else nothing of all is */
+};
+void store_set_rider(struct store *s, const struct store_rider *r, void *ctx); /* keeps both; NULL: none */
+bool store_mount(struct store *s);
+int store_ride(struct store *s, struct err *e); /* these two only where it mounted */
+void store_ride_off(struct store *s, int rc, const struct err *why);
 
 /* What of a config may change within a study is kept as it was written last. -ENOENT no such study. */
 int store_study_set_config(struct store *s, int64_t study, const char *config, struct err *e);

@@ -1,11 +1,13 @@
 /* Writes N points to an InfluxDB as a monitor does: lines built of values, delivered on the loop. bench_influx URL DATABASE N DIR
- * prints "points seconds cpu_seconds 0". The points are those of tests/bench/influx/write.py; DIR is the spool's. */
+ * prints "points seconds cpu_seconds 0". The points are those of tests/bench/influx/write.py; DIR is made, and holds the store. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/io.h"
+#include "base/own.h"
 #include "live/deliver.h"
 #include "monitoring/line.h"
 
@@ -14,8 +16,10 @@ enum { NODES = 16, PUSHED_AT_ONCE = 1000, WAITING_MAX = 50000, DRAIN_MS = 60000 
 
 struct bench {
     uv_loop_t loop;
+    struct store *store;
+    struct writer *writer;
     struct deliver *deliver;
-    struct sender_counts counts;
+    struct deliver_counts counts;
 };
 
 static double cpu_s(void)
@@ -65,6 +69,7 @@ static void on_ended(void *ctx)
     struct bench *x = ctx;
     x->counts = deliver_counts(x->deliver);
     deliver_free(x->deliver);
+    writer_close(x->writer);
 }
 
 static void on_note(void *ctx, const char *text)
@@ -80,10 +85,19 @@ int main(int argc, char **argv)
         return 2;
     }
     static const struct deliver_ops ops = { .note = on_note };
-    const struct deliver_cfg cfg = { .url = argv[1], .database = argv[2], .dir = argv[4] };
+    const struct deliver_cfg cfg = { .url = argv[1], .database = argv[2] };
+    struct deliver_place place = { .study = 0 };
     struct bench x = { 0 };
     struct err e = { 0 };
-    if (uv_loop_init(&x.loop) < 0 || deliver_open(&x.deliver, &x.loop, &cfg, &ops, &x, &e) < 0) {
+    AUTO_FREE char *path = io_join(argv[4], "lines.db");
+    if (!path || uv_loop_init(&x.loop) < 0 || io_mkdirs(argv[4], &e) < 0 ||
+        store_open(&x.store, path, STORE_WRITE, &e) < 0 || writer_open(&x.writer, &x.loop, x.store, &e) < 0) {
+        (void)fprintf(stderr, "bench_influx: %s\n", e.text);
+        return 1;
+    }
+    place.store = x.store;
+    place.writer = x.writer;
+    if (deliver_open(&x.deliver, &x.loop, &cfg, &place, &ops, &x, &e) < 0) {
         (void)fprintf(stderr, "bench_influx: %s\n", e.text);
         return 1;
     }
@@ -91,6 +105,7 @@ int main(int argc, char **argv)
     write_points(&x, strtoll(argv[3], NULL, 10));
     deliver_end(x.deliver, DRAIN_MS, on_ended);
     (void)uv_run(&x.loop, UV_RUN_DEFAULT);
+    store_close(x.store);
     printf("%" PRIu64 " %.4f %.4f 0\n", x.counts.stored, wall_s() - wall, cpu_s() - cpu);
     return uv_loop_close(&x.loop) == 0 && x.counts.stored == x.counts.produced ? 0 : 1;
 }

@@ -9,7 +9,6 @@ enum failpoint_owner {
     OF_SESSIONS, /* the driver's, where trials are served by warm sessions */
     OF_LAUNCHER, /* pipetune-node exec */
     OF_HELPER,   /* pipetune-node serve */
-    OF_SPOOL,    /* monitoring/spool, struck by test_influx */
 };
 
 static const struct failpoint_row {
@@ -43,17 +42,6 @@ static const struct failpoint_row {
     { "session-go-sent", OF_SESSIONS, 1 },
     { "session-launcher-ready", OF_SESSIONS, 1 },
     { "session-spawned", OF_SESSIONS, 1 },
-    { "spool-bad-linked", OF_SPOOL, 1 },
-    { "spool-begun", OF_SPOOL, 1 },
-    { "spool-created", OF_SPOOL, 1 },
-    { "spool-pop", OF_SPOOL, 1 },
-    { "spool-popped", OF_SPOOL, 1 },
-    { "spool-record", OF_SPOOL, 1 },
-    { "spool-record-half", OF_SPOOL, 1 },
-    { "spool-record-head", OF_SPOOL, 1 },
-    { "spool-recorded", OF_SPOOL, 1 },
-    { "spool-removed", OF_SPOOL, 1 },
-    { "spool-rescued", OF_SPOOL, 1 },
     { "store-before-commit", OF_DRIVER, 20 },
     { "store-begin", OF_DRIVER, 20 },
     { "store-committed", OF_DRIVER, 20 },

@@ -474,7 +474,7 @@ static void drivers_and_helpers_killed_at_each_failpoint_lose_nothing(void **sta
     size_t turn = 0;
     for (size_t i = 0; i < ARRAY_LEN(failpoints); i++) {
         const struct failpoint_row *f = &failpoints[i];
-        if (f->of == OF_LAUNCHER || f->of == OF_SPOOL || (f->of == OF_SESSIONS && !l->serves))
+        if (f->of == OF_LAUNCHER || (f->of == OF_SESSIONS && !l->serves))
             continue;
         for (unsigned nth = 1; nth <= f->most; nth += nth < 3 ? 1 : 6)
             if (turn++ % 2 == worker / 2) /* shared by the two workers of a kind */

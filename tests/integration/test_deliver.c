@@ -1,4 +1,4 @@
-/* Delivery on a loop: to an HTTP server of our own on loopback, to a socket, to a spool on the disk, and from there the next time. */
+/* Delivery on a loop: through a store, to an HTTP server of our own on loopback, to a socket, and from the store the next time. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "live/deliver.h"
+#include "store/outbox.h"
 #include "tests/integration/harness.h"
 #include "tests/integration/sink.h"
 
@@ -27,8 +28,10 @@ struct fix {
     char *dir;
     char url[64];
     struct deliver_cfg cfg;
+    struct store *store;
+    struct writer *writer;
     struct deliver *d;
-    struct sender_counts counts; /* at the end */
+    struct deliver_counts counts; /* at the end */
     int ended;
     char notes[2048];
     struct err e;
@@ -44,6 +47,13 @@ static void on_note(void *ctx, const char *text)
 
 static const struct deliver_ops ops = { .note = on_note };
 
+static void open_place(struct fix *f)
+{
+    AUTO_FREE char *path = harness_path(f->dir, "lines.db");
+    if (store_open(&f->store, path, STORE_WRITE, &f->e) < 0 || writer_open(&f->writer, &f->loop, f->store, &f->e) < 0)
+        fail_msg("%s", f->e.text);
+}
+
 static int set_up(void **state)
 {
     struct fix *f = calloc(1, sizeof *f);
@@ -51,8 +61,9 @@ static int set_up(void **state)
     f->sink = sink_new();
     f->dir = harness_dir();
     (void)snprintf(f->url, sizeof f->url, "http://127.0.0.1:%u", sink_port(f->sink));
-    f->cfg = (struct deliver_cfg){ .url = f->url, .dir = f->dir };
+    f->cfg = (struct deliver_cfg){ .url = f->url };
     assert_int_equal(uv_loop_init(&f->loop), 0);
+    open_place(f);
     *state = f;
     return 0;
 }
@@ -62,7 +73,9 @@ static int tear_down(void **state)
     struct fix *f = *state;
     sink_answer(f->sink, "");
     deliver_free(f->d);
+    writer_close(f->writer);
     assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
+    store_close(f->store);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     sink_free(f->sink);
     harness_remove(f->dir);
@@ -70,11 +83,17 @@ static int tear_down(void **state)
     return 0;
 }
 
+static int open_deliver(struct fix *f)
+{
+    const struct deliver_place place = { .store = f->store, .writer = f->writer };
+    return deliver_open(&f->d, &f->loop, &f->cfg, &place, &ops, f, &f->e);
+}
+
 static void begin(struct fix *f)
 {
     f->ended = 0;
     f->notes[0] = '\0';
-    if (deliver_open(&f->d, &f->loop, &f->cfg, &ops, f, &f->e) < 0)
+    if (open_deliver(f) < 0)
         fail_msg("%s", f->e.text);
 }
 
@@ -99,10 +118,14 @@ static void end(struct fix *f, int64_t within_ms)
 {
     deliver_end(f->d, within_ms, on_ended);
     assert_int_equal(f->ended, 0); /* never from within */
-    assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
+    while (!f->ended)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
     assert_int_equal(f->ended, 1);
-    assert_true(sender_balanced(&f->counts));
-    assert_int_equal(f->counts.waiting, 0);
+    const struct deliver_counts *c = &f->counts;
+    assert_int_equal(c->produced, c->stored + c->waiting + c->quarantined + c->dropped);
+    struct outbox box;
+    assert_int_equal(outbox_open(&box, f->store, 0, &f->e), 0);
+    assert_int_equal(box.waiting, c->waiting);
 }
 
 static void expect_account(const struct fix *f, const char *want)
@@ -134,7 +157,7 @@ static void lines_arrive_and_are_accounted(void **state)
     assert_string_equal(lines, "m v=0 0\nm v=1 1\nm v=2 2\n");
     assert_non_null(strstr(head, "POST /write?precision=ns&db=energy HTTP/1.1\r\n"));
     assert_null(strstr(head, "gzip")); /* on the way to this machine itself nothing is saved by it */
-    expect_account(f, "produced 3 = stored 3 + spooled 0 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 3 = stored 3 + waiting 0 + quarantined 0 + dropped 0");
     assert_string_equal(f->notes, "");
 }
 
@@ -168,7 +191,7 @@ static void an_outage_is_told_and_loses_nothing(void **state)
         (void)snprintf(line, sizeof line, "m v=%d %d\n", i, i);
         assert_int_equal(harness_count(lines, line), 1);
     }
-    expect_account(f, "produced 120 = stored 120 + spooled 0 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 120 = stored 120 + waiting 0 + quarantined 0 + dropped 0");
     assert_int_equal(harness_count(f->notes, "\n"), 2);
     assert_non_null(strstr(f->notes, "influxdb takes no data, trying again: status 503"));
     assert_non_null(strstr(f->notes, "\ninfluxdb takes data again\n"));
@@ -183,14 +206,14 @@ static void what_the_server_never_took_is_delivered_the_next_time(void **state)
     while (deliver_counts(f->d).retries < 1)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     end(f, 0);
-    expect_account(f, "produced 10 = stored 0 + spooled 10 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 10 = stored 0 + waiting 10 + quarantined 0 + dropped 0");
     sink_answer(f->sink, NULL);
     begin(f);
-    assert_true(deliver_spool_bytes(f->d) > 0);
+    assert_true(deliver_waiting_bytes(f->d) > 0);
     run_until_stored(f, 10); /* without a push */
     end(f, 5000);
     expect_account(f,
-                   "produced 10 = stored 10 + spooled 0 + quarantined 0 + dropped 0; 10 of them are of an earlier run");
+                   "produced 10 = stored 10 + waiting 0 + quarantined 0 + dropped 0; 10 of them are of an earlier run");
     AUTO_FREE char *lines = sink_lines(f->sink);
     assert_int_equal(harness_count(lines, "\n"), 10);
 }
@@ -203,12 +226,10 @@ static void a_line_that_is_rejected_is_set_aside(void **state)
     begin(f);
     push(f, 1);
     end(f, 5000);
-    expect_account(f, "produced 1 = stored 0 + spooled 0 + quarantined 1 + dropped 0");
-    AUTO_FREE char *text = harness_read(f->dir, "quarantine"), *path = harness_path(f->dir, "quarantine");
-    struct stat st;
-    assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0600);
-    assert_non_null(strstr(text, "\nm v=0 0\n"));
+    expect_account(f, "produced 1 = stored 0 + waiting 0 + quarantined 1 + dropped 0");
+    AUTO_FREE char *path = harness_path(f->dir, "lines.db");
+    harness_expect_rows("the line", path, "SELECT line FROM outbox", "m v=0 0");
+    harness_expect_rows("the reason", path, "SELECT reason LIKE 'status 400%unable to parse%' FROM outbox", "1");
     assert_non_null(strstr(f->notes, "it is in quarantine"));
 }
 
@@ -221,7 +242,7 @@ static void many_lines_at_once_are_several_batches(void **state)
     AUTO_FREE char *lines = sink_lines(f->sink);
     assert_int_equal(harness_count(lines, "\n"), 12001);
     assert_int_equal(sink_requests(f->sink), 3);
-    expect_account(f, "produced 12001 = stored 12001 + spooled 0 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 12001 = stored 12001 + waiting 0 + quarantined 0 + dropped 0");
 }
 
 static void what_was_not_waited_for_ends_with_its_request(void **state)
@@ -233,6 +254,7 @@ static void what_was_not_waited_for_ends_with_its_request(void **state)
     while (sink_requests(f->sink) < 1)
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     deliver_free(MOVE_PTR(f->d));
+    writer_close(MOVE_PTR(f->writer));
     assert_true(uv_run(&f->loop, UV_RUN_NOWAIT)); /* it still goes on */
     sink_answer(f->sink, SINK_BUSY);
     assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
@@ -264,7 +286,7 @@ static void batches_go_while_others_are_answered(void **state)
     AUTO_FREE char *lines = sink_lines(f->sink);
     assert_int_equal(harness_count(lines, "\n"), 25000);
     assert_int_equal(sink_requests(f->sink), 5);
-    expect_account(f, "produced 25000 = stored 25000 + spooled 0 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 25000 = stored 25000 + waiting 0 + quarantined 0 + dropped 0");
 }
 
 static void an_outage_that_meets_several_is_told_once(void **state)
@@ -283,7 +305,7 @@ static void an_outage_that_meets_several_is_told_once(void **state)
     end(f, 5000);
     AUTO_FREE char *lines = sink_lines(f->sink);
     assert_int_equal(harness_count(lines, "\n"), 25000);
-    expect_account(f, "produced 25000 = stored 25000 + spooled 0 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 25000 = stored 25000 + waiting 0 + quarantined 0 + dropped 0");
     assert_int_equal(harness_count(f->notes, "\n"), 2);
 }
 
@@ -295,19 +317,11 @@ static void several_that_were_not_waited_for_end_with_their_requests(void **stat
     push(f, 5000 * IN_FLIGHT);
     run_until_held(f, IN_FLIGHT);
     deliver_free(MOVE_PTR(f->d));
+    writer_close(MOVE_PTR(f->writer));
     assert_true(uv_run(&f->loop, UV_RUN_NOWAIT)); /* they still go on */
     sink_answer(f->sink, SINK_BUSY);
     assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
     assert_string_equal(f->notes, "");
-}
-
-static void a_spool_has_one_owner(void **state)
-{
-    struct fix *f = *state;
-    struct deliver *other = NULL;
-    begin(f);
-    assert_int_equal(deliver_open(&other, &f->loop, &f->cfg, &ops, f, &f->e), -EBUSY);
-    assert_null(other);
 }
 
 static void bad_places_are_refused(void **state)
@@ -323,9 +337,8 @@ static void bad_places_are_refused(void **state)
         { "1.x and 2.x at once", { .url = "http://127.0.0.1", .database = "a", .bucket = "b" } },
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct deliver_cfg cfg = rows[i].cfg;
-        cfg.dir = f->dir;
-        int rc = deliver_open(&f->d, &f->loop, &cfg, &ops, f, &f->e);
+        f->cfg = rows[i].cfg;
+        int rc = open_deliver(f);
         if (rc != -EINVAL || strstr(f->e.text, "hunter2"))
             fail_msg("%s: %d, %s", rows[i].name, rc, f->e.text);
     }
@@ -338,7 +351,7 @@ static void a_secret_that_others_may_read_is_refused_and_not_told(void **state)
     AUTO_FREE char *path = harness_path(f->dir, "secret");
     assert_int_equal(chmod(path, 0644), 0);
     f->cfg.credential_file = path;
-    assert_int_equal(deliver_open(&f->d, &f->loop, &f->cfg, &ops, f, &f->e), -EACCES);
+    assert_int_equal(open_deliver(f), -EACCES);
     assert_null(strstr(f->e.text, "hunter2"));
     assert_int_equal(chmod(path, 0600), 0);
     begin(f);
@@ -366,7 +379,7 @@ static void lines_go_to_a_telegraf_in_datagrams(void **state)
     char got[256] = "";
     assert_true(recv(fd, got, sizeof got - 1, 0) > 0);
     assert_string_equal(got, "m v=0 0\nm v=1 1\n");
-    expect_account(f, "produced 2 = stored 2 + spooled 0 + quarantined 0 + dropped 0");
+    expect_account(f, "produced 2 = stored 2 + waiting 0 + quarantined 0 + dropped 0");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -384,7 +397,6 @@ int main(void)
         T(batches_go_while_others_are_answered),
         T(an_outage_that_meets_several_is_told_once),
         T(several_that_were_not_waited_for_end_with_their_requests),
-        T(a_spool_has_one_owner),
         T(bad_places_are_refused),
         T(a_secret_that_others_may_read_is_refused_and_not_told),
         T(lines_go_to_a_telegraf_in_datagrams),

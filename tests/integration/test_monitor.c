@@ -121,7 +121,7 @@ static void one_round_is_printed(void **state)
     expect_text(o.out, ",meter=cpu,node=0 value=");
     expect_text(o.out, "pipetune_self,host=");
     char want[128];
-    (void)snprintf(want, sizeof want, "pipetune: produced %d = stored %d + spooled 0 + quarantined 0 + dropped 0\n", n,
+    (void)snprintf(want, sizeof want, "pipetune: produced %d = stored %d + waiting 0 + quarantined 0 + dropped 0\n", n,
                    n);
     expect_text(o.err, want);
     harness_output_done(&o);
@@ -160,12 +160,12 @@ static void what_is_left_behind_is_told_and_delivered_the_next_time(void **state
     struct harness_output o =
         RUN_MONITOR(f, "--once", "--interval", "0.1", "--meters", "estimate", "--url", f->url, "--spool", f->spool);
     assert_int_equal(o.code, 1);
-    int n = 0, stored = -1, spooled = 0;
+    int n = 0, stored = -1, waiting = 0;
     const char *account = strstr(o.err, "produced ");
     assert_non_null(account);
-    assert_int_equal(sscanf(account, "produced %d = stored %d + spooled %d", &n, &stored, &spooled), 3);
+    assert_int_equal(sscanf(account, "produced %d = stored %d + waiting %d", &n, &stored, &waiting), 3);
     assert_int_equal(stored, 0);
-    assert_true(n > 0 && n == spooled);
+    assert_true(n > 0 && n == waiting);
     expect_text(o.err, "lines wait in '");
     assert_int_equal(harness_count(o.err, "status 401"), 1); /* told once */
     harness_output_done(&o);
@@ -187,7 +187,7 @@ static void what_the_server_rejects_is_no_success(void **state)
     struct harness_output o = RUN_MONITOR(f, "--once", "--interval", "0.1", "--no-events", "--meters", "estimate",
                                           "--url", f->url, "--spool", f->spool);
     expect_text(o.err, "lines that were rejected are in '");
-    expect_text(o.err, " + spooled 0 + ");
+    expect_text(o.err, " + waiting 0 + ");
     assert_int_equal(o.code, 1);
     harness_output_done(&o);
 }
@@ -256,7 +256,7 @@ static void points_of_applications_are_passed_on_until_the_end(void **state)
     expect_text(lines, "pipetune_self,");
     expect_text(err, "udp input: 1 rejected so far, the newest: ");
     expect_text(err, "udp input: 4 points, 1 rejected, 0 left out, 0 datagrams lost\n");
-    (void)snprintf(want, sizeof want, "produced %d = stored %d + spooled 0 + quarantined 0 + dropped 0\n", n, n);
+    (void)snprintf(want, sizeof want, "produced %d = stored %d + waiting 0 + quarantined 0 + dropped 0\n", n, n);
     expect_text(err, want);
 }
 
@@ -276,12 +276,12 @@ static void a_daemon_without_its_server_keeps_everything(void **state)
     assert_int_equal(kill(pid, SIGINT), 0);
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 1);
     AUTO_FREE char *err = harness_read(f->dir, "err");
-    int n = 0, spooled = -1;
+    int n = 0, waiting = -1;
     const char *account = strstr(err, "produced ");
     assert_non_null(account);
-    assert_int_equal(sscanf(account, "produced %d = stored 0 + spooled %d + quarantined 0 + dropped 0", &n, &spooled),
+    assert_int_equal(sscanf(account, "produced %d = stored 0 + waiting %d + quarantined 0 + dropped 0", &n, &waiting),
                      2);
-    assert_true(n > 0 && n == spooled);
+    assert_true(n > 0 && n == waiting);
 }
 
 static void a_reader_that_has_seen_enough_ends_it(void **state)

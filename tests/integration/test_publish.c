@@ -129,9 +129,9 @@ static void what_cannot_be_delivered_waits_for_the_next_run(void **state)
     write_metered(w, sink_port(server));
     struct harness_output o = RUN(w, "run", "c.conf");
     assert_int_equal(o.code, 1);
-    unsigned long spooled = number_behind(o.err, " + spooled ");
-    assert_int_equal(number_behind(o.err, "produced "), spooled);
-    assert_true(spooled > 25);
+    unsigned long waiting = number_behind(o.err, " + waiting ");
+    assert_int_equal(number_behind(o.err, "produced "), waiting);
+    assert_true(waiting > 25);
     expect(o.out, "study s: finished");
     harness_output_done(&o);
     harness_expect_rows("the study", STORE, "SELECT state FROM studies", "finished");
@@ -140,8 +140,8 @@ static void what_cannot_be_delivered_waits_for_the_next_run(void **state)
     AUTO_FREE char *lines = sink_lines(server);
     if (o.code != 0)
         fail_msg("exit %d: %s%s", o.code, o.out, o.err);
-    assert_int_equal(number_behind(o.err, "= stored "), spooled);
-    assert_int_equal(harness_count(lines, "\n"), spooled);
+    assert_int_equal(number_behind(o.err, "= stored "), waiting);
+    assert_int_equal(harness_count(lines, "\n"), waiting);
     harness_output_done(&o);
     sink_free(server);
 }

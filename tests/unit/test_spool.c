@@ -1,6 +1,7 @@
-#include <dirent.h>
+/* The spool of earlier versions: made here by its format, taken over once, and gone. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,422 +9,224 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
-#include "base/io.h"
 #include "base/own.h"
 #include "monitoring/spool.h"
-#include "monitoring/spool_segment.h"
 #include "tests/fault.h"
 
-static const struct spool_cfg small = { .cap = 4096, .segment = 256 };
-static const struct spool_cfg large = { .cap = 1 << 20, .segment = 1 << 18 };
+struct fix {
+    char dir[64], spool[80];
+    struct buf got; /* segments' lines, each followed by "--" */
+    int refuse;     /* what `take` says */
+    struct err e;
+};
 
 static int set_up(void **state)
 {
-    char dir[] = "/tmp/pipetune-spool-XXXXXX";
-    *state = mkdtemp(dir) ? strdup(dir) : NULL;
-    return *state ? 0 : -1;
+    struct fix *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/pipetune-spool-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    (void)snprintf(f->spool, sizeof f->spool, "%s/spool", f->dir);
+    assert_int_equal(mkdir(f->spool, 0700), 0);
+    *state = f;
+    return 0;
 }
 
-static void empty(const char *dir)
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
-    DIR *d = opendir(dir);
-    for (struct dirent *at; d && (at = readdir(d));)
-        if (at->d_name[0] != '.')
-            (void)unlinkat(dirfd(d), at->d_name, 0);
-    if (d)
-        (void)closedir(d);
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
 }
 
 static int tear_down(void **state)
 {
-    empty(*state);
-    (void)rmdir(*state);
-    free(*state);
+    struct fix *f = *state;
+    (void)nftw(f->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    buf_done(&f->got);
+    free(f);
     return 0;
 }
 
-static size_t files(const char *dir, const char *suffix)
+static void put_le(struct buf *b, uint64_t x, int bytes)
 {
-    size_t n = 0;
-    DIR *d = opendir(dir);
-    assert_non_null(d);
-    for (struct dirent *at; (at = readdir(d));) {
-        uint64_t number;
-        n += segment_named(at->d_name, suffix, &number);
-    }
-    (void)closedir(d);
-    return n;
+    for (int i = 0; i < bytes; i++)
+        buf_putc(b, (char)(x >> (8 * i)));
 }
 
-static struct spool *reopen(const char *dir, const struct spool_cfg *cfg)
+static void put_head(struct buf *b, uint64_t number)
 {
-    struct spool *s = NULL;
-    struct err e = { 0 };
-    if (spool_open(&s, dir, cfg, &e) < 0)
-        fail_msg("%s", e.text);
-    return s;
+    buf_put(b, "PTSPOOL1", 8);
+    put_le(b, number, 8);
 }
 
-/* A batch of n lines "BATCH i\n". */
-static int append(struct spool *s, int batch, uint32_t n)
+static void put_record(struct buf *b, const char *lines)
 {
-    AUTO_BUF struct buf b = BUF_INIT;
-    for (uint32_t i = 0; i < n; i++)
-        buf_printf(&b, "m v=%d,i=%u 1\n", batch, i);
-    if (b.failed)
-        return -ENOMEM;
-    struct err e;
-    return spool_append(s, b.data, b.len, n, &e);
+    size_t at = b->len;
+    put_le(b, strlen(lines), 4);
+    put_le(b, 1, 4);
+    put_le(b, crc32_z(0, (const void *)lines, strlen(lines)), 4);
+    put_le(b, crc32_z(0, (const void *)(b->data + at), 12), 4);
+    buf_puts(b, lines);
 }
 
-/* Takes one batch out: its number, or -1. */
-static int take(struct spool *s, uint32_t want_lines)
+static void write_file(const struct fix *f, const char *name, const struct buf *b)
 {
-    AUTO_BUF struct buf b = BUF_INIT;
-    uint32_t lines = 0;
-    struct err e = { 0 };
-    int rc = spool_peek(s, &b, &lines, &e), batch = -1;
-    if (rc < 0)
-        fail_msg("%s", e.text);
-    if (rc == 0)
-        return -1;
-    assert_int_equal(lines, want_lines);
-    assert_int_equal(sscanf(b.data, "m v=%d,", &batch), 1);
-    assert_int_equal(spool_pop(s, spool_id(s), &e), 0);
-    return batch;
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/%s", f->spool, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && write(fd, b->data, b->len) == (ssize_t)b->len);
+    (void)close(fd);
 }
 
-static void batches_come_out_in_the_order_they_went_in(void **state)
+/* Segments 1 and 2 of two records each, of which the first was delivered. */
+static void write_both(const struct fix *f)
 {
-    struct spool *s = reopen(*state, &small);
-    for (int i = 0; i < 20; i++)
-        assert_int_equal(append(s, i, 3), 0);
-    assert_int_equal(spool_counts(s).lines, 60);
-    assert_true(files(*state, ".spool") > 3);
-    for (int i = 0; i < 20; i++)
-        assert_int_equal(take(s, 3), i);
-    assert_int_equal(take(s, 0), -1);
-    assert_int_equal(spool_counts(s).lines, 0);
-    assert_int_equal(files(*state, ".spool"), 0); /* what was delivered is removed */
-    assert_int_equal(append(s, 99, 1), 0);
-    assert_int_equal(take(s, 1), 99);
-    spool_close(s);
+    AUTO_BUF struct buf one = BUF_INIT, two = BUF_INIT, position = BUF_INIT;
+    put_head(&one, 1);
+    put_record(&one, "a v=1 1\n");
+    put_record(&one, "a v=2 2\n");
+    put_head(&two, 2);
+    put_record(&two, "a v=3 3\n");
+    put_record(&two, "a v=4 4\n");
+    buf_put(&position, "PTSPOOLP", 8);
+    put_le(&position, 1, 8);
+    put_le(&position, 16 + 16 + 8, 8);
+    put_le(&position, crc32_z(0, (const void *)position.data, 24), 4);
+    write_file(f, "0000000000000001.spool", &one);
+    write_file(f, "0000000000000002.spool", &two);
+    write_file(f, "position", &position);
 }
 
-static void what_is_there_is_found_again_exactly(void **state)
+static int take(void *ctx, const char *lines, size_t len, struct err *e)
 {
-    for (int delivered = 0; delivered <= 12; delivered++) {
-        empty(*state);
-        struct spool *s = reopen(*state, &small);
-        for (int i = 0; i < 12; i++)
-            assert_int_equal(append(s, i, 2), 0);
-        for (int i = 0; i < delivered; i++)
-            assert_int_equal(take(s, 2), i);
-        spool_close(s);
-        s = reopen(*state, &small);
-        assert_int_equal(spool_counts(s).found, 2 * (12 - delivered));
-        assert_int_equal(append(s, 12, 2), 0);
-        for (int i = delivered; i <= 12; i++)
-            assert_int_equal(take(s, 2), i);
-        assert_int_equal(take(s, 0), -1);
-        spool_close(s);
-    }
+    struct fix *f = ctx;
+    if (f->refuse < 0)
+        return err_set(e, f->refuse, "no");
+    buf_put(&f->got, lines, len);
+    buf_puts(&f->got, "--");
+    return 0;
 }
 
-static void over_the_cap_the_oldest_go_and_are_counted(void **state)
+static bool is_there(const struct fix *f, const char *name)
 {
-    struct spool *s = reopen(*state, &small);
-    for (int i = 0; i < 300; i++)
-        assert_int_equal(append(s, i, 3), 0);
-    struct spool_counts c = spool_counts(s);
-    assert_true(c.bytes <= small.cap);
-    assert_int_equal(c.lines + c.dropped, 900);
-    assert_true(c.dropped > 0);
-    int first = take(s, 3);
-    assert_int_equal(first, c.dropped / 3);
-    for (int i = first + 1; i < 300; i++)
-        assert_int_equal(take(s, 3), i);
-    spool_close(s);
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/%s", f->spool, name);
+    return access(path, F_OK) == 0;
 }
 
-static void a_batch_that_somebody_holds_is_not_counted_as_dropped(void **state)
+static void what_was_not_delivered_is_taken_over_and_the_folder_goes(void **state)
 {
-    struct spool *s = reopen(*state, &small);
-    AUTO_BUF struct buf b = BUF_INIT;
-    uint32_t lines;
-    struct err e;
-    assert_int_equal(append(s, 0, 3), 0);
-    assert_int_equal(spool_peek(s, &b, &lines, &e), 1);
-    uint64_t id = spool_id(s);
-    for (int i = 1; i < 300; i++)
-        assert_int_equal(append(s, i, 3), 0);
-    assert_true(spool_id(s) != id);
-    struct spool_counts c = spool_counts(s);
-    assert_int_equal(c.lines + c.dropped + 3, 900);
-    assert_int_equal(spool_pop(s, id, &e), 0); /* pops nothing that is there now */
-    assert_int_equal(spool_counts(s).lines, c.lines);
-    spool_close(s);
+    struct fix *f = *state;
+    write_both(f);
+    assert_int_equal(spool_take_over(f->spool, take, f, &f->e), 0);
+    assert_string_equal(buf_text(&f->got), "a v=2 2\n--a v=3 3\na v=4 4\n--");
+    assert_int_not_equal(access(f->spool, F_OK), 0);
+    assert_int_equal(spool_take_over(f->spool, take, f, &f->e), 0); /* there is none */
 }
 
-static void a_batch_too_large_is_refused(void **state)
+static void what_cannot_be_taken_stays(void **state)
 {
-    struct spool *s = reopen(*state, &small);
-    AUTO_BUF struct buf b = BUF_INIT;
-    for (size_t i = 0; i < small.cap; i++)
-        buf_putc(&b, 'x');
-    struct err e;
-    assert_int_equal(append(s, 1, 3), 0);
-    assert_int_equal(spool_append(s, b.data, b.len, 1, &e), -EMSGSIZE);
-    assert_int_equal(take(s, 3), 1);
-    spool_close(s);
+    struct fix *f = *state;
+    write_both(f);
+    f->refuse = -ENOSPC;
+    assert_int_equal(spool_take_over(f->spool, take, f, &f->e), -ENOSPC);
+    f->refuse = 0;
+    assert_int_equal(spool_take_over(f->spool, take, f, &f->e), 0);
+    assert_string_equal(buf_text(&f->got), "a v=2 2\n--a v=3 3\na v=4 4\n--");
 }
 
-static void one_process_has_it_at_a_time(void **state)
+static void a_process_of_an_earlier_version_keeps_it(void **state)
 {
-    struct spool *s = reopen(*state, &small), *second = NULL;
-    struct err e = { 0 };
-    assert_int_equal(spool_open(&second, *state, &small, &e), -EBUSY);
-    assert_null(second);
-    spool_close(s);
-    spool_close(reopen(*state, &small));
+    struct fix *f = *state;
+    char path[160];
+    write_both(f);
+    (void)snprintf(path, sizeof path, "%s/position", f->spool);
+    AUTO_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(spool_take_over(f->spool, take, f, &f->e), -EBUSY);
+    assert_string_equal(buf_text(&f->got), "");
 }
 
-/* --- damage --- */
+static const struct {
+    const char *name;
+    size_t cut;       /* bytes of the end that are missing */
+    const char *more; /* behind it */
+    int flip;         /* a byte that is another; -1: none */
+    const char *want;
+    int bad;
+} damages[] = {
+    { "a record that was being written", 3, "", -1, "a v=3 3\n--", 0 },
+    { "a head that was being written", 20, "", -1, "a v=3 3\n--", 0 },
+    { "zeros behind it", 0, "0", -1, "a v=3 3\na v=4 4\n--", 0 },
+    { "something behind it", 0, "something that is no record", -1, "a v=3 3\na v=4 4\n--", 1 },
+    { "another byte in the first", 0, "", 16 + 16 + 2, "", 1 },
+    { "another byte in the second", 0, "", 16 + 24 + 16 + 2, "a v=3 3\n--", 1 },
+    { "another head", 0, "", 3, "", 1 },
+};
 
-/* One segment of three records of two lines; returns its bytes, free them. */
-static char *segment_of_three(const char *dir, size_t *len)
+static void good_records_before_a_damage_are_taken(void **state)
 {
-    empty(dir);
-    struct spool *s = reopen(dir, &large);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(append(s, i, 2), 0);
-    spool_close(s);
-    AUTO_FREE char *path = io_join(dir, "0000000000000001.spool");
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct err e = { 0 };
-    assert_int_equal(io_read_file(&b, path, 1 << 20, &e), 0);
-    *len = b.len;
-    return buf_take(&b);
-}
-
-static void write_segment(const char *dir, const char *bytes, size_t len)
-{
-    empty(dir);
-    AUTO_FREE char *path = io_join(dir, "0000000000000001.spool");
-    struct err e = { 0 };
-    if (io_write_atomic(path, bytes, len, 0600, &e) < 0)
-        fail_msg("%s", e.text);
-}
-
-static void a_tail_torn_at_any_byte_costs_its_record_alone(void **state)
-{
-    size_t len;
-    AUTO_FREE char *bytes = segment_of_three(*state, &len);
-    size_t record = (len - SPOOL_HEAD) / 3;
-    for (size_t cut = 0; cut < len; cut++) {
-        write_segment(*state, bytes, cut);
-        struct spool *s = reopen(*state, &large);
-        size_t whole = cut < SPOOL_HEAD ? 0 : (cut - SPOOL_HEAD) / record;
-        struct spool_counts c = spool_counts(s);
-        bool torn = cut != SPOOL_HEAD && (cut < SPOOL_HEAD || (cut - SPOOL_HEAD) % record);
-        if (c.lines != 2 * whole || c.bad || c.torn != torn)
-            fail_msg("cut at %zu: %lu lines, %lu bad, %lu torn", cut, (unsigned long)c.lines, (unsigned long)c.bad,
-                     (unsigned long)c.torn);
-        spool_close(s);
-        s = reopen(*state, &large);
-        assert_int_equal(spool_counts(s).torn, 0); /* it was mended */
-        for (size_t i = 0; i < whole; i++)
-            assert_int_equal(take(s, 2), i);
-        spool_close(s);
+    struct fix *f = *state;
+    for (size_t i = 0; i < ARRAY_LEN(damages); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        put_head(&b, 2);
+        put_record(&b, "a v=3 3\n");
+        put_record(&b, "a v=4 4\n");
+        buf_cut(&b, b.len - damages[i].cut);
+        if (strcmp(damages[i].more, "0") == 0)
+            put_le(&b, 0, 8), put_le(&b, 0, 8);
+        else
+            buf_puts(&b, damages[i].more);
+        if (damages[i].flip >= 0)
+            b.data[damages[i].flip] ^= 1;
+        (void)mkdir(f->spool, 0700);
+        buf_clear(&f->got);
+        write_file(f, "0000000000000002.spool", &b);
+        int rc = spool_take_over(f->spool, take, f, &f->e);
+        if (rc != damages[i].bad || strcmp(buf_text(&f->got), damages[i].want) != 0 ||
+            is_there(f, "0000000000000002.bad") != damages[i].bad || is_there(f, "0000000000000002.spool"))
+            fail_msg("%s: %d, '%s'", damages[i].name, rc, buf_text(&f->got));
+        (void)nftw(f->spool, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     }
 }
 
-static void a_tail_of_zeros_is_torn(void **state)
+static void whatever_fails_it_is_taken_the_next_time(void **state)
 {
-    size_t len;
-    AUTO_FREE char *bytes = segment_of_three(*state, &len);
-    memset(bytes + len - (len - SPOOL_HEAD) / 3, 0, (len - SPOOL_HEAD) / 3);
-    write_segment(*state, bytes, len);
-    struct spool *s = reopen(*state, &large);
-    assert_int_equal(spool_counts(s).lines, 4);
-    assert_int_equal(spool_counts(s).torn, 1);
-    assert_int_equal(spool_counts(s).bad, 0);
-    spool_close(s);
-}
-
-static void any_wrong_byte_sets_the_file_aside_and_keeps_what_is_good(void **state)
-{
-    size_t len;
-    AUTO_FREE char *bytes = segment_of_three(*state, &len);
-    size_t record = (len - SPOOL_HEAD) / 3;
-    for (size_t at = 0; at < len; at++) {
-        bytes[at] ^= 0x55;
-        write_segment(*state, bytes, len);
-        bytes[at] ^= 0x55;
-        struct spool *s = reopen(*state, &large);
-        size_t whole = at < SPOOL_HEAD ? 0 : (at - SPOOL_HEAD) / record;
-        struct spool_counts c = spool_counts(s);
-        if (c.lines != 2 * whole || c.bad != 1 || files(*state, ".bad") != 1)
-            fail_msg("byte %zu: %lu lines, %lu bad", at, (unsigned long)c.lines, (unsigned long)c.bad);
-        spool_close(s);
-        s = reopen(*state, &large);
-        assert_int_equal(spool_counts(s).lines, 2 * whole);
-        assert_int_equal(spool_counts(s).bad, 0);
-        for (size_t i = 0; i < whole; i++)
-            assert_int_equal(take(s, 2), i);
-        spool_close(s);
-    }
-}
-
-static void corruption_met_while_reading_is_counted(void **state)
-{
-    struct spool *s = reopen(*state, &small);
-    for (int i = 0; i < 20; i++)
-        assert_int_equal(append(s, i, 3), 0);
-    AUTO_FREE char *path = io_join(*state, "0000000000000001.spool");
-    AUTO_CLOSE int fd = open(path, O_WRONLY);
-    assert_int_equal(pwrite(fd, "?", 1, 40), 1);
-    uint64_t before = spool_counts(s).lines;
-    int first = take(s, 3);
-    assert_true(first > 0);
-    struct spool_counts c = spool_counts(s);
-    assert_int_equal(c.bad, 1);
-    assert_int_equal(c.dropped, 3 * first);
-    assert_int_equal(c.lines, before - c.dropped - 3);
-    assert_int_equal(files(*state, ".bad"), 1);
-    spool_close(s);
-}
-
-static void a_position_that_cannot_be_read_delivers_again(void **state)
-{
-    struct spool *s = reopen(*state, &large);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(append(s, i, 2), 0);
-    assert_int_equal(take(s, 2), 0);
-    spool_close(s);
-    AUTO_FREE char *path = io_join(*state, "position");
-    AUTO_CLOSE int fd = open(path, O_WRONLY);
-    assert_int_equal(pwrite(fd, "?", 1, 20), 1);
-    s = reopen(*state, &large);
-    assert_int_equal(spool_counts(s).lines, 6);
-    assert_int_equal(take(s, 2), 0);
-    spool_close(s);
-}
-
-static void few_corrupt_files_are_kept(void **state)
-{
-    for (int i = 0; i < SPOOL_BAD_MAX + 4; i++) {
-        char name[SEGMENT_NAME_MAX];
-        AUTO_FREE char *path = io_join(*state, segment_name((uint64_t)i + 1, ".bad", name));
-        struct err e;
-        assert_int_equal(io_write_atomic(path, "x", 1, 0600, &e), 0);
-    }
-    struct spool *s = reopen(*state, &large);
-    assert_int_equal(files(*state, ".bad"), SPOOL_BAD_MAX);
-    spool_close(s);
-}
-
-/* --- faults --- */
-
-static void a_fault_of_the_disk_appends_nothing_or_all(void **state)
-{
-    int rc = -EIO;
+    struct fix *f = *state;
+    int rc = -1;
     for (unsigned nth = 1; rc < 0; nth++) {
         assert_true(nth < 64);
-        empty(*state);
-        struct spool *s = reopen(*state, &small);
-        assert_int_equal(append(s, 0, 8), 0); /* the next one begins another segment */
-        assert_int_equal(append(s, 1, 8), 0);
-        fault_arm(FAULT_WRITE | FAULT_ALLOC | FAULT_FSYNC | FAULT_OPEN, nth);
-        rc = append(s, 2, 8);
+        write_both(f);
+        fault_arm(FAULT_ALLOC | FAULT_OPEN, nth);
+        rc = spool_take_over(f->spool, take, f, &f->e);
         (void)fault_disarm();
-        assert_int_equal(spool_counts(s).lines, rc < 0 ? 16 : 24);
-        assert_int_equal(append(s, 3, 8), 0);
-        for (int i = 0; i < 4; i++)
-            if (i != 2 || rc == 0)
-                assert_int_equal(take(s, 8), i);
-        assert_int_equal(take(s, 0), -1);
-        assert_int_equal(files(*state, ".spool"), 0);
-        spool_close(s);
+        if (rc < 0)
+            assert_true(f->e.text[0]);
+        buf_clear(&f->got);
+        if (rc < 0)
+            assert_int_equal(spool_take_over(f->spool, take, f, &f->e), 0);
+        (void)mkdir(f->spool, 0700);
+        buf_clear(&f->got);
     }
 }
 
-static void a_fault_while_opening_loses_nothing(void **state)
-{
-    struct spool *s = reopen(*state, &small);
-    for (int i = 0; i < 12; i++)
-        assert_int_equal(append(s, i, 3), 0);
-    spool_close(s);
-    int rc = -EIO;
-    for (unsigned nth = 1; rc < 0; nth++) {
-        assert_true(nth < 200);
-        struct err e = { 0 };
-        fault_arm(FAULT_ALLOC | FAULT_OPEN | FAULT_WRITE, nth);
-        rc = spool_open(&s, *state, &small, &e);
-        (void)fault_disarm();
-        assert_true(rc == 0 || *e.text);
-    }
-    for (int i = 0; i < 12; i++)
-        assert_int_equal(take(s, 3), i);
-    spool_close(s);
-}
-
-static void a_sync_that_fails_is_told_and_can_be_repeated(void **state)
-{
-    struct spool *s = reopen(*state, &small);
-    struct err e = { 0 };
-    assert_int_equal(append(s, 0, 1), 0);
-    fault_arm(FAULT_FSYNC, 1);
-    assert_int_equal(spool_sync(s, &e), -EIO);
-    fault_arm(FAULT_FSYNC, 1);
-    assert_int_equal(spool_sync(s, &e), -EIO); /* still not synced */
-    (void)fault_disarm();
-    assert_int_equal(spool_sync(s, &e), 0);
-    fault_arm(FAULT_FSYNC, 1);
-    assert_int_equal(spool_sync(s, &e), 0); /* nothing to do */
-    assert_false(fault_disarm());
-    spool_close(s);
-}
-
-static void a_segment_is_synced_before_the_next_begins(void **state)
-{
-    struct spool *s = reopen(*state, &small);
-    int rc = 0;
-    fault_arm(FAULT_FSYNC, 1);
-    for (int i = 0; i < 20 && rc == 0; i++)
-        rc = append(s, i, 8);
-    assert_true(fault_disarm());
-    assert_int_equal(rc, -EIO);
-    assert_int_equal(files(*state, ".spool"), 1);
-    spool_close(s);
-}
-
-#define ROW(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ROW(batches_come_out_in_the_order_they_went_in),
-        ROW(what_is_there_is_found_again_exactly),
-        ROW(over_the_cap_the_oldest_go_and_are_counted),
-        ROW(a_batch_that_somebody_holds_is_not_counted_as_dropped),
-        ROW(a_batch_too_large_is_refused),
-        ROW(one_process_has_it_at_a_time),
-        ROW(a_tail_torn_at_any_byte_costs_its_record_alone),
-        ROW(a_tail_of_zeros_is_torn),
-        ROW(any_wrong_byte_sets_the_file_aside_and_keeps_what_is_good),
-        ROW(corruption_met_while_reading_is_counted),
-        ROW(a_position_that_cannot_be_read_delivers_again),
-        ROW(few_corrupt_files_are_kept),
-        ROW(a_fault_of_the_disk_appends_nothing_or_all),
-        ROW(a_fault_while_opening_loses_nothing),
-        ROW(a_segment_is_synced_before_the_next_begins),
-        ROW(a_sync_that_fails_is_told_and_can_be_repeated),
+        T(what_was_not_delivered_is_taken_over_and_the_folder_goes),
+        T(what_cannot_be_taken_stays),
+        T(a_process_of_an_earlier_version_keeps_it),
+        T(good_records_before_a_damage_are_taken),
+        T(whatever_fails_it_is_taken_the_next_time),
     };
     return cmocka_run_group_tests_name("spool", tests, NULL, NULL);
 }
