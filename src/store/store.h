@@ -17,7 +17,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 7, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 8, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -159,6 +159,18 @@ struct store_epoch {
 int store_epoch_put(struct store *s, const struct store_epoch *row, struct err *e);
 int store_epochs(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_epoch *r), void *ctx,
                  struct err *e);
+
+/* --- checkpoints that a trial told of: one row per (trial, epoch), the newest first --- */
+struct store_checkpoint {
+    int64_t trial;
+    int epoch;   /* at whose end it stands */
+    int attempt; /* the attempt's number */
+    char *path;
+};
+int store_checkpoint_put(struct store *s, const struct store_checkpoint *row, struct err *e);
+int store_checkpoint_forget(struct store *s, int64_t trial, int epoch, struct err *e);
+int store_checkpoints(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_checkpoint *r),
+                      void *ctx, struct err *e);
 
 /* --- what the search was told, in order; asks (trials.ask_seq) and tells share one counter per study, so that a resumed
  * search is asked and told again exactly as it was --- */
