@@ -31,6 +31,7 @@ const struct command cmd_table[] = {
     { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
+    { "tell", cmd_tell, cmd_tell_options, "NAME=VALUE… [--epoch N] [OPTION…]", "a metric of the trial that this runs in, from a shell script" },
     { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },
     { "version", cmd_version, cmd_version_options, "[--json]", "the version of this program and of its libraries" },
     { NULL, NULL, NULL, NULL, NULL },

@@ -54,6 +54,7 @@ int cmd_retry(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_show(int argc, char **argv);
+int cmd_tell(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 void cmd_best_options(struct cmd_rows *out);
@@ -73,6 +74,7 @@ void cmd_retry_options(struct cmd_rows *out);
 void cmd_rm_options(struct cmd_rows *out);
 void cmd_run_options(struct cmd_rows *out);
 void cmd_show_options(struct cmd_rows *out);
+void cmd_tell_options(struct cmd_rows *out);
 void cmd_trace_options(struct cmd_rows *out);
 void cmd_version_options(struct cmd_rows *out);
 

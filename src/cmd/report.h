@@ -12,7 +12,8 @@
  *                            "settled": {"setting","reason"} | null,
  *                            "verdicts": [{"epoch","setting","verdict"}],
  *                            "saved": {"seconds","core_seconds","against":{"cores","memory_gb"}} | null,
- *                            "steps": [{"t_s","kind","setting","reason"}]}}],
+ *                            "steps": [{"t_s","kind","setting","reason"}]},
+ *                  "metrics": {name: [{"epoch","step","value"}]}}],
  *      "heat": {"trial": {"trial", "columns", "rows"} | null, "classes": {"columns", "rows"} | null}}
  *
  * with rows [{"feature","kind","values"}] of the features that were measured: kind is "per_second" or "mean".

@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "cmd/look.h"
+#include "cmd/metrics.h"
 #include "cmd/show_parts.h"
 
 static json_t *time_or_null(int64_t ms)
@@ -42,20 +43,22 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
     return json_array_append_new(a->list, one) < 0 ? -ENOMEM : 0;
 }
 
-static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *epochs, json_t *attempts)
+static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *epochs, json_t *attempts,
+                          json_t *metrics)
 {
     struct ledger_figure energy;
     struct show_now now;
     if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0)
         return NULL;
     return json_pack(
-        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:O, s:o}", "trial",
-        t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper), "system",
-        "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs, "accuracy",
-        json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy", energy_figure_json(&energy), "loss",
-        json_num(t->loss), "metric", json_num(t->metric), "budget", t->epochs, "slots", t->slots, "failures",
-        t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", look_text(t->reason),
-        "attempt_list", attempts, "now", show_now_json(&now));
+        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:O, s:o, s:O}",
+        "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper),
+        "system", "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs,
+        "accuracy", json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy",
+        energy_figure_json(&energy), "loss", json_num(t->loss), "metric", json_num(t->metric), "budget",
+        t->epochs, "slots", t->slots, "failures", t->failures, "copy_of",
+        t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", look_text(t->reason), "attempt_list", attempts,
+        "now", show_now_json(&now), "metrics", metrics);
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)
@@ -67,7 +70,10 @@ static int print_trial_json(void *ctx, const struct store_trial *t)
     int rc = epochs && attempts ? store_epochs(l->store, t->id, add_epoch_json, epochs, l->e) : -ENOMEM;
     if (rc == 0 && t->attempts > 0)
         rc = store_attempts(l->store, t->id, add_attempt_json, &a, l->e);
-    AUTO_JSON json_t *j = rc == 0 ? trial_json(l, t, epochs, attempts) : NULL;
+    AUTO_JSON json_t *metrics = NULL;
+    if (rc == 0)
+        rc = metrics_json(l->store, t->id, l->trial ? METRICS_ALL : METRICS_EPOCHS, &metrics, l->e);
+    AUTO_JSON json_t *j = rc == 0 ? trial_json(l, t, epochs, attempts, metrics) : NULL;
     if (!j)
         return rc == 0 || rc == -ENOMEM ? err_sys(l->e, -ENOMEM, "trial %s/%d", l->study.name, t->number) : rc;
     buf_puts(&l->out, l->printed++ ? ",\n    " : "\n    ");

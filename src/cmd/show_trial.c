@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/strv.h"
+#include "cmd/metrics.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
 
@@ -202,6 +203,8 @@ static int put_trial(void *ctx, const struct store_trial *t)
         rc = put_energy(l, t);
     if (rc == 0)
         rc = put_epochs(l, t);
+    if (rc == 0)
+        rc = metrics_put(l->store, t->id, show_metric(l), &l->out, l->e);
     if (rc == 0)
         rc = put_attempts(l, t);
     AUTO_FREE char *log = show_log_path(l, t->number);

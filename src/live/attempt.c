@@ -312,6 +312,7 @@ void attempt_done(struct attempt *a)
     if (a->heard_fd >= 0)
         (void)close(a->heard_fd); /* nothing was written */
     lines_done(&a->stream);
+    series_done(&a->series);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
     free(a->dir);
@@ -475,6 +476,34 @@ static int tell_search(struct attempt *a, const struct store_epoch *row, struct 
     return counts ? order_end(a, &answer, row->epoch, e) : rc;
 }
 
+static int64_t stamp_or_none(int64_t stamp_ms)
+{
+    return stamp_ms > 0 ? stamp_ms : 0;
+}
+
+/* What a step told by name, until its epoch is stored. The fold has taken it. */
+static int keep_step(struct attempt *a, const struct app_report *r, struct err *e)
+{
+    int64_t at_ms = stamp_or_none(r->stamp_ms), step = a->fold.iteration;
+    int rc = 0, epoch = fold_epoch_now(&a->fold);
+    bool loss_named = false;
+    for (size_t i = 0; rc == 0 && i < r->n_values; i++) {
+        rc = series_add(&a->series, r->values[i].name, epoch, step, at_ms, r->values[i].value);
+        loss_named |= strcmp(r->values[i].name, "loss") == 0;
+    }
+    if (rc == 0 && !isnan(r->loss) && !loss_named)
+        rc = series_add(&a->series, "loss", epoch, step, at_ms, r->loss);
+    return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
+}
+
+static int keep_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < f->n_values; i++)
+        rc = series_add(&a->series, f->values[i].name, f->epoch, 0, stamp_or_none(f->end_ms), f->values[i].value);
+    return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
+}
+
 static int store_one_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
 {
     struct study *s = a->study;
@@ -491,6 +520,8 @@ static int store_one_epoch(struct attempt *a, const struct store_epoch *row, str
         rc = store_epoch_put(s->store, row, e);
     if (rc == 0)
         rc = tell_search(a, row, e);
+    if (rc == 0)
+        rc = store_series_put(s->store, t->id, a->row.number, &a->series, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
@@ -549,7 +580,9 @@ static void check_metric(struct attempt *a)
 static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e)
 {
     struct store_epoch row = epoch_row(a, f);
-    int rc = store_one_epoch(a, &row, e);
+    int rc = keep_epoch(a, f, e);
+    if (rc == 0)
+        rc = store_one_epoch(a, &row, e);
     if (rc < 0)
         return rc;
     a->gained = true;
@@ -627,7 +660,9 @@ static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
     if (ev->kind == REPORT_READY && !r->a->row.app_id)
         r->a->row.app_id = strdup(ev->text); /* stored with the next epoch; NULL is "not known" */
     int rc = tell_watchers(r, ev, end);
-    return rc == 0 && fold_report(&r->a->fold, ev, end, &f) ? on_epoch(r->a, &f, r->e) : rc;
+    if (rc == 0 && fold_report(&r->a->fold, ev, end, &f))
+        rc = on_epoch(r->a, &f, r->e);
+    return rc == 0 && ev->kind == REPORT_STEP ? keep_step(r->a, ev, r->e) : rc;
 }
 
 static int open_heard(struct attempt *a, struct err *e)

@@ -10,6 +10,7 @@
 #include "live/pool.h"
 #include "live/resume.h"
 #include "live/study.h"
+#include "store/series.h"
 
 /* The launcher kills what is left after its grace, ends leftovers and writes its note; when it has not ended by then, we
  * kill. */
@@ -65,6 +66,7 @@ struct attempt {
     struct timespec log_mtime; /* of all that it prints: a sign of life, even of lines that nobody listens to */
     struct lines stream;
     struct fold fold;
+    struct series series;              /* told by name, of the epoch that is not stored yet */
     uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
     struct stamps stamps;              /* the log's stamps, whatever the wall clock is set to meanwhile */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */

@@ -20,6 +20,7 @@ static const struct option_row {
     size_t field; /* offset in struct args */
     uint64_t min, max;
 } option_rows[] = {
+    { "--answer", OPTION_TEXT, false, offsetof(struct args, answer), 0, 0 },
     { "--attempt", OPTION_NUMBER, true, offsetof(struct args, attempt), 1, INT32_MAX },
     { "--control", OPTION_NUMBER, true, offsetof(struct args, control), ARGS_FD_FIRST, 1 << 20 },
     { "--cpus", OPTION_TEXT, false, offsetof(struct args, cpus), 0, 0 },
@@ -32,6 +33,7 @@ static const struct option_row {
     { "--mark", OPTION_TEXT, false, offsetof(struct args, mark), 0, 0 },
     { "--runs", OPTION_TEXT, false, offsetof(struct args, runs), 0, 0 },
     { "--step", OPTION_NEEDLE, false, offsetof(struct args, step), 0, 0 },
+    { "--tell", OPTION_TEXT, false, offsetof(struct args, tell), 0, 0 },
 };
 
 void args_done(struct args *o)
@@ -142,6 +144,8 @@ static int check_options(const struct args *o, struct err *e)
         return err_set(e, -EINVAL, "'--launch %s': not 1 to %d of A-Z a-z 0-9 _ -", o->launch, TAG_MAX);
     if (!o->mark != !o->runs)
         return err_set(e, -EINVAL, "'--mark' and '--runs' need each other");
+    if (!o->tell != !o->answer)
+        return err_set(e, -EINVAL, "'--tell' and '--answer' need each other");
     if (fcntl((int)o->control, F_GETFD) < 0)
         return err_sys(e, -errno, "'--control %" PRIu64 "'", o->control);
     return 0;

@@ -16,9 +16,10 @@ struct args_step {
 
 struct args {
     const char *dir, *launch;
-    const char *cpus;        /* "0,2-3"; NULL: not given */
-    const char *folder;      /* in which the steps run; NULL: where we are */
-    const char *mark, *runs; /* NULL: this launch has no runs */
+    const char *cpus;          /* "0,2-3"; NULL: not given */
+    const char *folder;        /* in which the steps run; NULL: where we are */
+    const char *mark, *runs;   /* NULL: this launch has no runs */
+    const char *tell, *answer; /* where its programs tell of themselves, and what they are answered; NULL: nowhere */
     uint64_t attempt, control, log_cap, grace_s;
     struct needles keep, step; /* the texts are argv's */
     struct args_step *steps;   /* owned */

@@ -33,6 +33,7 @@
 #include "node/args.h"
 #include "node/cpus.h"
 #include "node/log.h"
+#include "node/teller.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -49,9 +50,10 @@ enum {
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
 };
 
-const char exec_usage[] = "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
-                          "       [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--grace "
-                          "SECONDS] -- ARGC ARG… [ARGC ARG…]";
+const char exec_usage[] =
+    "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
+    "       [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
+    "       [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
@@ -63,6 +65,7 @@ struct launcher {
     char *pid_path;
     int lock_fd, signal_fd, control_fd;
     struct log log;
+    struct teller teller;
 
     pid_t step;    /* 0: none runs */
     int step_wait; /* as wait4 gave it, once step is 0 */
@@ -175,6 +178,8 @@ static void take_signals(struct launcher *l)
     while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo == SIGTERM)
             end_requested(l);
+        else if (info.ssi_signo == SIGUSR1)
+            teller_say_stop(&l->teller);
     reap(l); /* several SIGCHLD come as one */
 }
 
@@ -198,19 +203,24 @@ static size_t copy_chunk(struct launcher *l)
 static void pump(struct launcher *l, int timeout_ms)
 {
     bool stalled = log_busy(&l->log);
-    struct pollfd fds[] = {
+    struct pollfd fds[2 + TELLER_FDS] = {
         { .fd = l->signal_fd, .events = POLLIN },
         { .fd = stalled ? -1 : l->pipe_fd, .events = POLLIN },
     };
+    teller_wants(&l->teller, fds + 2);
     if (stalled && (timeout_ms < 0 || timeout_ms > RETRY_MS))
         timeout_ms = RETRY_MS;
-    (void)poll(fds, ARRAY_LEN(fds), timeout_ms); /* EINTR cannot be: all we handle is blocked */
+    (void)poll(fds, stalled ? 2 : ARRAY_LEN(fds), timeout_ms); /* EINTR cannot be: all we handle is blocked */
     if (fds[0].revents)
         take_signals(l);
-    if (stalled)
+    if (stalled) {
         log_flush(&l->log);
-    else if (fds[1].revents)
+        return;
+    }
+    if (fds[1].revents)
         (void)copy_chunk(l);
+    if (!log_busy(&l->log))
+        teller_serve(&l->teller, fds + 2);
 }
 
 static int ms_left(uint64_t until)
@@ -415,6 +425,13 @@ static void drain(struct launcher *l)
     }
 }
 
+/* All that was told before the end, as long as the disk takes it. */
+static void drain_told(struct launcher *l)
+{
+    while (teller_drain(&l->teller) && log_busy(&l->log))
+        settle_log(l);
+}
+
 static void how_it_ended(struct launcher *l, const char *program)
 {
     int why = 0;
@@ -443,6 +460,8 @@ static void run_step(struct launcher *l, char **argv)
     end_leftovers(l);
     l->leftovers += before;
     drain(l);
+    settle_log(l);
+    drain_told(l);
     log_take_end(&l->log);
     settle_log(l);
     how_it_ended(l, argv[0]);
@@ -480,6 +499,7 @@ static int open_signals(struct launcher *l, struct err *e)
     (void)sigemptyset(&ours);
     (void)sigaddset(&ours, SIGTERM);
     (void)sigaddset(&ours, SIGCHLD);
+    (void)sigaddset(&ours, SIGUSR1);
     (void)sigprocmask(SIG_BLOCK, &ours, NULL);
     l->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     return l->signal_fd < 0 ? err_sys(e, -errno, "cannot receive signals") : 0;
@@ -530,6 +550,13 @@ static void remove_pid(const struct launcher *l)
         (void)unlink(l->pid_path); /* a stale one names a process that is not: readers check */
 }
 
+static int open_teller(struct launcher *l, struct err *e)
+{
+    if (setenv("PIPETUNE_TELL", l->o->tell, 1) < 0)
+        return err_sys(e, -errno, "cannot set PIPETUNE_TELL");
+    return teller_open(&l->teller, l->o->tell, l->o->answer, &l->log, e);
+}
+
 static int prepare(struct launcher *l, struct err *e)
 {
     int rc = lead_session(e);
@@ -545,6 +572,8 @@ static int prepare(struct launcher *l, struct err *e)
     if (setenv("PIPETUNE_LAUNCH", l->o->launch, 1) < 0)
         return err_sys(e, -errno, "cannot set PIPETUNE_LAUNCH");
     rc = log_open(&l->log, l->o, e);
+    if (rc == 0 && l->o->tell)
+        rc = open_teller(l, e);
     return rc < 0 ? rc : write_pid(l, e);
 }
 
@@ -699,6 +728,7 @@ int exec_run(int argc, char **argv)
                               .kind = "not-started" };
         hold_to(o.cpus);
         code = launch(&l);
+        teller_close(&l.teller);
         log_done(&l.log);
         free(l.pid_path);
     }

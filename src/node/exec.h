@@ -2,7 +2,7 @@
  * only until the go byte; from there on the driver may die, come back, and read what is in the folder.
  *
  *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES]
- *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
+ *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
  *
@@ -19,6 +19,8 @@
  *           came before, it takes --log-cap bytes (log_files.h)
  * DIR/heard those of its lines that the driver reads, by --keep and --step (log.h), appended. RUNS/N/log, log.1 and heard are
  *           the same for the run of trial N, by the lines that begin with the text of --mark
+ * SOCKET    where the programs of the steps, which find it in PIPETUNE_TELL, tell of themselves (teller.h); LINE is what a hello is
+ *           answered. There from before `ready` until `exit` is written
  * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N
  *           oom_kills=N boot_ms=N\n, all on one line
  *           code is as a shell has it: 128 + signal when signalled, 127 when the program could not be started, and 143
@@ -26,6 +28,7 @@
  *           processes that ended below the launcher. oom_kills: processes of this machine, whosoever, that the kernel killed
  *           meanwhile because memory was full. boot_ms: when, since the machine was started.
  *
+ * SIGUSR1 to the launcher tells those programs that the trial is to end at the next epoch's end.
  * SIGTERM to the launcher is passed on to everything below it; what is left after the grace gets SIGKILL. Whoever sends it
  * waits longer than the grace before killing the launcher itself: that loses `exit`. */
 #ifndef NODE_EXEC_H

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "app/tell.h"
+#include "base/clock.h"
 #include "base/ours.h"
 #include "base/own.h"
 #include "node/args.h"
@@ -17,6 +20,7 @@ enum {
     LONGEST_LINE = 64 << 10, /* of which more is not looked at: who reads along does not either */
     MARK_MAX = 256,
     LAST_MAX = 160 << 10,
+    STAMP_MAX = 24,
 };
 
 void log_done(struct log *g)
@@ -55,14 +59,29 @@ void log_note(struct log *g, const char *fmt, ...)
 
 /* --- what is heard ------------------------------------------------------------------------------------------------------ */
 
+static void put_stamp(const struct log *g, struct buf *b)
+{
+    if (g->o->tell)
+        buf_printf(b, "%" PRId64 " ", clock_boot_ms() + g->stamp_from_ms);
+}
+
+void log_told(struct log *g, const char *line, size_t len)
+{
+    put_stamp(g, &g->to_heard);
+    buf_puts(&g->to_heard, TELL_MARK);
+    buf_put(&g->to_heard, line, len);
+    buf_putc(&g->to_heard, '\n');
+}
+
 /* The newest lines, of which the oldest make room. */
 static void remember(struct log *g)
 {
     size_t len = g->line.len < LAST_MAX ? g->line.len : LAST_MAX;
-    if (g->last.len + len >= 2 * LAST_MAX) {
+    if (g->last.len + len + STAMP_MAX >= 2 * LAST_MAX) {
         const char *from = memchr(g->last.data + g->last.len - LAST_MAX, '\n', LAST_MAX);
         buf_shift(&g->last, from ? (size_t)(from - g->last.data) + 1 : g->last.len);
     }
+    put_stamp(g, &g->last);
     buf_put(&g->last, g->line.data, len);
     if (g->line.data[len - 1] != '\n')
         buf_putc(&g->last, '\n');
@@ -92,6 +111,7 @@ static void hear_line(struct log *g)
         }
         g->room -= line->len;
     }
+    put_stamp(g, &g->to_heard);
     buf_put(&g->to_heard, line->data, line->len);
     if (line->data[line->len - 1] != '\n') /* it is longer, or the last */
         buf_putc(&g->to_heard, '\n');
@@ -356,7 +376,7 @@ int log_open(struct log *g, const struct args *o, struct err *e)
         { &g->in, LOG_CHUNK },
         { &g->line, LONGEST_LINE },
         { &g->to_log, LOG_CHUNK + 2 * LONGEST_LINE },
-        { &g->to_heard, LOG_CHUNK + 2 * LONGEST_LINE + 2 * LAST_MAX },
+        { &g->to_heard, 2 * (LOG_CHUNK + LONGEST_LINE + LAST_MAX) },
         { &g->last, 3 * LAST_MAX },
     };
     for (size_t i = 0; i < ARRAY_LEN(rooms); i++) {
@@ -367,6 +387,7 @@ int log_open(struct log *g, const struct args *o, struct err *e)
     }
     g->o = o;
     g->to = &g->own;
+    g->stamp_from_ms = (int64_t)time(NULL) * 1000 - clock_boot_ms();
     g->room = LOG_HEARD_ROOM;
     return 0;
 }

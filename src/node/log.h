@@ -4,6 +4,9 @@
  * those are that come first, up to LOG_HEARD_ROOM, and when a step ends, the newest: why it ended is said near the end. Lines that
  * came before the last with a text of --step are left out of these, for that is a sign that the application lived on.
  *
+ * With --tell, all that is heard has a stamp before it, milliseconds since 1970 and a blank: when it came, by the wall clock as it was
+ * when the attempt began, going on by one that nobody sets.
+ *
  * With --mark TEXT, a line `TEXT ID begin`, ID ending in -tN-A, begins the run of a trial: from there up to `TEXT ID end`, both
  * lines included, all goes to the folder RUNS/N instead. */
 #ifndef NODE_LOG_H
@@ -41,11 +44,12 @@ struct log {
     bool over;        /* nothing follows what was taken */
     enum log_due due;
     struct buf to_log,
-        to_heard;    /* decided on, not in the files yet; while there are any, the pipe is not read: the next
+        to_heard;          /* decided on, not in the files yet; while there are any, the pipe is not read: the next
                                     application line waits in the application, not here */
-    uint64_t room;   /* in `heard`, for lines without such a text */
-    struct buf last; /* the newest lines that were not heard */
-    uint64_t lost;   /* bytes that could not be written, for a reason that waiting does not cure */
+    int64_t stamp_from_ms; /* what the clock since the machine's start is behind a stamp */
+    uint64_t room;         /* in `heard`, for lines without such a text */
+    struct buf last;       /* the newest lines that were not heard */
+    uint64_t lost;         /* bytes that could not be written, for a reason that waiting does not cure */
     int lost_why;
 };
 
@@ -60,6 +64,9 @@ void log_take(struct log *g, const char *p, size_t len);
 
 /* No more output comes from this step. */
 void log_take_end(struct log *g);
+
+/* A line that a program told of itself (node/teller.h): it is heard. Only when log_busy() says no. */
+void log_told(struct log *g, const char *line, size_t len);
 
 /* A line of our own; cut when it is too long. */
 void __attribute__((format(printf, 2, 3))) log_note(struct log *g, const char *fmt, ...);

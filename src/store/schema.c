@@ -199,8 +199,28 @@ static const char schema_10[] = "CREATE TABLE outbox("
                                " line TEXT NOT NULL"
                                ") STRICT;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4, schema_5,
-                                                 schema_6, schema_7, schema_8, schema_9, schema_10 };
+/* Every number that a trial told of itself (step 0 are those of epochs), and the checkpoints that it told of. */
+static const char schema_11[] = "CREATE TABLE series("
+                               " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                               " name TEXT NOT NULL,"
+                               " step INTEGER NOT NULL,"
+                               " epoch INTEGER NOT NULL,"
+                               " attempt INTEGER NOT NULL,"
+                               " at_ms INTEGER NOT NULL,"
+                               " value REAL," /* NULL: it was not finite */
+                               " PRIMARY KEY(trial, name, step, epoch)"
+                               ") STRICT, WITHOUT ROWID;"
+
+                               "CREATE TABLE checkpoints("
+                               " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                               " epoch INTEGER NOT NULL,"
+                               " attempt INTEGER NOT NULL,"
+                               " path TEXT NOT NULL,"
+                               " PRIMARY KEY(trial, epoch)"
+                               ") STRICT, WITHOUT ROWID;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,  schema_5, schema_6,
+                                                 schema_7, schema_8, schema_9, schema_10, schema_11 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -311,6 +331,19 @@ static const struct col epoch_cols[] = {
     COL(store_epoch, end_ms, COL_PLAIN),
 };
 
+static const struct col series_cols[] = {
+    COL(store_value, trial, COL_PLAIN), COL(store_value, name, COL_PLAIN),    COL(store_value, step, COL_PLAIN),
+    COL(store_value, epoch, COL_PLAIN), COL(store_value, attempt, COL_PLAIN), COL(store_value, at_ms, COL_PLAIN),
+    COL(store_value, value, COL_PLAIN),
+};
+
+static const struct col checkpoint_cols[] = {
+    COL(store_checkpoint, trial, COL_PLAIN),
+    COL(store_checkpoint, epoch, COL_PLAIN),
+    COL(store_checkpoint, attempt, COL_PLAIN),
+    COL(store_checkpoint, path, COL_PLAIN),
+};
+
 static const struct col tell_cols[] = {
     COL(tell_row, study, COL_PLAIN),
     COL_AS(tell_row, "seq", t.seq, COL_PLAIN),
@@ -394,6 +427,8 @@ const struct table schema_studies = TABLE("studies", study_cols);
 const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
+static const struct table series = TABLE("series", series_cols);
+static const struct table checkpoints = TABLE("checkpoints", checkpoint_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table searches = TABLE("searches", search_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
@@ -463,6 +498,13 @@ static const struct recipe {
     [STMT_BEST_AT] = { RAW, NULL,
                        "SELECT CASE WHEN ?3 THEN max(e.metric) ELSE min(e.metric) END FROM epochs e"
                        " JOIN trials t ON t.id = e.trial WHERE t.study = ?1 AND e.epoch = ?2" },
+    [STMT_SERIES_PUT] = { REPLACE, &series, NULL },
+    [STMT_SERIES] = { SELECT, &series, "WHERE trial = ?1 ORDER BY name, step, epoch" },
+    [STMT_SERIES_LAST] = { RAW, NULL, "SELECT coalesce(max(step), 0) FROM series WHERE trial = ?1" },
+    [STMT_SERIES_THIN] = { RAW, NULL, "DELETE FROM series WHERE trial = ?1 AND step % ?2 <> 0" },
+    [STMT_CHECKPOINT_PUT] = { REPLACE, &checkpoints, NULL },
+    [STMT_CHECKPOINTS] = { SELECT, &checkpoints, "WHERE trial = ?1 ORDER BY epoch DESC" },
+    [STMT_CHECKPOINT_FORGET] = { RAW, NULL, "DELETE FROM checkpoints WHERE trial = ?1 AND epoch = ?2" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
     [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },
@@ -476,6 +518,8 @@ static const struct recipe {
     [STMT_STUDY_DELETE] = { RAW, NULL, "DELETE FROM studies WHERE id = ?1" },
     [STMT_TRIAL_ATTEMPTS_DELETE] = { RAW, NULL, "DELETE FROM attempts WHERE trial = ?1" },
     [STMT_TRIAL_EPOCHS_DELETE] = { RAW, NULL, "DELETE FROM epochs WHERE trial = ?1" },
+    [STMT_TRIAL_SERIES_DELETE] = { RAW, NULL, "DELETE FROM series WHERE trial = ?1" },
+    [STMT_TRIAL_CHECKPOINTS_DELETE] = { RAW, NULL, "DELETE FROM checkpoints WHERE trial = ?1" },
     [STMT_TRIAL_SAMPLES_DELETE] = { RAW, NULL, "DELETE FROM samples WHERE trial = ?1" },
     [STMT_TRIAL_PROFILES_DELETE] = { RAW, NULL, "DELETE FROM profiles WHERE trial = ?1" },
     [STMT_TRIAL_REMOVED] = { RAW, NULL,

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "store/energy.h"
 #include "store/samples.h"
+#include "store/series.h"
 #include "store/store.h"
 
 /* schema_steps[v] brings a file from schema v to v + 1. A step that was ever released is never edited. */
@@ -120,6 +121,13 @@ enum stmt_id {
     STMT_EPOCH_PUT,
     STMT_EPOCHS,
     STMT_BEST_AT,
+    STMT_SERIES_PUT,
+    STMT_SERIES,
+    STMT_SERIES_LAST,
+    STMT_SERIES_THIN,
+    STMT_CHECKPOINT_PUT,
+    STMT_CHECKPOINTS,
+    STMT_CHECKPOINT_FORGET,
     STMT_TELL_ADD,
     STMT_TELLS,
     STMT_SEARCH_PUT,
@@ -133,6 +141,8 @@ enum stmt_id {
     STMT_STUDY_DELETE,
     STMT_TRIAL_ATTEMPTS_DELETE,
     STMT_TRIAL_EPOCHS_DELETE,
+    STMT_TRIAL_SERIES_DELETE,
+    STMT_TRIAL_CHECKPOINTS_DELETE,
     STMT_TRIAL_SAMPLES_DELETE,
     STMT_TRIAL_PROFILES_DELETE,
     STMT_TRIAL_REMOVED,

@@ -279,6 +279,41 @@ int store_best_at(struct store *s, int64_t study, int epoch, bool maximise, doub
     return rc < 0 ? rc : 0;
 }
 
+/* --- checkpoints --- */
+int store_checkpoint_put(struct store *s, const struct store_checkpoint *row, struct err *e)
+{
+    bool own;
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = conn_insert(s, STMT_CHECKPOINT_PUT, row, NULL, e);
+    return conn_write_end(s, own, rc, e);
+}
+
+int store_checkpoint_forget(struct store *s, int64_t trial, int epoch, struct err *e)
+{
+    bool own;
+    AUTO_QUERY struct conn_query q = { 0 };
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = conn_query_init_for(&q, s, STMT_CHECKPOINT_FORGET, trial, e);
+    if (rc == 0)
+        rc = conn_query_bind_i64(&q, 2, epoch, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    return conn_write_end(s, own, rc, e);
+}
+
+int store_checkpoints(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_checkpoint *r),
+                      void *ctx, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    struct store_checkpoint r;
+    int rc = conn_query_init_for(&q, s, STMT_CHECKPOINTS, trial, e);
+    while (rc == 0 && (rc = conn_query_next(&q, &r, e)) == 1)
+        rc = row(ctx, &r);
+    return rc;
+}
+
 /* --- tells --- */
 int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct err *e)
 {

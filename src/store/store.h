@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 10, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 11, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -189,6 +189,18 @@ int store_epochs(struct store *s, int64_t trial, int (*row)(void *ctx, const str
 
 /* The best metric that any trial of the study had at this epoch; NAN: none. */
 int store_best_at(struct store *s, int64_t study, int epoch, bool maximise, double *out, struct err *e);
+
+/* --- checkpoints that a trial told of: one row per (trial, epoch), the newest first --- */
+struct store_checkpoint {
+    int64_t trial;
+    int epoch;   /* at whose end it stands */
+    int attempt; /* the attempt's number */
+    char *path;
+};
+int store_checkpoint_put(struct store *s, const struct store_checkpoint *row, struct err *e);
+int store_checkpoint_forget(struct store *s, int64_t trial, int epoch, struct err *e);
+int store_checkpoints(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_checkpoint *r),
+                      void *ctx, struct err *e);
 
 /* --- what the search was told, in order; asks (trials.ask_seq) and tells share one counter per study, so that a search whose state is not
  * stored is asked and told again exactly as it was --- */

@@ -30,8 +30,10 @@ int store_study_remove(struct store *s, int64_t study, struct err *e)
 
 int store_trial_remove(struct store *s, int64_t trial, struct err *e)
 {
-    static const enum stmt_id all[] = { STMT_TRIAL_ATTEMPTS_DELETE, STMT_TRIAL_EPOCHS_DELETE, STMT_TRIAL_SAMPLES_DELETE,
-                                        STMT_TRIAL_PROFILES_DELETE, STMT_TRIAL_REMOVED };
+    static const enum stmt_id all[] = { STMT_TRIAL_ATTEMPTS_DELETE, STMT_TRIAL_EPOCHS_DELETE,
+                                        STMT_TRIAL_SERIES_DELETE,   STMT_TRIAL_CHECKPOINTS_DELETE,
+                                        STMT_TRIAL_SAMPLES_DELETE,  STMT_TRIAL_PROFILES_DELETE,
+                                        STMT_TRIAL_REMOVED };
     return write_all(s, all, ARRAY_LEN(all), trial, e);
 }
 

@@ -26,6 +26,7 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/help_facts.h"
+#include "store/series.h"
 #include "store/store.h"
 #include "tests/integration/harness.h"
 
@@ -156,6 +157,12 @@ static void add_attempt(struct store *s, int64_t trial, const char *state, const
                                      .learning_rate = 0.1,
                                      .end_ms = T0_S * INT64_C(1000) + i };
         check(store_epoch_put(s, &epoch, &e), &e);
+        struct series told = { 0 };
+        assert_int_equal(series_add(&told, "f1", i, 0, 1, 0.5 * i), 0);
+        assert_int_equal(series_add(&told, "f1", i, i, 1, NAN), 0);
+        assert_int_equal(series_add(&told, "accuracy", i, 0, 1, 0.9), 0); /* has a column already */
+        check(store_series_put(s, trial, row.number, &told, &e), &e);
+        series_done(&told);
     }
 }
 
@@ -323,6 +330,32 @@ static void test_show_json_has_its_keys(void **state)
     assert_true(json_is_null(json_object_get(epoch, "loss"))); /* absent, not 0 */
     json_decref(absent);
     json_decref(j);
+}
+
+static void expect_metrics(json_t *trial, const char *want)
+{
+    AUTO_FREE char *got = json_text(json_object_get(json_object_get(trial, "metrics"), "f1"));
+    assert_string_equal(got, want);
+}
+
+static void test_show_has_all_that_was_told_by_name(void **state)
+{
+    AUTO_OUTPUT struct harness_output all = LOOK(*state, "show", "demo", "--json", "--store", "@");
+    json_t *t = shown(&all, 0);
+    expect_metrics(t, "[{\"epoch\": 1, \"step\": null, \"value\": 0.5}, {\"epoch\": 2, \"step\": null, \"value\": 1}]");
+    json_decref(t);
+    AUTO_OUTPUT struct harness_output one = LOOK(*state, "show", "demo", "1", "--json", "--store", "@");
+    t = shown(&one, 0); /* with its steps; what was not finite is absent */
+    expect_metrics(t, "[{\"epoch\": 1, \"step\": null, \"value\": 0.5}, {\"epoch\": 2, \"step\": null, \"value\": 1}, "
+                      "{\"epoch\": 1, \"step\": 1, \"value\": null}, {\"epoch\": 2, \"step\": 2, \"value\": null}]");
+    json_decref(t);
+    AUTO_OUTPUT struct harness_output people = LOOK(*state, "show", "demo", "1", "--store", "@");
+    expect_text(people.out, "\nmetric  epochs  first  lowest  highest  last\n");
+    expect_text(people.out, "\nf1           2    0.5     0.5        1     1\n");
+    AUTO_OUTPUT struct harness_output report = LOOK(*state, "report", "demo", "--json", "--store", "@");
+    t = shown(&report, 0);
+    expect_metrics(t, "[{\"epoch\": 1, \"step\": null, \"value\": 0.5}, {\"epoch\": 2, \"step\": null, \"value\": 1}]");
+    json_decref(t);
 }
 
 static void test_show_of_one_trial_has_that_trial_and_its_command(void **state)
@@ -860,6 +893,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ls_without_a_store_is_an_empty_list, make_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_study_whose_driver_lives_is_running, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_json_has_its_keys, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_show_has_all_that_was_told_by_name, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_of_one_trial_has_that_trial_and_its_command, make_filled_world,
                                         end_world),
         cmocka_unit_test_setup_teardown(test_show_prints_trials_and_the_best, make_filled_world, end_world),
