@@ -35,6 +35,8 @@ static const struct help_fact abouts[] = {
         "The same command goes on with a study that was interrupted, whatever ended it, and only shows one that is finished.\n" },
     { "show", NULL, "A study's trials and the best of them, or one trial with its epochs, attempts and command.\n"
         "Of a trial that runs the epoch under way, its speed and its CPUs are told as of this moment.\n" },
+    { "tell", NULL, "Tells of the trial that it runs in: for shell scripts that are trained by a study.\n"
+        "What is told is kept although no driver watches. Outside of a trial it is an error.\n" },
     { "trace", NULL, "Traces are HDF5 files of recorded runs, for `replay` and for others.\n"
         "`run --trace FILE` writes one of a study.\n" },
     { "version", NULL, "The version, the commit it was built from, and those of the libraries in use.\n" },
@@ -124,6 +126,7 @@ static const struct help_fact examples[] = {
     { "pipetune show", "pipetune show demo/2", "Its second trial: epochs, attempts, and the command." },
     { "pipetune show", "pipetune show demo --decisions", "What was decided, when and why." },
     { "pipetune show", "tail -F $(pipetune show demo/2 --log)", "What the trial prints." },
+    { "pipetune tell", "pipetune tell accuracy=0.93 loss=0.21 --epoch 3", "What a shell script says at the end of its third epoch." },
     { "pipetune report", "pipetune report demo --html demo.html", "All of the study as one page for a browser." },
     { "report", "pipetune report demo --csv -o demo.csv", "Its trials and epochs for a spreadsheet." },
     { "pipetune compare", "pipetune compare demo demo@2", "Two studies side by side." },

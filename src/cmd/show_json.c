@@ -55,10 +55,9 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
         "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper),
         "system", "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs,
         "accuracy", json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy",
-        energy_figure_json(&energy), "loss", json_num(t->loss), "metric", json_num(t->metric), "budget",
-        t->epochs, "slots", t->slots, "failures", t->failures, "copy_of",
-        t->copy_of ? json_integer(t->copy_of) : json_null(), "reason", look_text(t->reason), "attempt_list", attempts,
-        "now", show_now_json(&now), "metrics", metrics);
+        energy_figure_json(&energy), "loss", json_num(t->loss), "metric", json_num(t->metric), "budget", t->epochs,
+        "slots", t->slots, "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(),
+        "reason", look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics);
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)

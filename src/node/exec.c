@@ -50,10 +50,9 @@ enum {
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
 };
 
-const char exec_usage[] =
-    "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
-    "       [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
-    "       [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
+const char exec_usage[] = "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
+                          "       [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
+                          "       [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 

@@ -194,30 +194,30 @@ static const char schema_9[] = "CREATE TABLE searches("
 
 /* Lines for an InfluxDB. The upper bits of an id are the study's (store/outbox.c), so that its rows are one range without an index. */
 static const char schema_10[] = "CREATE TABLE outbox("
-                               " id INTEGER PRIMARY KEY,"
-                               " reason TEXT," /* why the server rejected it; NULL: it waits */
-                               " line TEXT NOT NULL"
-                               ") STRICT;";
+                                " id INTEGER PRIMARY KEY,"
+                                " reason TEXT," /* why the server rejected it; NULL: it waits */
+                                " line TEXT NOT NULL"
+                                ") STRICT;";
 
 /* Every number that a trial told of itself (step 0 are those of epochs), and the checkpoints that it told of. */
 static const char schema_11[] = "CREATE TABLE series("
-                               " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
-                               " name TEXT NOT NULL,"
-                               " step INTEGER NOT NULL,"
-                               " epoch INTEGER NOT NULL,"
-                               " attempt INTEGER NOT NULL,"
-                               " at_ms INTEGER NOT NULL,"
-                               " value REAL," /* NULL: it was not finite */
-                               " PRIMARY KEY(trial, name, step, epoch)"
-                               ") STRICT, WITHOUT ROWID;"
+                                " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                                " name TEXT NOT NULL,"
+                                " step INTEGER NOT NULL,"
+                                " epoch INTEGER NOT NULL,"
+                                " attempt INTEGER NOT NULL,"
+                                " at_ms INTEGER NOT NULL,"
+                                " value REAL," /* NULL: it was not finite */
+                                " PRIMARY KEY(trial, name, step, epoch)"
+                                ") STRICT, WITHOUT ROWID;"
 
-                               "CREATE TABLE checkpoints("
-                               " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
-                               " epoch INTEGER NOT NULL,"
-                               " attempt INTEGER NOT NULL,"
-                               " path TEXT NOT NULL,"
-                               " PRIMARY KEY(trial, epoch)"
-                               ") STRICT, WITHOUT ROWID;";
+                                "CREATE TABLE checkpoints("
+                                " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                                " epoch INTEGER NOT NULL,"
+                                " attempt INTEGER NOT NULL,"
+                                " path TEXT NOT NULL,"
+                                " PRIMARY KEY(trial, epoch)"
+                                ") STRICT, WITHOUT ROWID;";
 
 const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,  schema_5, schema_6,
                                                  schema_7, schema_8, schema_9, schema_10, schema_11 };
