@@ -36,7 +36,8 @@ static const struct help_fact abouts[] = {
     { "show", NULL, "A study's trials and the best of them, or one trial with its epochs, attempts and command.\n"
         "Of a trial that runs the epoch under way, its speed and its CPUs are told as of this moment.\n" },
     { "tell", NULL, "Tells of the trial that it runs in: for shell scripts that are trained by a study.\n"
-        "What is told is kept although no driver watches. Outside of a trial it is an error.\n" },
+        "What is told is kept although no driver watches.\n"
+        "Outside of a trial it is an error, with exit code 3.\n" },
     { "trace", NULL, "Traces are HDF5 files of recorded runs, for `replay` and for others.\n"
         "`run --trace FILE` writes one of a study.\n" },
     { "version", NULL, "The version, the commit it was built from, and those of the libraries in use.\n" },
@@ -94,6 +95,7 @@ static const struct help_fact variables[] = {
     { "pipetune run", "PYSPARK_PYTHON", "The Python of driver and executors, when neither the study nor the BigDL file names one (default: the one that set-up made)." },
     { "pipetune run", "SPARK_LOCAL_IP", "Is 127.0.0.1 for trials on one machine when it is not set: a host name that does not resolve would stop Spark." },
     { "pipetune run", "PIPETUNE_LAUNCH", "Set for all that an attempt starts, so that nothing of it is overlooked." },
+    { "pipetune tell", "PIPETUNE_TELL", "The socket over which a trial's programs tell of themselves; set in what run starts." },
     { "pipetune doctor", "TMPDIR", "Where doctor --try trains (default /tmp)." },
     { "pipetune monitor", "STATE_DIRECTORY", "Where lines wait for the server; systemd sets it (default ./pipetune-monitor)." },
     { "pipetune compare diff energy events ls model replay report show trace", "COLUMNS", "How wide tables may be (default: as the terminal, 100 where there is none)." },
@@ -127,6 +129,8 @@ static const struct help_fact examples[] = {
     { "pipetune show", "pipetune show demo --decisions", "What was decided, when and why." },
     { "pipetune show", "tail -F $(pipetune show demo/2 --log)", "What the trial prints." },
     { "pipetune tell", "pipetune tell accuracy=0.93 loss=0.21 --epoch 3", "What a shell script says at the end of its third epoch." },
+    { "tell", "pipetune tell loss=0.4 --step 120 --records 128", "A training step." },
+    { "tell", "pipetune tell --checkpoint model-3.bin --epoch 3", "A checkpoint that is written whole." },
     { "pipetune report", "pipetune report demo --html demo.html", "All of the study as one page for a browser." },
     { "report", "pipetune report demo --csv -o demo.csv", "Its trials and epochs for a spreadsheet." },
     { "pipetune compare", "pipetune compare demo demo@2", "Two studies side by side." },
