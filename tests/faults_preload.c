@@ -11,8 +11,8 @@
  *   PIPETUNE_CLOCK_SET=AT:BY      the wall clock of every program is set by BY ms when the machine has run AT ms (CLOCK_BOOTTIME)
  *   PIPETUNE_FAULT_STATFS=nfs     statfs() says that every file is on NFS, in every program
  *
- * Memory that libc's stdio, or the loader, takes for itself before main() is not counted; a write to a pipe neither, since
- * a pipe that has a reader cannot fail. */
+ * Memory that libc's stdio, or the loader, takes for itself before main() is not counted; a write to a pipe or an eventfd
+ * neither, since one that has a reader cannot fail. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -203,10 +203,11 @@ static bool is_chosen(int fd, const char *path)
     return fd >= 0 && ends_with(target, plan.path);
 }
 
+/* Or an eventfd, which is of no kind. */
 static bool is_pipe(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || (st.st_mode & S_IFMT) == 0);
 }
 
 /* Counts the call; true when it is the one. */
