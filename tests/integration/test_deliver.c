@@ -1,6 +1,7 @@
 /* Delivery on a loop: through a store, to an HTTP server of our own on loopback, to a socket, and from the store the next time. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -30,6 +32,7 @@ struct fix {
     struct deliver_cfg cfg;
     struct store *store;
     struct writer *writer;
+    const char *old_spool;
     struct deliver *d;
     struct deliver_counts counts; /* at the end */
     int ended;
@@ -85,7 +88,7 @@ static int tear_down(void **state)
 
 static int open_deliver(struct fix *f)
 {
-    const struct deliver_place place = { .store = f->store, .writer = f->writer };
+    const struct deliver_place place = { .store = f->store, .writer = f->writer, .old_spool = f->old_spool };
     return deliver_open(&f->d, &f->loop, &f->cfg, &place, &ops, f, &f->e);
 }
 
@@ -216,6 +219,46 @@ static void what_the_server_never_took_is_delivered_the_next_time(void **state)
                    "produced 10 = stored 10 + waiting 0 + quarantined 0 + dropped 0; 10 of them are of an earlier run");
     AUTO_FREE char *lines = sink_lines(f->sink);
     assert_int_equal(harness_count(lines, "\n"), 10);
+}
+
+static void put_le(struct buf *b, uint64_t x, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        buf_putc(b, (char)(x >> (8 * i)));
+}
+
+/* One segment of a spool, as monitoring/spool.h draws it. */
+static void write_spool(const struct fix *f, const char *lines)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    AUTO_FREE char *dir = harness_path(f->dir, "spool");
+    buf_put(&b, "PTSPOOL1", 8);
+    put_le(&b, 1, 8);
+    put_le(&b, strlen(lines), 4);
+    put_le(&b, 2, 4);
+    put_le(&b, crc32_z(0, (const void *)lines, strlen(lines)), 4);
+    put_le(&b, crc32_z(0, (const void *)(b.data + 16), 12), 4);
+    buf_puts(&b, lines);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    AUTO_FREE char *path = harness_path(dir, "0000000000000001.spool");
+    AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, b.data, b.len), (ssize_t)b.len);
+}
+
+static void what_an_earlier_version_kept_is_delivered_once(void **state)
+{
+    struct fix *f = *state;
+    AUTO_FREE char *dir = harness_path(f->dir, "spool");
+    write_spool(f, "m v=8 8\nm v=9 9\n");
+    f->old_spool = dir;
+    begin(f);
+    assert_int_not_equal(access(dir, F_OK), 0);
+    push(f, 1);
+    end(f, 5000);
+    expect_account(f, "produced 3 = stored 3 + waiting 0 + quarantined 0 + dropped 0; 2 of them are of an earlier run");
+    AUTO_FREE char *lines = sink_lines(f->sink);
+    assert_string_equal(lines, "m v=8 8\nm v=9 9\nm v=0 0\n");
+    f->old_spool = NULL;
 }
 
 static void a_line_that_is_rejected_is_set_aside(void **state)
@@ -391,6 +434,7 @@ int main(void)
         T(lines_arrive_though_nobody_ends_it),
         T(an_outage_is_told_and_loses_nothing),
         T(what_the_server_never_took_is_delivered_the_next_time),
+        T(what_an_earlier_version_kept_is_delivered_once),
         T(a_line_that_is_rejected_is_set_aside),
         T(many_lines_at_once_are_several_batches),
         T(what_was_not_waited_for_ends_with_its_request),
