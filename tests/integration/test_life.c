@@ -104,10 +104,22 @@ static char *story(const struct life *l)
                   " WHERE kind IN ('propose', 'resume', 'pause', 'stop') ORDER BY seq");
 }
 
+/* An epoch that was under way when the attempt was ended, after the one at whose end it was to be: that one is lost, not paid. */
+static bool was_under_way(const struct life *l, long trial, long attempt, int epoch)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM attempts a JOIN trials t ON t.id = a.trial WHERE t.number = %ld"
+                   " AND a.number = %ld AND a.ends_at BETWEEN 1 AND %d",
+                   trial, attempt, epoch - 1);
+    AUTO_FREE char *n = ask(l, sql);
+    return strcmp(n, "1") == 0;
+}
+
 /* Each epoch at most once: "trained TAG EPOCH", where a tag ends with -TRIAL-ATTEMPT or -tTRIAL-ATTEMPT. */
 static void check_paid_once(const struct life *l)
 {
-    bool seen[64][EPOCHS + 1] = { { false } };
+    long by[TRIALS + 1][EPOCHS + 1] = { { 0 } };
     AUTO_FREE char *text = harness_read(l->dir, "count");
     char *save = NULL, tag[96];
     int epoch = 0;
@@ -115,14 +127,14 @@ static void check_paid_once(const struct life *l)
         if (sscanf(line, "trained %95s %d", tag, &epoch) != 2)
             continue;
         char *attempt = strrchr(tag, '-');
-        *attempt = '\0';
+        *attempt++ = '\0';
         char *trial = strrchr(tag, '-') + 1;
         long n = strtol(trial + (*trial == 't'), NULL, 10);
-        if (n < 1 || n > 63 || epoch < 1 || epoch > EPOCHS)
+        if (n < 1 || n > TRIALS || epoch < 1 || epoch > EPOCHS)
             give_up(l, "a line that cannot be");
-        if (seen[n][epoch])
+        if (by[n][epoch] && !was_under_way(l, n, by[n][epoch], epoch))
             give_up(l, "an epoch was trained twice");
-        seen[n][epoch] = true;
+        by[n][epoch] = strtol(attempt, NULL, 10);
     }
 }
 
