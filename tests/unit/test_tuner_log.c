@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "core/rng.h"
+#include "core/simulator.h"
 #include "core/tuner_log.h"
 #include "tests/fault.h"
 
@@ -259,18 +259,12 @@ static void test_a_head_makes_the_machine_it_names(void **state)
 
 enum { TRIALS = 6, EPOCHS = 4, STEPS = 40 };
 
-/* Jobs that run at once and in random order, and the log of all that their machine was told. */
+/* A study, simulated in a world where anything happens, and the log of all that its machine was told. */
 struct run {
     struct rng rng;
     const struct policy *policy;
     void *machine;
     struct buf log, story; /* all that was decided */
-    struct job {
-        bool started, over, applying, profiled;
-        struct tuner_setting at, asked;
-        double now_s, wake_s;
-        int epoch, step;
-    } jobs[TRIALS + 1];
 };
 
 static void tell_story(struct buf *b, const char *kind, int trial, struct tuner_setting s, const char *reason)
@@ -278,149 +272,155 @@ static void tell_story(struct buf *b, const char *kind, int trial, struct tuner_
     buf_printf(b, "%s %d: %d %d %s\n", kind, trial, s.hot, s.cold, reason);
 }
 
-static void tell(struct run *r, int trial, struct tuner_event ev)
+static int noted_step(void *machine, const struct tuner_event *ev, struct tuner_actions *out, struct err *e)
 {
-    struct job *j = &r->jobs[trial];
-    struct tuner_actions acts;
-    struct err e = { 0 };
-    ev.trial = trial;
-    ev.t_s = j->now_s;
-    tuner_log_event(&r->log, &ev);
-    if (r->policy->step(r->machine, &ev, &acts, &e) < 0)
-        fail_msg("%s", e.text);
-    for (size_t i = 0; i < acts.n; i++) {
-        const struct tuner_action *a = &acts.list[i];
-        if (a->kind == ACT_WAKE)
-            j->wake_s = a->t_s;
-        j->profiled |= a->kind == ACT_PROFILE;
-        if (!tuner_is_decision(a->kind))
-            continue;
-        tell_story(&r->story, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
-        if (a->kind == ACT_APPLY) {
-            j->asked = a->setting;
-            j->applying = true;
-        }
+    struct run *r = machine;
+    tuner_log_event(&r->log, ev);
+    int rc = r->policy->step(r->machine, ev, out, e);
+    for (size_t i = 0; rc == 0 && i < out->n; i++) {
+        const struct tuner_action *a = &out->list[i];
+        if (tuner_is_decision(a->kind))
+            tell_story(&r->story, tuner_action_name(a->kind), a->trial, a->setting, a->reason);
     }
+    return rc;
 }
 
-static void start(struct run *r, int trial)
+static int noted_launch(void *machine, const struct tuner_ask *ask, struct tuner_setting *out,
+                        char reason[TUNER_REASON_MAX], struct err *e)
 {
-    struct job *j = &r->jobs[trial];
-    char key[16], reason[TUNER_REASON_MAX] = "";
-    struct err e = { 0 };
-    (void)snprintf(key, sizeof key, "c%d", trial % 2);
-    const struct tuner_ask ask = {
-        .trial = trial, .class_key = key, .family_key = "f", .start = { 2, 0 }, .alone = true
-    };
-    tuner_log_ask(&r->log, &ask);
-    if (r->policy->launch(r->machine, &ask, &j->at, reason, &e) < 0)
-        fail_msg("%s", e.text);
-    tell_story(&r->story, TUNER_LOG_SETTING, trial, j->at, reason);
-    j->started = true;
-    j->epoch = 1;
-    j->wake_s = INFINITY;
-    tell(r, trial,
-         (struct tuner_event){ .kind = EV_TRIAL_STARTED,
-                               .setting = j->at,
-                               .class_key = key,
-                               .family_key = "f",
-                               .epoch = 1,
-                               .epochs = EPOCHS,
-                               .alone = true,
-                               .startup_s = 5 * rng_unit(&r->rng) });
+    struct run *r = machine;
+    tuner_log_ask(&r->log, ask);
+    int rc = r->policy->launch(r->machine, ask, out, reason, e);
+    tell_story(&r->story, TUNER_LOG_SETTING, ask->trial, *out, reason);
+    return rc;
 }
 
-static void end_epoch(struct run *r, int trial)
+static bool noted_settled(const void *machine, int trial)
 {
-    struct job *j = &r->jobs[trial];
-    tell(r, trial,
-         (struct tuner_event){
-             .kind = EV_EPOCH, .epoch = j->epoch, .seconds = STEPS * rng_unit(&r->rng), .records = STEPS });
-    j->step = 0;
-    if (++j->epoch <= EPOCHS)
-        return;
-    tell(r, trial, (struct tuner_event){ .kind = EV_TRIAL_ENDED });
-    j->over = true;
+    const struct run *r = machine;
+    return r->policy->settled(r->machine, trial);
 }
 
-static void go_on(struct run *r, int trial)
+static struct run *the_run;
+
+static void *noted_create(const struct tuner_space *sp, const struct tuner_cfg *c)
 {
-    struct job *j = &r->jobs[trial];
-    uint64_t dice = rng_below(&r->rng, 200);
-    double step_s = (8 - 2 * j->at.hot) * (j->epoch == 1 ? 1.5 : 1.0) * (0.9 + 0.2 * rng_unit(&r->rng));
-    if (j->profiled && dice < 60) {
-        static const char *const keys[] = { "c0", "c1", "c2", "none" };
-        j->profiled = false;
-        tell(r, trial,
-             (struct tuner_event){ .kind = EV_VERDICT,
-                                   .verdict = (enum tuner_verdict)rng_below(&r->rng, 3),
-                                   .class_key = keys[rng_below(&r->rng, ARRAY_LEN(keys))] });
-    } else if (j->applying) {
-        j->applying = false;
-        if (dice < 10) {
-            tell(r, trial, (struct tuner_event){ .kind = EV_FAILED, .setting = j->asked, .infeasible = dice % 2 });
-            return;
-        }
-        j->at = j->asked;
-        tell(r, trial, (struct tuner_event){ .kind = EV_APPLIED, .setting = j->at });
-    } else if (dice < 2) {
-        tell(r, trial, (struct tuner_event){ .kind = EV_BREAK });
-    } else if (dice == 2) {
-        tell(r, trial, (struct tuner_event){ .kind = EV_TRIAL_LOST });
-        j->over = true;
-    } else if (j->now_s + step_s > j->wake_s) {
-        j->now_s = j->wake_s > j->now_s ? j->wake_s : j->now_s;
-        j->wake_s = INFINITY;
-        tell(r, trial, (struct tuner_event){ .kind = EV_TICK });
-    } else {
-        j->now_s += step_s;
-        j->step++;
-        tell(r, trial,
-             (struct tuner_event){
-                 .kind = EV_ITERATION, .epoch = j->epoch, .seconds = step_s, .records = 1, .epoch_records = STEPS });
-        if (j->step >= STEPS)
-            end_epoch(r, trial);
-    }
+    struct run *r = the_run;
+    r->machine = r->policy->create(sp, c);
+    tuner_log_head(&r->log, r->policy, sp, c);
+    return r;
 }
+
+static void noted_destroy(void *machine)
+{
+    struct run *r = machine;
+    r->policy->destroy(r->machine);
+}
+
+static bool has(void *ctx, const struct sim_run *r, struct tuner_setting s)
+{
+    (void)r, (void)s;
+    return rng_below(&((struct run *)ctx)->rng, 20) > 0;
+}
+
+static double step_s(void *ctx, const struct sim_run *r)
+{
+    (void)ctx;
+    return (8 - 2 * r->at.hot) * (r->epoch == r->first ? 1.5 : 1.0);
+}
+
+static double startup_s(void *ctx, struct sim_run *r)
+{
+    (void)r;
+    return 5 * rng_unit(&((struct run *)ctx)->rng);
+}
+
+static double noise(void *ctx, struct sim_run *r, int steps)
+{
+    (void)r, (void)steps;
+    return 0.9 + 0.2 * rng_unit(&((struct run *)ctx)->rng);
+}
+
+static double dies_s(void *ctx, struct sim_run *r, enum outcome *out_why)
+{
+    struct rng *g = &((struct run *)ctx)->rng;
+    (void)r;
+    *out_why = rng_below(g, 2) ? OUTCOME_REFUSED : OUTCOME_KILLED;
+    return rng_below(g, 4) ? INFINITY : 300 * rng_unit(g);
+}
+
+static bool verdict(void *ctx, const struct sim_run *r, struct tuner_event *out)
+{
+    static const char *const keys[] = { "c0", "c1", "c2", "none" };
+    struct rng *g = &((struct run *)ctx)->rng;
+    (void)r;
+    out->verdict = (enum tuner_verdict)rng_below(g, 3);
+    out->class_key = keys[rng_below(g, ARRAY_LEN(keys))];
+    return rng_below(g, 3) == 0;
+}
+
+static const struct sim_world world = { .has = has,
+                                        .step_s = step_s,
+                                        .startup_s = startup_s,
+                                        .noise = noise,
+                                        .dies_s = dies_s,
+                                        .verdict = verdict,
+                                        .apply_s = 0.5 };
 
 /* Of two classes, whatever was known. */
 static void recall(struct run *r)
 {
     static const char *const keys[] = { "c0", "c2" };
-    for (uint64_t n = rng_below(&r->rng, 12); n > 0; n--)
-        tell(r, 0,
-             (struct tuner_event){ .kind = EV_RECALL,
-                                   .class_key = keys[rng_below(&r->rng, ARRAY_LEN(keys))],
-                                   .family_key = "f",
-                                   .setting = any_setting(&r->rng),
-                                   .over = any_setting(&r->rng),
-                                   .ratio = rng_unit(&r->rng) - 0.5,
-                                   .at_least = rng_below(&r->rng, 8) == 0,
-                                   .best = rng_below(&r->rng, 4) == 0,
-                                   .infeasible = rng_below(&r->rng, 8) == 0,
-                                   .trials = (int)rng_below(&r->rng, 9) });
+    for (uint64_t n = rng_below(&r->rng, 12); n > 0; n--) {
+        struct tuner_actions none;
+        const struct tuner_event ev = { .kind = EV_RECALL,
+                                        .class_key = keys[rng_below(&r->rng, ARRAY_LEN(keys))],
+                                        .family_key = "f",
+                                        .setting = any_setting(&r->rng),
+                                        .over = any_setting(&r->rng),
+                                        .ratio = rng_unit(&r->rng) - 0.5,
+                                        .at_least = rng_below(&r->rng, 8) == 0,
+                                        .best = rng_below(&r->rng, 4) == 0,
+                                        .infeasible = rng_below(&r->rng, 8) == 0,
+                                        .trials = (int)rng_below(&r->rng, 9) };
+        assert_int_equal(noted_step(r, &ev, &none, NULL), 0);
+    }
 }
 
-/* Until all trials are over; three at once. */
+/* Until all trials are over; up to three at once, on one or two nodes. */
 static void live(struct run *r, const char *policy, uint64_t seed)
 {
     *r = (struct run){ .rng = rng_seeded(seed), .policy = policy_find(policy) };
-    r->machine = r->policy->create(&space, &cfg);
-    assert_non_null(r->machine);
-    tuner_log_head(&r->log, r->policy, &space, &cfg);
+    struct policy noted = *r->policy;
+    noted.create = noted_create;
+    noted.destroy = noted_destroy;
+    noted.launch = noted_launch;
+    noted.step = noted_step;
+    noted.settled = noted_settled;
+    struct sim_job jobs[TRIALS];
+    for (int i = 0; i < TRIALS; i++)
+        jobs[i] = (struct sim_job){
+            .class_key = i % 2 ? "c0" : "c1", .family_key = "f", .epochs = EPOCHS, .steps = STEPS, .start = { 2, 0 }
+        };
+    const struct simulator_cfg c = { .policy = &noted,
+                                     .space = space,
+                                     .tuner = cfg,
+                                     .world = &world,
+                                     .ctx = r,
+                                     .nodes = { { 16, 16 }, { 8, 16 } },
+                                     .n_nodes = 1 + (int)seed % 2,
+                                     .parallel = 3,
+                                     .jobs = jobs,
+                                     .n_jobs = TRIALS,
+                                     .seed = seed };
+    struct simulator s;
+    struct err e;
+    the_run = r;
+    assert_int_equal(simulator_init(&s, &c, &e), 0);
     recall(r);
-    for (int first = 1; first <= TRIALS;) {
-        int trial = first + (int)rng_below(&r->rng, 3);
-        if (trial <= TRIALS && !r->jobs[trial].started)
-            start(r, trial);
-        else if (trial <= TRIALS && !r->jobs[trial].over)
-            go_on(r, trial);
-        if (rng_below(&r->rng, 100) == 0)
-            tell(r, 0, (struct tuner_event){ .kind = EV_LOAD, .waiting = (int)rng_below(&r->rng, 3) });
-        while (first <= TRIALS && r->jobs[first].over)
-            first++;
-    }
-    r->policy->destroy(r->machine);
+    if (simulator_play(&s, &e) < 0)
+        fail_msg("%s", e.text);
+    simulator_done(&s);
 }
 
 static void run_done(struct run *r)
@@ -462,6 +462,7 @@ static void test_a_replayed_log_decides_the_same(void **state)
 {
     (void)state;
     static const char *const names[] = { "pipetune", "paper" };
+    bool met[EV_INSTEAD + 1] = { false };
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         size_t decided = 0;
         for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -469,10 +470,17 @@ static void test_a_replayed_log_decides_the_same(void **state)
             live(&r, names[i], seed);
             assert_replayed(&r, names[i], seed);
             decided += r.story.len;
+            for (size_t k = 0; k < ARRAY_LEN(met); k++) {
+                const char line[] = { '\n', "sieaflbtdxrvg"[k], ' ', '\0' };
+                met[k] |= strstr(r.log.data, line) != NULL;
+            }
             run_done(&r);
         }
         assert_true(decided > 10000); /* there was something to decide */
     }
+    for (size_t k = 0; k < ARRAY_LEN(met); k++)
+        if (!met[k])
+            fail_msg("no event of kind %zu was told", k);
 }
 
 static void test_one_event_changed_decides_otherwise(void **state)
