@@ -270,20 +270,24 @@ static double stride_end_s(const struct sim_run *r)
     return r->now_s + r->left * step_s(r);
 }
 
+/* That, or what comes before it. */
+static double event_s(const struct sim_run *r, double end_s)
+{
+    double wake_s = r->whole ? INFINITY : r->wake_s; /* nothing is due in a trial that has settled */
+    double at = fmin(end_s, fmin(r->death_s, fmin(r->due_s, wake_s)));
+    return at > r->now_s ? at : r->now_s;
+}
+
 double sim_run_next_s(const struct sim_run *r)
 {
-    if (!r->training)
-        return r->ready_s;
-    double wake_s = r->whole ? INFINITY : r->wake_s; /* nothing is due in a trial that has settled */
-    double at = fmin(stride_end_s(r), fmin(r->death_s, fmin(r->due_s, wake_s)));
-    return at > r->now_s ? at : r->now_s;
+    return r->training ? event_s(r, stride_end_s(r)) : r->ready_s;
 }
 
 int sim_run_next(struct sim_run *r, struct err *e)
 {
     if (!r->training)
         return start(r, e);
-    double end = stride_end_s(r), at = sim_run_next_s(r);
+    double end = stride_end_s(r), at = event_s(r, end);
     if (r->death_s <= at) {
         sim_run_advance(r, r->death_s);
         return die(r, e);
