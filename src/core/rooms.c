@@ -185,14 +185,18 @@ static double memory_used(const struct rooms *r, size_t node)
     return all;
 }
 
+bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want want)
+{
+    double there = r->nodes[node].memory_gb;
+    bool memory = !(there > 0) || memory_used(r, node) + want.memory_gb <= there;
+    return memory && rooms_room(r, node, trial) >= want.cpus;
+}
+
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want)
 {
-    for (size_t node = 0; node < r->n; node++) {
-        double there = r->nodes[node].memory_gb;
-        bool memory = !(there > 0) || memory_used(r, node) + want.memory_gb <= there;
-        if (memory && rooms_room(r, node, trial) >= want.cpus)
+    for (size_t node = 0; node < r->n; node++)
+        if (rooms_fits(r, node, trial, want))
             return (int)node;
-    }
     return -1;
 }
 

@@ -80,7 +80,10 @@ int rooms_left(const struct rooms *r, size_t node, int trial);
 /* The same, but no more than our share of the machine where others ask for CPUs. */
 int rooms_room(const struct rooms *r, size_t node, int trial);
 
-/* A machine on which the trial fits beside those that are there; -1: there is none. */
+/* Does the trial fit on this machine beside those that are there? */
+bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want want);
+
+/* The first machine that it fits on; -1: there is none. */
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want);
 
 /* Do as many trials wait as could run beside one of ours, each of them on so many CPUs? One that would find fewer counts, too, since it

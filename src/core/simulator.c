@@ -27,10 +27,7 @@ static int hot_within(const struct simulator *s, int cpus)
 
 int simulator_free_cpus(const struct simulator *s, int node)
 {
-    int cpus = s->cfg.nodes[node].cpus;
-    for (int i = 0; i < s->n; i++)
-        cpus -= s->slots[i].node == node ? s->slots[i].cpus : 0;
-    return cpus;
+    return rooms_left(&s->rooms, (size_t)node, 0);
 }
 
 static int running_on(const struct simulator *s, int node)
@@ -41,12 +38,17 @@ static int running_on(const struct simulator *s, int node)
     return n;
 }
 
-static bool heap_fits(const struct simulator *s, int node, double memory_gb)
+/* Is there so much room beside those that run there? */
+static bool has_room(const struct simulator *s, int node, double cpus, int cold)
 {
-    double all = memory_gb, there = s->cfg.nodes[node].memory_gb;
-    for (int i = 0; i < s->n; i++)
-        all += s->slots[i].node == node ? s->slots[i].memory_gb : 0;
-    return !(there > 0) || all * HEAP_SHARE <= there;
+    const struct rooms_want want = { .cpus = (int)cpus, .memory_gb = HEAP_SHARE * s->cfg.space.memory[cold] };
+    return rooms_fits(&s->rooms, (size_t)node, 0, want);
+}
+
+static void take(struct simulator *s, struct sim_slot *slot, int cpus)
+{
+    int which[ROOMS_MAX_CPUS]; /* they are all alike */
+    slot->cpus = rooms_take(&s->rooms, (size_t)slot->node, slot->run.job.trial, cpus, which);
 }
 
 /* How busy the others keep its node. Until now it ran at the speed that it had beside them before. */
@@ -68,10 +70,10 @@ static int grant(void *place, struct sim_run *r, int hot)
 {
     struct simulator *s = place;
     struct sim_slot *slot = (struct sim_slot *)r;
-    int room = slot->cpus + simulator_free_cpus(s, slot->node);
+    int room = rooms_left(&s->rooms, (size_t)slot->node, r->job.trial);
     while (hot > 0 && cores_of(s, hot) > room)
         hot--;
-    slot->cpus = (int)cores_of(s, hot);
+    take(s, slot, (int)cores_of(s, hot));
     s->stirred = true;
     update_beside(s, slot->node);
     return hot;
@@ -90,7 +92,7 @@ static int tell_room(struct simulator *s, struct err *e)
     int rc = 0;
     for (int i = 0; s->packs && rc == 0 && i < s->n; i++) {
         struct sim_slot *slot = &s->slots[i];
-        int room = slot->cpus + simulator_free_cpus(s, slot->node);
+        int room = rooms_left(&s->rooms, (size_t)slot->node, slot->run.job.trial);
         int n_hot = hot_within(s, room < slot->most ? room : slot->most);
         bool alone = running_on(s, slot->node) == 1;
         if (!slot->run.training || (n_hot == slot->run.n_hot && alone == slot->run.alone))
@@ -113,19 +115,10 @@ static int tell_neighbours(struct simulator *s, int node, struct err *e)
     return rc == 0 ? tell_room(s, e) : rc;
 }
 
-/* Do as many wait as could run beside one, each on the fewest cores? */
-static bool enough_wait(const struct simulator *s)
-{
-    size_t waiting = sched_waiting(&s->sched) + s->cfg.n_jobs - s->asked;
-    double together = 0;
-    for (int i = 0; i < s->cfg.n_nodes; i++)
-        together += ceil(s->cfg.nodes[i].cpus / cores_of(s, 0));
-    return waiting > 0 && (double)waiting >= together - 1;
-}
-
 static int tell_load(struct simulator *s, struct err *e)
 {
-    bool enough = enough_wait(s);
+    size_t waiting = sched_waiting(&s->sched) + s->cfg.n_jobs - s->asked;
+    bool enough = rooms_enough_wait(&s->rooms, cores_of(s, 0), waiting);
     struct tuner_actions acts;
     if (!s->packs || enough == s->waiting)
         return 0;
@@ -159,8 +152,7 @@ static bool may_join(const struct simulator *s, int node, const struct sim_job *
         if (o->node == node && o->began_alone && !(o->run.training && sim_run_settled(&o->run)))
             return false;
     }
-    return simulator_free_cpus(s, node) >= least && heap_fits(s, node, s->cfg.space.memory[job->start.cold]) &&
-           (!s->packs || family_is_known(s, job->family_key));
+    return has_room(s, node, least, job->start.cold) && (!s->packs || family_is_known(s, job->family_key));
 }
 
 /* The one with the most CPUs that are free, the first of equals; -1: none takes it. */
@@ -186,29 +178,30 @@ static bool fits(void *ctx, int trial)
 /* --- starting --- */
 
 /* What its node has no room for, beside others, gives way to less on the same ladder, at last to the start, which has. */
-static void choose_memory(const struct simulator *s, struct sim_slot *slot)
+static int keep_memory(struct simulator *s, struct sim_slot *slot, struct err *e)
 {
-    int cold = slot->run.at.cold, rest = slot->run.job.start.cold;
-    bool packed = running_on(s, slot->node) > 1;
-    slot->memory_gb = 0;
-    while (packed && cold >= 0 && !heap_fits(s, slot->node, s->cfg.space.memory[cold]))
+    struct sim_run *r = &slot->run;
+    int cold = r->at.cold;
+    while (!slot->began_alone && cold >= 0 && !has_room(s, slot->node, 0, cold))
         cold = tuner_space_step(&s->cfg.space, cold, -1);
-    slot->run.at.cold = cold >= 0 ? cold : rest;
-    slot->memory_gb = s->cfg.space.memory[slot->run.at.cold];
+    r->at.cold = cold >= 0 ? cold : r->job.start.cold;
+    slot->memory_gb = s->cfg.space.memory[r->at.cold];
+    int rc = rooms_keep(&s->rooms, (size_t)slot->node, r->job.trial, HEAP_SHARE * slot->memory_gb);
+    return rc < 0 ? err_sys(e, rc, "simulated trial %d", r->job.trial) : 0;
 }
 
 /* Of the room that it was launched into, what it needs, and what it may come to have. */
-static void take_room(struct simulator *s, struct sim_slot *slot)
+static int take_room(struct simulator *s, struct sim_slot *slot, struct err *e)
 {
     int cpus = s->cfg.nodes[slot->node].cpus, room = slot->cpus;
     double cores = cores_of(s, slot->run.at.hot);
-    slot->cpus = (int)fmin(cores, room);
+    take(s, slot, (int)fmin(cores, room));
     /* Packed it is launched with twice as many tasks as cores, where there are as many CPUs: so far it can be widened. */
     slot->most = slot->began_alone || !s->packs ? cpus : (int)(2 * cores <= cpus ? 2 * cores : cores);
     slot->run.n_hot = hot_within(s, room < slot->most ? room : slot->most);
-    choose_memory(s, slot);
     s->totals.launches++;
     s->totals.packed += !slot->began_alone;
+    return keep_memory(s, slot, e);
 }
 
 /* All that is free is kept for it until it is known what it is launched with: those that hear that nobody waits any more would take it. */
@@ -219,7 +212,7 @@ static int start(struct simulator *s, int trial, struct err *e)
     int node = find_node(s, &job), room = simulator_free_cpus(s, node);
     struct sim_slot *slot = &s->slots[s->n];
     job.trial = trial;
-    *slot = (struct sim_slot){ .node = node, .cpus = room, .began_alone = running_on(s, node) == 0 };
+    *slot = (struct sim_slot){ .node = node, .began_alone = running_on(s, node) == 0 };
     sim_run_init(&slot->run, &s->stage, &job, s->now_s);
     slot->run.rng = rng_seeded(rng_mix(s->cfg.seed) + (uint64_t)trial);
     slot->run.epoch = task->epoch;
@@ -228,14 +221,14 @@ static int start(struct simulator *s, int trial, struct err *e)
     slot->run.alone = slot->began_alone;
     slot->run.n_hot = hot_within(s, room);
     s->n++;
+    take(s, slot, room);
     sched_started(&s->sched, trial);
     int rc = tell_load(s, e); /* whether others wait decides what it is launched with */
     if (rc == 0)
         rc = sim_run_launch(&slot->run, e);
-    if (rc < 0)
-        return rc;
-    take_room(s, slot);
-    return tell_neighbours(s, node, e);
+    if (rc == 0)
+        rc = take_room(s, slot, e);
+    return rc == 0 ? tell_neighbours(s, node, e) : rc;
 }
 
 /* Starts what can be started. */
@@ -277,6 +270,7 @@ static int leave(struct simulator *s, struct sim_slot *slot, enum outcome why, s
     count(s, sched_ended(&s->sched, trial, why));
     memmove(slot, slot + 1, (size_t)(s->n - i - 1) * sizeof *slot);
     s->n--;
+    rooms_free(&s->rooms, trial);
     int rc = schedule(s, e);
     return rc == 0 ? tell_neighbours(s, node, e) : rc;
 }
@@ -383,6 +377,15 @@ int simulator_play(struct simulator *s, struct err *e)
 
 /* --- opening --- */
 
+static int add_node(struct simulator *s, const struct sim_node *node)
+{
+    int which[ROOMS_MAX_CPUS];
+    for (int i = 0; i < node->cpus && i < ROOMS_MAX_CPUS; i++)
+        which[i] = i;
+    int rc = rooms_add(&s->rooms, node->cpus, node->memory_gb);
+    return rc < 0 ? rc : rooms_know(&s->rooms, s->rooms.n - 1, which, node->cpus);
+}
+
 int simulator_init(struct simulator *s, const struct simulator_cfg *cfg, struct err *e)
 {
     assert(cfg->n_nodes >= 1 && cfg->n_nodes <= SIM_NODES_MAX && cfg->parallel >= 1);
@@ -402,6 +405,13 @@ int simulator_init(struct simulator *s, const struct simulator_cfg *cfg, struct 
     }
     for (size_t i = 0; i < cfg->n_jobs; i++)
         s->tasks[i].epoch = 1;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < cfg->n_nodes; i++)
+        rc = add_node(s, &cfg->nodes[i]);
+    if (rc < 0) {
+        simulator_done(s);
+        return err_sys(e, rc, "simulation");
+    }
     return 0;
 }
 
@@ -410,6 +420,7 @@ void simulator_done(struct simulator *s)
     if (s->stage.machine)
         s->cfg.policy->destroy(s->stage.machine);
     sched_done(&s->sched);
+    rooms_done(&s->rooms);
     free(s->slots);
     free(s->tasks);
     free(s->families);

@@ -12,6 +12,7 @@
 #ifndef CORE_SIMULATOR_H
 #define CORE_SIMULATOR_H
 
+#include "core/rooms.h"
 #include "core/sched.h"
 #include "core/sim_run.h"
 
@@ -63,6 +64,7 @@ struct simulator {
     struct simulator_cfg cfg;
     struct sim_stage stage;
     struct sched sched;
+    struct rooms rooms;
     struct sim_slot *slots; /* that run or start up, in the order they were started */
     int n;
     struct sim_task *tasks;   /* of each job */
