@@ -751,11 +751,12 @@ enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
 
 /* --- ending --- */
 
-/* Bytes of both files; -1: one of them is not there. */
+/* Bytes of its files, which are two or one; -1: one of them is not there. */
 static int64_t checkpoint_bytes(const struct resume_point *r)
 {
-    struct stat model, state;
-    return stat(r->model, &model) == 0 && stat(r->state, &state) == 0 ? (int64_t)(model.st_size + state.st_size) : -1;
+    struct stat model, state = { 0 };
+    bool there = stat(r->model, &model) == 0 && (!r->state || stat(r->state, &state) == 0);
+    return there ? (int64_t)(model.st_size + state.st_size) : -1;
 }
 
 /* Is there a checkpoint of that epoch, or a later one, and is it whole? It is written before training goes on. */
@@ -776,7 +777,8 @@ int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e)
     const struct application *app = &a->study->plan->app;
     if (!app->checkpoints || !app->resumes)
         return 1;
-    bool trains_on = a->fold.iteration > a->ends_iteration;
+    bool trains_on =
+        a->fold.iteration > a->ends_iteration || a->epochs_done > a->row.ends_at; /* steps may not be told */
     int rc = is_written(a, trains_on, now_ms, e);
     bool needed = strcmp(a->row.ends_as, outcome_name(OUTCOME_STOPPED)) != 0;
     return rc == 0 && trains_on && !needed ? 1 : rc; /* it does not write one after each epoch */
