@@ -37,6 +37,10 @@ struct opt_set {
     void *target;
 };
 
+/* Those of a table of rows; `into` may be NULL where only the rows are asked for. */
+#define OPT_SET(table, into)                                                                                           \
+    ((struct opt_set){ .rows = (table), .n = sizeof(table) / sizeof((table)[0]), .target = (into) })
+
 /* Fills every field with its preset (texts are allocated). -ENOMEM. */
 int opt_presets(const struct opt_set *set, struct err *e);
 

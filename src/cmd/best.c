@@ -25,15 +25,9 @@ static const struct opt_row best_rows[] = {
       "print the path of its last checkpoint alone" },
 };
 
-static struct opt_set best_opts(struct best_options *o)
-{
-    return (struct opt_set){ .rows = best_rows, .n = ARRAY_LEN(best_rows), .target = o };
-}
-
 void cmd_best_options(struct cmd_rows *out)
 {
-    struct opt_set set = best_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(best_rows, NULL));
 }
 
 static int keep_trial(void *ctx, const struct store_trial *row)
@@ -157,7 +151,7 @@ static int best(const struct best_options *o, const struct strv *words, int *cod
 int cmd_best(int argc, char **argv)
 {
     struct best_options o = { 0 };
-    struct opt_set set = best_opts(&o);
+    struct opt_set set = OPT_SET(best_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     if (!cmd_options("best", argc, argv, &set, 1, &words, 1, &code)) {

@@ -10,13 +10,14 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "base/utf8.h"
+#include "cmd/look.h"
 
 /* clang-format off */
 const struct command cmd_table[] = {
     { "best", cmd_best, cmd_best_options, "STUDY [--checkpoint] [OPTION…]", "the best trial of a study, and where its trained model is" },
-    { "compare", cmd_compare, cmd_compare_options, "STUDY STUDY… [OPTION…]", "studies side by side" },
+    { "compare", cmd_compare, look_options, "STUDY STUDY… [OPTION…]", "studies side by side" },
     { "completion", cmd_completion, NULL, "bash | zsh | fish", "a script by which a shell completes commands, options and studies" },
-    { "diff", cmd_diff, cmd_diff_options, "STUDY/N STUDY/M [OPTION…]", "what differs between two trials" },
+    { "diff", cmd_diff, look_options, "STUDY/N STUDY/M [OPTION…]", "what differs between two trials" },
     { "doctor", cmd_doctor, cmd_doctor_options, "[OPTION…]", "what works here, and the fix for what does not" },
     { "energy", cmd_energy, cmd_energy_options, "STUDY[/N] [OPTION…]", "joules per node, trial and epoch, with where they come from" },
     { "events", cmd_events, cmd_events_options, "[OPTION…]", "the 58 hardware events, and what each is here" },
@@ -27,7 +28,7 @@ const struct command cmd_table[] = {
     { "monitor", cmd_monitor, cmd_monitor_options, "[--config FILE] --url URL | --print [OPTION…]", "collectors of this machine -> InfluxDB: events, meters, line protocol over UDP" },
     { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
-    { "retry", cmd_retry, cmd_retry_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
+    { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
     { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },

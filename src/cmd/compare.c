@@ -15,27 +15,6 @@
 
 enum { STUDIES_MAX = 64 };
 
-struct compare_options {
-    char *store;
-    bool json;
-};
-
-static const struct opt_row compare_rows[] = {
-    LOOK_STORE_ROW(struct compare_options),
-    LOOK_JSON_ROW(struct compare_options),
-};
-
-static struct opt_set compare_opts(struct compare_options *o)
-{
-    return (struct opt_set){ .rows = compare_rows, .n = ARRAY_LEN(compare_rows), .target = o };
-}
-
-void cmd_compare_options(struct cmd_rows *out)
-{
-    struct opt_set set = compare_opts(NULL);
-    cmd_rows_add(out, &set);
-}
-
 /* One study, as far as it is compared. */
 struct side {
     struct store *store;
@@ -205,7 +184,7 @@ static int print_table(const struct side *sides, size_t n)
     return cmd_print(&b);
 }
 
-static int compare(const struct compare_options *o, const struct strv *words)
+static int compare(const struct look_options *o, const struct strv *words)
 {
     struct err e = { 0 };
     AUTO_FREE char *path = study_store_path(o->store);
@@ -223,8 +202,8 @@ static int compare(const struct compare_options *o, const struct strv *words)
 
 int cmd_compare(int argc, char **argv)
 {
-    struct compare_options o = { 0 };
-    struct opt_set set = compare_opts(&o);
+    struct look_options o = { 0 };
+    struct opt_set set = OPT_SET(look_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e;
     int code;

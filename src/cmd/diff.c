@@ -16,27 +16,6 @@
 #include "cmd/table.h"
 #include "live/study.h"
 
-struct diff_options {
-    char *store;
-    bool json;
-};
-
-static const struct opt_row diff_rows[] = {
-    LOOK_STORE_ROW(struct diff_options),
-    LOOK_JSON_ROW(struct diff_options),
-};
-
-static struct opt_set diff_opts(struct diff_options *o)
-{
-    return (struct opt_set){ .rows = diff_rows, .n = ARRAY_LEN(diff_rows), .target = o };
-}
-
-void cmd_diff_options(struct cmd_rows *out)
-{
-    struct opt_set set = diff_opts(NULL);
-    cmd_rows_add(out, &set);
-}
-
 /* One of the two: every figure of it by its name, flat. */
 struct side {
     char *study;
@@ -254,7 +233,7 @@ static int print(const struct side *a, const struct side *b, bool json)
     return print_table(a, b, list);
 }
 
-static int diff(const struct diff_options *o, const struct strv *words)
+static int diff(const struct look_options *o, const struct strv *words)
 {
     struct err e = { 0 };
     AUTO_FREE char *path = study_store_path(o->store);
@@ -274,8 +253,8 @@ static int diff(const struct diff_options *o, const struct strv *words)
 
 int cmd_diff(int argc, char **argv)
 {
-    struct diff_options o = { 0 };
-    struct opt_set set = diff_opts(&o);
+    struct look_options o = { 0 };
+    struct opt_set set = OPT_SET(look_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e;
     int code;

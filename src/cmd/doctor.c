@@ -21,15 +21,9 @@ static const struct opt_row doctor_rows[] = {
     LOOK_JSON_ROW(struct doctor_options),
 };
 
-static struct opt_set doctor_opts(struct doctor_options *o)
-{
-    return (struct opt_set){ .rows = doctor_rows, .n = ARRAY_LEN(doctor_rows), .target = o };
-}
-
 void cmd_doctor_options(struct cmd_rows *out)
 {
-    struct opt_set set = doctor_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(doctor_rows, NULL));
 }
 
 static const char *const state_names[] = { "ok", "warn", "missing" };
@@ -133,7 +127,7 @@ static int find_place(struct doctor_place *out, const struct doctor_options *o, 
 int cmd_doctor(int argc, char **argv)
 {
     struct doctor_options o = { 0 };
-    struct opt_set set = doctor_opts(&o);
+    struct opt_set set = OPT_SET(doctor_rows, &o);
     int code;
     if (!cmd_options("doctor", argc, argv, &set, 1, NULL, 0, &code)) {
         struct doctor_place p = { 0 };

@@ -39,15 +39,9 @@ static const struct opt_row energy_rows[] = {
 };
 /* clang-format on */
 
-static struct opt_set energy_opts(struct energy_options *o)
-{
-    return (struct opt_set){ .rows = energy_rows, .n = ARRAY_LEN(energy_rows), .target = o };
-}
-
 void cmd_energy_options(struct cmd_rows *out)
 {
-    struct opt_set set = energy_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(energy_rows, NULL));
 }
 
 /* --- figures --- */
@@ -267,7 +261,7 @@ static int energy(const struct energy_options *o, const struct strv *words)
 int cmd_energy(int argc, char **argv)
 {
     struct energy_options o = { 0 };
-    struct opt_set set = energy_opts(&o);
+    struct opt_set set = OPT_SET(energy_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e;
     int code;

@@ -23,15 +23,9 @@ static const struct opt_row events_rows[] = {
     LOOK_JSON_ROW(struct events_options),
 };
 
-static struct opt_set events_opts(struct events_options *o)
-{
-    return (struct opt_set){ .rows = events_rows, .n = ARRAY_LEN(events_rows), .target = o };
-}
-
 void cmd_events_options(struct cmd_rows *out)
 {
-    struct opt_set set = events_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(events_rows, NULL));
 }
 
 struct answer {
@@ -192,7 +186,7 @@ static int print_table(const struct answer *a)
 int cmd_events(int argc, char **argv)
 {
     struct events_options o = { 0 };
-    struct opt_set set = events_opts(&o);
+    struct opt_set set = OPT_SET(events_rows, &o);
     struct err e;
     int code;
     if (opt_presets(&set, &e) < 0)

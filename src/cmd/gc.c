@@ -31,15 +31,9 @@ static const struct opt_row gc_rows[] = {
       "tell how much, and free nothing" },
 };
 
-static struct opt_set gc_opts(struct gc_options *o)
-{
-    return (struct opt_set){ .rows = gc_rows, .n = ARRAY_LEN(gc_rows), .target = o };
-}
-
 void cmd_gc_options(struct cmd_rows *out)
 {
-    struct opt_set set = gc_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(gc_rows, NULL));
 }
 
 struct gc {
@@ -278,7 +272,7 @@ static int gc(const struct gc_options *o, struct err *e)
 int cmd_gc(int argc, char **argv)
 {
     struct gc_options o = { 0 };
-    struct opt_set set = gc_opts(&o);
+    struct opt_set set = OPT_SET(gc_rows, &o);
     int code;
     if (!cmd_options("gc", argc, argv, &set, 1, NULL, 0, &code)) {
         struct err e = { 0 };

@@ -25,15 +25,9 @@ static const struct opt_row help_rows[] = {
     LOOK_JSON_ROW(struct help_options),
 };
 
-static struct opt_set help_opts(struct help_options *o)
-{
-    return (struct opt_set){ .rows = help_rows, .n = ARRAY_LEN(help_rows), .target = o };
-}
-
 void cmd_help_options(struct cmd_rows *out)
 {
-    struct opt_set set = help_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(help_rows, NULL));
 }
 
 /* --- the commands --- */
@@ -336,7 +330,7 @@ static int print_man(const char *topic, bool json)
 int cmd_help(int argc, char **argv)
 {
     struct help_options o = { 0 };
-    struct opt_set set = help_opts(&o);
+    struct opt_set set = OPT_SET(help_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))

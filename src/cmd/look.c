@@ -12,6 +12,13 @@
 #include "base/suggest.h"
 #include "live/study.h"
 
+const struct opt_row look_rows[2] = { LOOK_STORE_ROW(struct look_options), LOOK_JSON_ROW(struct look_options) };
+
+void look_options(struct cmd_rows *out)
+{
+    cmd_rows_add(out, &OPT_SET(look_rows, NULL));
+}
+
 const char *look_state(const char *stored, pid_t driver)
 {
     return driver == 0 && strcmp(stored, "running") == 0 ? "interrupted" : stored;

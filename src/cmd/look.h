@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/opt.h"
+#include "cmd/cmd.h"
 #include "cmd/table.h"
 #include "store/store.h"
 
@@ -17,6 +18,15 @@
                                "the store (default $PIPETUNE_STORE, else ./pipetune.db)" }
 #define LOOK_JSON_ROW(type) { NULL, "json", OPT_FLAG, offsetof(type, json), NULL, 0, 0, NULL, NULL, "print JSON" }
 /* clang-format on */
+
+/* The options of commands that have no others. */
+struct look_options {
+    char *store;
+    bool json;
+};
+
+extern const struct opt_row look_rows[2];
+void look_options(struct cmd_rows *out);
 
 /* The state of a study or a trial as it is now. The store cannot know that a driver died; the lock that died with it does:
  * "running" without a driver (0) is "interrupted". */

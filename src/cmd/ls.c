@@ -21,15 +21,9 @@ static const struct opt_row ls_rows[] = {
       "print the names alone, a line each" },
 };
 
-static struct opt_set ls_opts(struct ls_options *o)
-{
-    return (struct opt_set){ .rows = ls_rows, .n = ARRAY_LEN(ls_rows), .target = o };
-}
-
 void cmd_ls_options(struct cmd_rows *out)
 {
-    struct opt_set set = ls_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(ls_rows, NULL));
 }
 
 struct listing {
@@ -165,7 +159,7 @@ int cmd_ls(int argc, char **argv)
     static const char *const heads[] = { "study", "!>accuracy", "!best",  "state", ">trials",
                                          ">done", ">failed",    "!>time", "begun", NULL };
     struct ls_options o = { 0 };
-    struct opt_set set = ls_opts(&o);
+    struct opt_set set = OPT_SET(ls_rows, &o);
     int code;
     if (!cmd_options("ls", argc, argv, &set, 1, NULL, 0, &code)) {
         AUTO_FREE char *path = study_store_path(o.store);

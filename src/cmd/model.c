@@ -31,15 +31,9 @@ static const struct opt_row model_rows[] = {
     LOOK_JSON_ROW(struct model_args),
 };
 
-static struct opt_set model_opts(struct model_args *a)
-{
-    return (struct opt_set){ .rows = model_rows, .n = ARRAY_LEN(model_rows), .target = a };
-}
-
 void cmd_model_options(struct cmd_rows *out)
 {
-    struct opt_set set = model_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(model_rows, NULL));
 }
 
 static int read_text(struct buf *out, const char *path, struct err *e)
@@ -238,7 +232,7 @@ static int run_verb(struct model_args *a, struct strv *words, struct err *e)
 int cmd_model(int argc, char **argv)
 {
     struct model_args a = { 0 };
-    struct opt_set opts = model_opts(&a);
+    struct opt_set opts = OPT_SET(model_rows, &a);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e = { 0 };
     int code;

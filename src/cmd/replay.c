@@ -41,15 +41,9 @@ static const struct opt_row replay_rows[] = {
     LOOK_JSON_ROW(struct replay_args),
 };
 
-static struct opt_set replay_opts(struct replay_args *o)
-{
-    return (struct opt_set){ .rows = replay_rows, .n = ARRAY_LEN(replay_rows), .target = o };
-}
-
 void cmd_replay_options(struct cmd_rows *out)
 {
-    struct opt_set set = replay_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(replay_rows, NULL));
 }
 
 /* --- reading --- */
@@ -460,7 +454,7 @@ static int run_mode(const struct replay_args *o, const struct strv *words, struc
 int cmd_replay(int argc, char **argv)
 {
     struct replay_args o = { 0 };
-    struct opt_set opts = replay_opts(&o);
+    struct opt_set opts = OPT_SET(replay_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e = { 0 };
     int code;

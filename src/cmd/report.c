@@ -27,15 +27,9 @@ static const struct opt_row report_rows[] = {
       "where it goes instead of standard output, also -o FILE; an old file is replaced" },
 };
 
-static struct opt_set report_opts(struct report_options *o)
-{
-    return (struct opt_set){ .rows = report_rows, .n = ARRAY_LEN(report_rows), .target = o };
-}
-
 void cmd_report_options(struct cmd_rows *out)
 {
-    struct opt_set set = report_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(report_rows, NULL));
 }
 
 static int check(const struct report_options *o, const struct strv *words, struct err *e)
@@ -105,7 +99,7 @@ static int open_and_report(const struct report_options *o, const struct strv *wo
 int cmd_report(int argc, char **argv)
 {
     struct report_options o = { 0 };
-    struct opt_set set = report_opts(&o);
+    struct opt_set set = OPT_SET(report_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     cmd_lengthen_out(argc, argv);

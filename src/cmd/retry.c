@@ -12,27 +12,6 @@
 #include "cmd/look.h"
 #include "live/study.h"
 
-struct retry_options {
-    char *store;
-    bool json;
-};
-
-static const struct opt_row retry_rows[] = {
-    LOOK_STORE_ROW(struct retry_options),
-    LOOK_JSON_ROW(struct retry_options),
-};
-
-static struct opt_set retry_opts(struct retry_options *o)
-{
-    return (struct opt_set){ .rows = retry_rows, .n = ARRAY_LEN(retry_rows), .target = o };
-}
-
-void cmd_retry_options(struct cmd_rows *out)
-{
-    struct opt_set set = retry_opts(NULL);
-    cmd_rows_add(out, &set);
-}
-
 /* What is to be tried again. */
 struct again {
     struct store_trial *trials; /* owned */
@@ -144,7 +123,7 @@ static int retry(struct store *s, const char *path, const struct store_study *st
     return rc == 0 && a->n > 0 ? forgive_all(s, study, a, e) : rc;
 }
 
-static int open_and_retry(const struct retry_options *o, const char *word, struct err *e)
+static int open_and_retry(const struct look_options *o, const char *word, struct err *e)
 {
     AUTO_LOOK struct look_name name = { 0 };
     AUTO_FREE char *path = study_store_path(o->store);
@@ -169,8 +148,8 @@ static int open_and_retry(const struct retry_options *o, const char *word, struc
 
 int cmd_retry(int argc, char **argv)
 {
-    struct retry_options o = { 0 };
-    struct opt_set set = retry_opts(&o);
+    struct look_options o = { 0 };
+    struct opt_set set = OPT_SET(look_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     if (!cmd_options("retry", argc, argv, &set, 1, &words, 1, &code)) {

@@ -26,15 +26,9 @@ static const struct opt_row rm_rows[] = {
       "do not ask, and what is not there is no error" },
 };
 
-static struct opt_set rm_opts(struct rm_options *o)
-{
-    return (struct opt_set){ .rows = rm_rows, .n = ARRAY_LEN(rm_rows), .target = o };
-}
-
 void cmd_rm_options(struct cmd_rows *out)
 {
-    struct opt_set set = rm_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(rm_rows, NULL));
 }
 
 /* One word of the command line. */
@@ -169,7 +163,7 @@ static int rm(const struct rm_options *o, const struct strv *words, struct err *
 int cmd_rm(int argc, char **argv)
 {
     struct rm_options o = { 0 };
-    struct opt_set set = rm_opts(&o);
+    struct opt_set set = OPT_SET(rm_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     if (!cmd_options("rm", argc, argv, &set, 1, &words, SIZE_MAX, &code)) {

@@ -29,15 +29,9 @@ static const struct opt_row show_rows[] = {
     LOOK_JSON_ROW(struct show_options),
 };
 
-static struct opt_set show_opts(struct show_options *o)
-{
-    return (struct opt_set){ .rows = show_rows, .n = ARRAY_LEN(show_rows), .target = o };
-}
-
 void cmd_show_options(struct cmd_rows *out)
 {
-    struct opt_set set = show_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(show_rows, NULL));
 }
 
 int show_flush(struct show *l)
@@ -223,7 +217,7 @@ static int open_and_show(const struct show_options *o, const struct strv *words,
 int cmd_show(int argc, char **argv)
 {
     struct show_options o = { 0 };
-    struct opt_set set = show_opts(&o);
+    struct opt_set set = OPT_SET(show_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     int code;
     if (!cmd_options("show", argc, argv, &set, 1, &words, 2, &code)) {

@@ -41,15 +41,9 @@ static const struct opt_row trace_rows[] = {
     { NULL, "json", OPT_FLAG, offsetof(struct options, json), NULL, 0, 0, NULL, NULL, "info: print JSON" },
 };
 
-static struct opt_set trace_opts(struct options *o)
-{
-    return (struct opt_set){ .rows = trace_rows, .n = ARRAY_LEN(trace_rows), .target = o };
-}
-
 void cmd_trace_options(struct cmd_rows *out)
 {
-    struct opt_set set = trace_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(trace_rows, NULL));
 }
 
 /* --- import --- */
@@ -509,7 +503,7 @@ static int run_verb(const struct options *o, const struct strv *words, struct er
 int cmd_trace(int argc, char **argv)
 {
     struct options o = { 0 };
-    struct opt_set opts = trace_opts(&o);
+    struct opt_set opts = OPT_SET(trace_rows, &o);
     AUTO_STRV struct strv words = STRV_INIT;
     struct err e = { 0 };
     int code;

@@ -18,15 +18,9 @@ static const struct opt_row version_rows[] = {
     { NULL, "json", OPT_FLAG, offsetof(struct version_options, json), NULL, 0, 0, NULL, NULL, "print JSON" },
 };
 
-static struct opt_set version_opts(struct version_options *o)
-{
-    return (struct opt_set){ .rows = version_rows, .n = ARRAY_LEN(version_rows), .target = o };
-}
-
 void cmd_version_options(struct cmd_rows *out)
 {
-    struct opt_set set = version_opts(NULL);
-    cmd_rows_add(out, &set);
+    cmd_rows_add(out, &OPT_SET(version_rows, NULL));
 }
 
 static json_t *as_json(void)
@@ -40,7 +34,7 @@ static json_t *as_json(void)
 int cmd_version(int argc, char **argv)
 {
     struct version_options o = { 0 };
-    struct opt_set set = version_opts(&o);
+    struct opt_set set = OPT_SET(version_rows, &o);
     int code;
     if (cmd_options("version", argc, argv, &set, 1, NULL, 0, &code))
         return code;
