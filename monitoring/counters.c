@@ -59,7 +59,6 @@ struct counters {
     double scale[COUNTERS_READINGS];
     struct place *places; /* owned */
     size_t n_places, cap;
-    size_t n_fds;
     bool follows_threads;
     bool grouped;         /* in each place what may be is read together, the first event leading */
     struct procs_id *ids; /* followed; owned */
@@ -142,7 +141,6 @@ static void close_counter(struct counters *c, struct counter *s)
         return;
     (void)c->want.ops->close(s->fd, c->want.ops->ctx); /* nothing can be lost by it */
     s->fd = -1;
-    c->n_fds--;
     if (c->want.fds_left)
         ++*c->want.fds_left;
 }
@@ -200,7 +198,6 @@ static void open_counter(struct counters *c, int event, struct place *at)
         int fd = try_open(c, &c->v[event], at);
         if (fd >= 0) {
             *s = (struct counter){ .fd = fd, .joined = s->joined };
-            c->n_fds++;
             if (c->want.fds_left)
                 --*c->want.fds_left;
         } else if (fd == -ESRCH || fd == -ENODEV) {

@@ -402,7 +402,7 @@ static void write_once(struct influx *x, const struct body *b, struct influx_ans
     influx_answer(out, &r);
 }
 
-/* 1.x alone makes its databases so. Whatever comes of it, the verdict to be told is in *out. */
+/* 1.x alone makes its databases so. Whatever comes of it, the answer to be told is in *out. */
 static void create_and_write(struct influx *x, const struct body *b, struct influx_answer *out)
 {
     char why[128] = "";

@@ -1,4 +1,4 @@
-/* Writing to an InfluxDB over HTTP, by libcurl: one batch in, a verdict out. */
+/* Writing to an InfluxDB over HTTP, by libcurl: one batch in, an answer out. */
 #ifndef MONITORING_INFLUX_H
 #define MONITORING_INFLUX_H
 
@@ -43,7 +43,7 @@ void influx_free(struct influx *x);
 
 /* Writes at most INFLUX_LINES_MAX whole lines. Blocks, for at most three times the time-out, and touches nothing but `x`: for a
  * worker. Redirects are not followed, certificates are verified, no proxy is asked. An absent database of 1.x is created if the
- * server lets us; else the text holds the command. Every fault is a verdict; a network's is INFLUX_RETRY. */
+ * server lets us; else the text holds the command. Every fault is an answer; a network's is INFLUX_RETRY. */
 void influx_send(struct influx *x, const char *lines, size_t len, uint64_t n_lines, struct influx_answer *out);
 
 /* Bytes of bodies that were sent, as they went over the wire, since influx_new(). */

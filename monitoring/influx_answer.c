@@ -90,7 +90,7 @@ int64_t influx_retry_after(const char *value, const char *date, int64_t now_s)
     return until - from > INFLUX_WAIT_MAX_MS / 1000 ? INFLUX_WAIT_MAX_MS : (until - from) * 1000;
 }
 
-/* --- the verdict --- */
+/* --- what it means --- */
 
 static bool has(const char *words, const char *needle)
 {
