@@ -82,3 +82,19 @@ int meter_probed(int rc, const struct err *e, const char *fix, struct buf *detai
         buf_puts(fixes, fix);
     return rc;
 }
+
+int meter_told(const struct meter_reading *readings, int n, struct buf *detail)
+{
+    int rc = -EIO;
+    for (int i = 0; i < n; i++) {
+        const struct meter_reading *r = &readings[i];
+        bool ok = r->state == METER_OK;
+        buf_printf(detail, "%s%s%s", i ? ", " : "", r->node, ok ? " " : ": ");
+        if (ok)
+            buf_printf(detail, "%g W", r->value);
+        else
+            buf_puts(detail, r->why);
+        rc = ok ? 0 : rc;
+    }
+    return rc;
+}

@@ -1,4 +1,4 @@
-/* What meters of their own machine share: defaults of the configuration, empty readings, texts of small files. */
+/* What meters share: defaults of the configuration, empty readings, texts of small files, what a probe tells. */
 #ifndef MONITORING_METER_UTIL_H
 #define MONITORING_METER_UTIL_H
 
@@ -24,5 +24,8 @@ int meter_text(char *out, size_t size, const char *dir, const char *name);
  * beside it into what a probe says. Both return rc. */
 int meter_refused(int rc, struct err *e, const char *fix);
 int meter_probed(int rc, const struct err *e, const char *fix, struct buf *detail, struct buf *fixes);
+
+/* What the outlets of a PDU answered, as a probe tells it. 0 when at least one has a value, else -EIO. */
+int meter_told(const struct meter_reading *readings, int n, struct buf *detail);
 
 #endif

@@ -231,23 +231,6 @@ static int pdu_read(struct meter *m, struct meter_reading *out)
 
 /* --- probing --- */
 
-/* 0 when at least one outlet has a value. */
-static int tell(const struct meter_reading *readings, int n, struct buf *detail)
-{
-    int rc = -EIO;
-    for (int i = 0; i < n; i++) {
-        const struct meter_reading *r = &readings[i];
-        buf_puts(detail, i ? ", " : "");
-        if (r->state == METER_OK)
-            buf_printf(detail, "%s %g W", r->node, r->value);
-        else
-            buf_printf(detail, "%s: %s", r->node, r->why);
-        if (r->state == METER_OK)
-            rc = 0;
-    }
-    return rc;
-}
-
 static int pdu_probe(const struct meter_cfg *cfg, struct buf *detail, struct buf *fix)
 {
     struct meter *m = NULL;
@@ -259,7 +242,7 @@ static int pdu_probe(const struct meter_cfg *cfg, struct buf *detail, struct buf
     }
     struct meter_reading *readings = calloc(METER_READINGS_MAX, sizeof *readings);
     int n = readings ? pdu_read(m, readings) : -ENOMEM;
-    rc = n < 0 ? n : tell(readings, n, detail);
+    rc = n < 0 ? n : meter_told(readings, n, detail);
     if (rc == -EIO)
         buf_printf(fix, "see what '%s' answers, and correct the meter's \"url\", \"path\", \"value\" or \"outlets\"",
                    m->url);

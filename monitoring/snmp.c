@@ -197,22 +197,6 @@ static int snmp_meter_read(struct meter *m, struct meter_reading *out)
 
 /* --- probing --- */
 
-/* 0 when at least one outlet has a value. */
-static int tell(const struct meter_reading *readings, int n, struct buf *detail)
-{
-    int rc = -EIO;
-    for (int i = 0; i < n; i++) {
-        const struct meter_reading *r = &readings[i];
-        if (r->state == METER_OK)
-            buf_printf(detail, "%s%s %g W", i ? ", " : "", r->node, r->value);
-        else
-            buf_printf(detail, "%s%s: %s", i ? ", " : "", r->node, r->why);
-        if (r->state == METER_OK)
-            rc = 0;
-    }
-    return rc;
-}
-
 static int snmp_meter_probe(const struct meter_cfg *cfg, struct buf *detail, struct buf *fix)
 {
     struct meter *m = NULL;
@@ -221,7 +205,7 @@ static int snmp_meter_probe(const struct meter_cfg *cfg, struct buf *detail, str
     if (rc < 0)
         return meter_probed(rc, &e, NULL, detail, fix);
     struct meter_reading *readings = calloc(METER_READINGS_MAX, sizeof *readings);
-    rc = readings ? tell(readings, snmp_meter_read(m, readings), detail) : -ENOMEM;
+    rc = readings ? meter_told(readings, snmp_meter_read(m, readings), detail) : -ENOMEM;
     if (rc == -EIO)
         buf_printf(fix, "see what snmpget says of '%s', and correct the meter's keys", cfg->host);
     free(readings);
