@@ -24,7 +24,7 @@ struct row {
     struct desired_sampling sampling; /* interval 0: none */
     int64_t until_ms;
     bool untold, changed;     /* what is to be told */
-    bool settled;             /* nobody is awaited any more: what is told is … */
+    int n_awaited;            /* of the parts; with 0 what is told is … */
     struct desired_have have; /* … what was in force then */
     bool dropped;             /* it is over: what is left is to be asked and told */
     char why[DESIRED_WHY_MAX];
@@ -85,16 +85,13 @@ static struct row *row_by_stamp(const struct desired *d, uint64_t stamp)
 /* The one there is, or a new one. NULL: memory. */
 static struct row *need_row(struct desired *d, const char *tag)
 {
-    struct row **end = &d->rows, *r = row_of(d, tag);
-    if (r)
-        return r;
-    r = calloc(1, sizeof *r + d->n * sizeof r->parts[0]);
-    if (!r)
-        return NULL;
-    (void)snprintf(r->tag, sizeof r->tag, "%s", tag);
-    while (*end)
-        end = &(*end)->next;
-    return *end = r;
+    struct row **at = &d->rows;
+    while (*at && ((*at)->dropped || strcmp((*at)->tag, tag) != 0))
+        at = &(*at)->next;
+    struct row *r = *at ? *at : calloc(1, sizeof *r + d->n * sizeof r->parts[0]);
+    if (r && !*at)
+        (void)snprintf(r->tag, sizeof r->tag, "%s", tag);
+    return *at = r;
 }
 
 /* Frees those of which nothing is wanted any more, nor to be asked or told. */
@@ -143,24 +140,15 @@ static struct desired_have have_of(const struct desired *d, const struct row *r)
     return have;
 }
 
-static bool is_awaited(const struct desired *d, const struct row *r)
-{
-    bool any = false;
-    for (size_t i = 0; i < d->n; i++)
-        any |= r->parts[i].awaited;
-    return any;
-}
-
 /* Nothing more is awaited of this node, which has come to a good end when `why` is NULL. */
 static void settle(const struct desired *d, struct row *r, size_t node, const char *why)
 {
-    if (r->settled || !r->parts[node].awaited)
+    if (!r->parts[node].awaited)
         return;
     if (why)
         add_why(r, d->names[node], why);
     r->parts[node].awaited = false;
-    r->settled = !is_awaited(d, r);
-    if (r->settled)
+    if (--r->n_awaited == 0)
         r->have = have_of(d, r);
 }
 
@@ -169,26 +157,6 @@ static void settle(const struct desired *d, struct row *r, size_t node, const ch
 static bool concerns(const struct desired_want *want, size_t node)
 {
     return node == 0 || !want->local;
-}
-
-/* Takes `cpus`. */
-static void put_want(struct desired *d, struct row *r, const struct desired_want *want, int *cpus, int64_t now_ms)
-{
-    free((int *)r->want.cpus);
-    r->want = *want;
-    r->want.tag = r->tag;
-    r->want.cpus = cpus;
-    r->stamp = ++d->last_stamp;
-    r->first = r->first ? r->first : r->stamp;
-    r->until_ms = now_ms + DESIRED_ANSWER_MS;
-    r->untold = true;
-    r->why[0] = '\0';
-    for (size_t i = 0; i < d->n; i++)
-        r->parts[i].awaited = concerns(want, i) && d->state[i] != DESIRED_LOST;
-    r->settled = !is_awaited(d, r);
-    r->have = have_of(d, r);
-    if (r->settled)
-        add_why(r, "", "no node is left that could be asked");
 }
 
 int desired_set(struct desired *d, const struct desired_want *want, int64_t now_ms, struct err *e)
@@ -202,7 +170,23 @@ int desired_set(struct desired *d, const struct desired_want *want, int64_t now_
         return err_sys(e, -ENOMEM, "cannot ask for the CPUs of '%s'", want->tag);
     if (cpus)
         memcpy(cpus, want->cpus, (size_t)want->n_cpus * sizeof *cpus);
-    put_want(d, r, want, MOVE_PTR(cpus), now_ms);
+    free((int *)r->want.cpus);
+    r->want = *want;
+    r->want.tag = r->tag;
+    r->want.cpus = MOVE_PTR(cpus);
+    r->stamp = ++d->last_stamp;
+    r->first = r->first ? r->first : r->stamp;
+    r->until_ms = now_ms + DESIRED_ANSWER_MS;
+    r->untold = true;
+    r->why[0] = '\0';
+    r->n_awaited = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        r->parts[i].awaited = concerns(want, i) && d->state[i] != DESIRED_LOST;
+        r->n_awaited += r->parts[i].awaited;
+    }
+    r->have = have_of(d, r);
+    if (r->n_awaited == 0)
+        add_why(r, "", "no node is left that could be asked");
     return 0;
 }
 
@@ -243,14 +227,16 @@ void desired_drop(struct desired *d, const char *tag)
     for (size_t i = 0; i < d->n; i++) {
         r->parts[i].to_measure = false;
         r->parts[i].to_release = r->stamp && concerns(&r->want, i) && d->state[i] == DESIRED_THERE;
+        r->parts[i].awaited = false;
         if (!r->stamp)
             ask_to_measure(d, r, i);
     }
-    if (r->untold && !r->settled) {
+    if (r->n_awaited > 0) {
         add_why(r, "", "the launch was released first");
         r->have = (struct desired_have){ 0 };
     }
-    r->settled = r->dropped = true;
+    r->n_awaited = 0;
+    r->dropped = true;
 }
 
 const struct desired_sampling *desired_measures(const struct desired *d, const char *tag)
@@ -261,33 +247,25 @@ const struct desired_sampling *desired_measures(const struct desired *d, const c
 
 /* --- what to ask ------------------------------------------------------------------------------------------------------ */
 
-static bool next_of(struct row *r, size_t node, struct desired_ask *out)
-{
-    struct part *p = &r->parts[node];
-    bool wants = !r->dropped && r->stamp && concerns(&r->want, node);
-    *out = (struct desired_ask){ .node = node, .tag = r->tag };
-    if (wants && p->asked != r->stamp) {
-        out->want = &r->want;
-        out->stamp = p->asked = r->stamp;
-        return true;
-    }
-    if (p->to_measure) {
-        p->to_measure = false;
-        out->how = &r->sampling;
-        return true;
-    }
-    bool releases = p->to_release;
-    p->to_release = false;
-    return releases;
-}
-
 bool desired_next(struct desired *d, struct desired_ask *out)
 {
-    sweep(d);
     for (struct row *r = d->rows; r; r = r->next)
-        for (size_t i = 0; i < d->n; i++)
-            if (d->state[i] == DESIRED_THERE && next_of(r, i, out))
+        for (size_t i = 0; i < d->n; i++) {
+            struct part *p = &r->parts[i];
+            *out = (struct desired_ask){ .node = i, .tag = r->tag };
+            if (d->state[i] != DESIRED_THERE)
+                continue;
+            if (!r->dropped && r->stamp && concerns(&r->want, i) && p->asked != r->stamp) {
+                out->want = &r->want;
+                out->stamp = p->asked = r->stamp;
                 return true;
+            }
+            if (p->to_measure || p->to_release) { /* never both */
+                out->how = p->to_measure ? &r->sampling : NULL;
+                p->to_measure = p->to_release = false;
+                return true;
+            }
+        }
     return false;
 }
 
@@ -364,6 +342,7 @@ void desired_changed(struct desired *d, size_t node, const char *tag, const stru
 
 void desired_tick(struct desired *d, int64_t now_ms, int64_t held_up_ms)
 {
+    sweep(d);
     for (struct row *r = d->rows; r; r = r->next) {
         r->until_ms += held_up_ms;
         for (size_t i = 0; i < d->n && now_ms >= r->until_ms; i++)
@@ -373,33 +352,23 @@ void desired_tick(struct desired *d, int64_t now_ms, int64_t held_up_ms)
 
 /* --- what to tell ----------------------------------------------------------------------------------------------------- */
 
-static void put_news(const struct row *r, struct desired_have have, struct desired_news *out)
-{
-    *out = (struct desired_news){ .want = r->want, .have = have };
-    memcpy(out->tag, r->tag, sizeof out->tag);
-    out->want.tag = out->tag;
-    out->want.cpus = NULL;
-    out->want.n_cpus = 0;
-}
-
 bool desired_tell(struct desired *d, struct desired_news *out)
 {
-    for (struct row *r = d->rows; r; r = r->next) {
-        if (!r->untold || !r->settled)
-            continue;
-        put_news(r, r->have, out);
-        out->applied = true;
-        memcpy(out->why, r->why, sizeof out->why);
-        r->untold = false;
-        return true;
-    }
-    for (struct row *r = d->rows; r; r = r->next) {
-        if (!r->changed || !r->stamp || r->dropped)
-            continue;
-        put_news(r, have_of(d, r), out);
-        r->changed = false;
-        return true;
-    }
+    for (int applied = 1; applied >= 0; applied--)
+        for (struct row *r = d->rows; r; r = r->next) {
+            if (applied ? !r->untold || r->n_awaited > 0 : !r->changed || !r->stamp || r->dropped)
+                continue;
+            *out =
+                (struct desired_news){ .applied = applied, .want = r->want, .have = applied ? r->have : have_of(d, r) };
+            memcpy(out->tag, r->tag, sizeof out->tag);
+            out->want.tag = out->tag;
+            out->want.cpus = NULL;
+            out->want.n_cpus = 0;
+            if (applied)
+                memcpy(out->why, r->why, sizeof out->why);
+            *(applied ? &r->untold : &r->changed) = false;
+            return true;
+        }
     return false;
 }
 

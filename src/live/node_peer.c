@@ -50,6 +50,7 @@ struct node_peer {
     char preface_line[PREFACE_LINE_MAX];
     char complaint[256];       /* of the last event: the same is not told twice in a row */
     char refused[REFUSED_MAX]; /* meters whose refusal was told, with commas between */
+    bool kept;                 /* it is started again, however often that takes */
     bool unread;               /* that a sample could not be read was told */
     double meters_ahead_s;     /* its clock, as known when the first reading came; NAN: none came since its hello */
     struct node_hello hello;
@@ -142,13 +143,17 @@ void node_peer_give_up(struct node_peer *p, const char *why)
 /* It ended, or is silent: the one of this machine may have been killed by accident. */
 static void fail(struct node_peer *p, const char *why)
 {
-    if (!p->local || p->starts > AGAIN_MAX) {
+    if (!p->kept && (!p->local || p->starts > AGAIN_MAX)) {
         give_up(p, why);
         return;
     }
     drop_link(p);
     p->state = NODE_AGAIN;
-    note(p, "is started again (%d of %d): %s", p->starts, AGAIN_MAX, why);
+    if (!p->kept)
+        note(p, "is started again (%d of %d): %s", p->starts, AGAIN_MAX, why);
+    else if (strcmp(why, p->complaint) != 0)
+        note(p, "is asked again, what runs there goes on: %s", why);
+    (void)snprintf(p->complaint, sizeof p->complaint, "%s", why);
     p->ops->ended(p->ctx, p->number);
 }
 
@@ -194,8 +199,23 @@ int node_peer_ask(struct node_peer *p, const struct desired_ask *a)
     else if (a->how)
         node_words_sample(&b, id, a->tag, a->how);
     else
-        node_words_release(&b, id, a->tag);
+        node_words_tagged(&b, id, NODE_RELEASE, a->tag);
     return ask(p, &b, a->want ? NODE_APPLY : a->how ? NODE_SAMPLE : NODE_RELEASE, a->stamp);
+}
+
+uint64_t node_peer_next_id(const struct node_peer *p)
+{
+    return p->last_id + 1;
+}
+
+int node_peer_say(struct node_peer *p, const struct buf *text, enum node_verb verb, uint64_t stamp)
+{
+    return p->state == NODE_READY ? ask(p, text, verb, stamp) : -ENOTCONN;
+}
+
+void node_peer_keep(struct node_peer *p, bool keep)
+{
+    p->kept = keep;
 }
 
 void node_peer_meter(struct node_peer *p, const struct nodes_metering *how)
@@ -313,6 +333,12 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
     case NODE_METER: on_meter_answer(p, w); break;
     case NODE_RELEASE:
     case NODE_STOP: break;
+    case NODE_LAUNCH:
+    case NODE_GO:
+    case NODE_ADOPT:
+    case NODE_TAIL:
+    case NODE_SIGNAL:
+    case NODE_FORGET: p->ops->answered(p->ctx, p->number, r.stamp, w); break;
     }
 }
 
@@ -406,6 +432,8 @@ static void on_line(void *ctx, const char *line, size_t len)
             on_sampled(p, &w);
         else if (w.kind == NODE_METERED)
             on_metered(p, &w);
+        else if (w.kind == NODE_LAUNCHED || w.kind == NODE_BYTES)
+            p->ops->launched(p->ctx, p->number, &w);
     }
     if (rc == 0)
         node_words_done(&w);

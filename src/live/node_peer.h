@@ -28,6 +28,9 @@ struct node_peer_ops {
     void (*metered)(void *ctx, size_t peer, const struct nodes_reading *r);
     void (*ended)(void *ctx, size_t peer); /* now NODE_AGAIN or NODE_LOST; `note` has told why */
     void (*note)(void *ctx, const char *text);
+    /* Of launches: an answer to what was asked with this stamp, and an event. */
+    void (*answered)(void *ctx, size_t peer, uint64_t stamp, const struct node_words *w);
+    void (*launched)(void *ctx, size_t peer, const struct node_words *w);
 };
 
 /* `name` is how notes call it ("node 'w1'"); what it has of launches is noted in `table` (kept); `argv` is taken, on failure too. One that is `local` is started again when it
@@ -50,6 +53,13 @@ void node_peer_tick(struct node_peer *p, bool late);
 
 /* Only of one that is NODE_READY; what is answered is noted in the table. 0, or -errno: it was not asked. */
 int node_peer_ask(struct node_peer *p, const struct desired_ask *a);
+
+/* A request that node_words made with the id that node_peer_next_id() says; `answered` comes with its stamp. As node_peer_ask(). */
+uint64_t node_peer_next_id(const struct node_peer *p);
+int node_peer_say(struct node_peer *p, const struct buf *text, enum node_verb verb, uint64_t stamp);
+
+/* Launches of ours are there: its helper is started again for as long as it takes. */
+void node_peer_keep(struct node_peer *p, bool keep);
 
 /* What its answer refuses is told by `note`, once per meter. */
 void node_peer_meter(struct node_peer *p, const struct nodes_metering *how);

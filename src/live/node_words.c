@@ -14,8 +14,10 @@
 #include "monitoring/sample_text.h"
 
 static const char *const verb_names[] = {
-    [NODE_HELLO] = "hello", [NODE_LEASE] = "lease",   [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
-    [NODE_STOP] = "stop",   [NODE_SAMPLE] = "sample", [NODE_METER] = "meter",
+    [NODE_HELLO] = "hello",   [NODE_LEASE] = "lease",   [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
+    [NODE_STOP] = "stop",     [NODE_SAMPLE] = "sample", [NODE_METER] = "meter", [NODE_LAUNCH] = "launch",
+    [NODE_GO] = "go",         [NODE_ADOPT] = "adopt",   [NODE_TAIL] = "tail",   [NODE_SIGNAL] = "signal",
+    [NODE_FORGET] = "forget",
 };
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
@@ -57,9 +59,9 @@ void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb)
     buf_puts(b, "}\n");
 }
 
-void node_words_release(struct buf *b, uint64_t id, const char *tag)
+void node_words_tagged(struct buf *b, uint64_t id, enum node_verb verb, const char *tag)
 {
-    begin(b, id, NODE_RELEASE);
+    begin(b, id, verb);
     put_tag(b, tag);
     buf_puts(b, "}\n");
 }
@@ -107,6 +109,50 @@ void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *h
     if (on && how->max_w > 0)
         put_real(b, "max_w", how->max_w);
     buf_puts(b, "}\n");
+}
+
+/* Texts, each with its NUL, in base 64. */
+static void put_texts(struct buf *b, const char *key, const struct strv *texts)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    for (size_t i = 0; texts && i < texts->n; i++)
+        buf_put(&bytes, texts->v[i], strlen(texts->v[i]) + 1);
+    if (!bytes.len)
+        return;
+    buf_printf(b, ",\"%s\":\"", key);
+    base64_put(b, bytes.data, bytes.len);
+    buf_putc(b, '"');
+    b->failed |= bytes.failed || texts->failed;
+}
+
+void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l)
+{
+    begin(b, id, NODE_LAUNCH);
+    put_tag(b, l->tag);
+    buf_printf(b, ",\"attempt\":%d", l->attempt);
+    if (l->log_cap > 0)
+        buf_printf(b, ",\"log_cap\":%" PRId64, l->log_cap);
+    if (l->cpus)
+        buf_printf(b, ",\"cpus\":[%s]", l->cpus);
+    put_texts(b, "steps", l->steps);
+    put_texts(b, "env", l->env);
+    put_texts(b, "keep", l->keep_texts);
+    put_texts(b, "step", l->step_texts);
+    buf_puts(b, "}\n");
+}
+
+void node_words_tail(struct buf *b, uint64_t id, const char *tag, uint64_t from, uint64_t credit, uint64_t accounted)
+{
+    begin(b, id, NODE_TAIL);
+    put_tag(b, tag);
+    buf_printf(b, ",\"from\":%" PRIu64 ",\"credit\":%" PRIu64 ",\"accounted\":%" PRIu64 "}\n", from, credit, accounted);
+}
+
+void node_words_signal(struct buf *b, uint64_t id, const char *tag, bool hard)
+{
+    begin(b, id, NODE_SIGNAL);
+    put_tag(b, tag);
+    buf_printf(b, ",\"hard\":%s}\n", hard ? "true" : "false");
 }
 
 bool node_words_has_meter(const char *names, const char *meter, size_t len)
@@ -184,9 +230,8 @@ static const struct event {
     enum node_words_kind kind;
     bool has_tag;
 } events[] = {
-    { "changed", NODE_CHANGED, true },
-    { "meter", NODE_METERED, false },
-    { "sample", NODE_SAMPLED, true },
+    { "bytes", NODE_BYTES, true },    { "changed", NODE_CHANGED, true }, { "launch", NODE_LAUNCHED, true },
+    { "meter", NODE_METERED, false }, { "sample", NODE_SAMPLED, true },
 };
 
 static const struct event *find_event(const char *name)
@@ -408,4 +453,60 @@ bool node_refused_next(struct node_refused *out, const struct node_words *w, siz
     (void)node_words_plain(out->why, sizeof out->why, text + name + 2, len - name - 2);
     *at += len + (strncmp(text + len, "; ", 2) == 0 ? 2 : 0);
     return true;
+}
+
+/* --- launches ------------------------------------------------------------------------------------------------------ */
+
+static const char *const launch_states[] = {
+    [NODE_LAUNCH_READY] = "ready",     [NODE_LAUNCH_BUSY] = "busy",   [NODE_LAUNCH_REFUSED] = "refused",
+    [NODE_LAUNCH_GONE] = "gone",       [NODE_LAUNCH_NONE] = "none",   [NODE_LAUNCH_WAITING] = "waiting",
+    [NODE_LAUNCH_RUNNING] = "running", [NODE_LAUNCH_ENDED] = "ended", [NODE_LAUNCH_CUT] = "cut"
+};
+
+static bool get_process(struct node_launch_told *out, const json_t *body)
+{
+    int64_t start = 0;
+    const json_t *boot = json_object_get(body, "boot_id");
+    bool ok = json_string_length(boot) == PROC_BOOT_ID_SIZE - 1 &&
+              get_text(body, "boot_id", out->boot_id, sizeof out->boot_id) &&
+              get_int(body, "pid", 2, INT32_MAX, &out->pid) && get_int(body, "start_ticks", 0, INT64_MAX, &start);
+    out->start_ticks = (uint64_t)start;
+    return ok;
+}
+
+int node_launch_read(struct node_launch_told *out, const struct node_words *w, struct err *e)
+{
+    struct node_launch_told t = { 0 };
+    int64_t heard = 0;
+    char state[16];
+    size_t i = 0;
+    if (!get_text(w->body, "state", state, sizeof state))
+        return bad(e, "its launch has no 'state'");
+    while (i < ARRAY_LEN(launch_states) && strcmp(state, launch_states[i]) != 0)
+        i++;
+    if (i == ARRAY_LEN(launch_states))
+        return err_set(e, -EPROTO, "its launch is '%s', which is no state", state);
+    t.state = (enum node_launch_state)i;
+    bool runs = t.state == NODE_LAUNCH_READY || t.state == NODE_LAUNCH_RUNNING;
+    if (runs && !get_process(&t, w->body))
+        return bad(e, "its launch has no process");
+    (void)get_int(w->body, "heard", 0, INT64_MAX, &heard);
+    (void)get_text(w->body, "why", t.why, sizeof t.why);
+    (void)get_text(w->body, "exit", t.exit, sizeof t.exit);
+    t.heard = (uint64_t)heard;
+    *out = t;
+    return 0;
+}
+
+int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, struct err *e)
+{
+    const char *data = json_string_value(json_object_get(w->body, "data"));
+    int64_t from = 0;
+    if (!data || !get_int(w->body, "at", 0, INT64_MAX, &from))
+        return bad(e, "its bytes have no 'at' or no 'data'");
+    int rc = base64_read(out, data);
+    if (rc < 0)
+        return rc == -ENOMEM ? err_sys(e, rc, "cannot read bytes") : bad(e, "its bytes are no base 64");
+    *at = (uint64_t)from;
+    return 0;
 }

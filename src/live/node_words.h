@@ -25,6 +25,8 @@
  *     {"event":"changed","tag":"T","processes":1,"threads":300,"slots":2,"cpus":[0]}     unasked; with "error" when what was
  *                                                                              wanted could not be brought into force again
  *
+ * Launches on other nodes: the verbs launch, go, adopt, tail, signal and forget, the events "launch" and "bytes", as node/serve.h draws them.
+ *
  * "features" are the names of what its samples are made of, in their order; a helper of an older version says none, and sends "cells"
  * (monitoring/sample_text.h) instead of "values".
  *
@@ -39,21 +41,52 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/proc.h"
+#include "base/strv.h"
 #include "live/nodes.h"
 
 enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = DESIRED_TAG_MAX };
 
-enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP, NODE_SAMPLE, NODE_METER };
+enum node_verb {
+    NODE_HELLO,
+    NODE_LEASE,
+    NODE_APPLY,
+    NODE_RELEASE,
+    NODE_STOP,
+    NODE_SAMPLE,
+    NODE_METER,
+    NODE_LAUNCH,
+    NODE_GO,
+    NODE_ADOPT,
+    NODE_TAIL,
+    NODE_SIGNAL,
+    NODE_FORGET,
+};
 
 /* Requests, appended with their newline. */
 void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
 void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, stop */
-void node_words_release(struct buf *b, uint64_t id, const char *tag);
+void node_words_tagged(struct buf *b, uint64_t id, enum node_verb verb,
+                       const char *tag); /* release, go, adopt, forget */
 /* `cpus` says whether want->cpus, which are of this machine, mean anything there. */
 void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool cpus);
 void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct desired_sampling *how);
 
 void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *how);
+
+/* What is launched on a node: as node/exec has it, but for its folder and its control, which are the helper's. */
+struct node_launch {
+    const char *tag;
+    int attempt;
+    int64_t log_cap;                            /* bytes; 0: as exec has it */
+    const char *cpus;                           /* of that machine: "0,2"; NULL: all */
+    const struct strv *steps;                   /* counted lists (launcher_put_step()) */
+    const struct strv *env;                     /* NAME=VALUE; NULL: none */
+    const struct strv *keep_texts, *step_texts; /* of lines that are heard; NULL: none */
+};
+void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l);
+void node_words_tail(struct buf *b, uint64_t id, const char *tag, uint64_t from, uint64_t credit, uint64_t accounted);
+void node_words_signal(struct buf *b, uint64_t id, const char *tag, bool hard);
 
 /* [A-Za-z0-9_-]{1,64} */
 bool node_words_is_tag(const char *tag);
@@ -66,10 +99,12 @@ bool node_words_has_meter(const char *names, const char *meter, size_t len);
 
 enum node_words_kind {
     NODE_ANSWER,
-    NODE_CHANGED, /* the event */
-    NODE_SAMPLED, /* the event */
-    NODE_METERED, /* the event */
-    NODE_UNKNOWN, /* an event that a newer helper tells: to be ignored */
+    NODE_CHANGED,  /* the event */
+    NODE_SAMPLED,  /* the event */
+    NODE_METERED,  /* the event */
+    NODE_LAUNCHED, /* the event */
+    NODE_BYTES,    /* the event */
+    NODE_UNKNOWN,  /* an event that a newer helper tells: to be ignored */
 };
 
 struct node_words {
@@ -117,6 +152,35 @@ struct node_refused {
     char meter[METER_NAMES_MAX + 1], why[256];
 };
 bool node_refused_next(struct node_refused *out, const struct node_words *w, size_t *at);
+
+enum node_launch_state {
+    NODE_LAUNCH_READY, /* it waits for its go, and its launcher has just said so */
+    NODE_LAUNCH_BUSY,
+    NODE_LAUNCH_REFUSED,
+    NODE_LAUNCH_GONE,
+    NODE_LAUNCH_NONE, /* from here on as answered to an adopt */
+    NODE_LAUNCH_WAITING,
+    NODE_LAUNCH_RUNNING,
+    NODE_LAUNCH_ENDED,
+    NODE_LAUNCH_CUT,
+};
+
+/* What a NODE_LAUNCHED or an answered adopt tells of a launch. */
+struct node_launch_told {
+    enum node_launch_state state;
+    char boot_id[PROC_BOOT_ID_SIZE]; /* READY and RUNNING, and what follows */
+    int64_t pid;
+    uint64_t start_ticks;
+    uint64_t heard; /* bytes of what is heard of it; where it is not told, 0 */
+    char why[256];  /* BUSY, REFUSED: one plain line */
+    char exit[512]; /* ENDED: its note (node/exec.h) */
+};
+
+/* -EPROTO: it has not what it must have. */
+int node_launch_read(struct node_launch_told *out, const struct node_words *w, struct err *e);
+
+/* What a NODE_BYTES tells: bytes from `*at` on, appended. -EPROTO; -ENOMEM. */
+int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, struct err *e);
 
 /* Foreign bytes as one plain line: what is no printable character becomes '?', what is too long ends in "…". `size` is 4 or
  * more. Returns `out`. */

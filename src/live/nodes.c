@@ -29,6 +29,8 @@ struct nodes {
     struct desired *desired;        /* what launches are to have, and have */
     struct nodes_metering metering; /* its names are `meters` */
     char meters[METER_NAMES_MAX + 1];
+    const struct nodes_launching *launching; /* NULL: nobody launches */
+    void *launching_ctx;
     struct remark *remarks; /* oldest first */
     const char **names;     /* of peers */
     size_t n;
@@ -37,20 +39,13 @@ struct nodes {
 
 /* --- telling ---------------------------------------------------------------------------------------------------------- */
 
-static struct remark *take_remark(struct nodes *n)
-{
-    struct remark *r = n->remarks;
-    if (r)
-        n->remarks = r->next;
-    return r;
-}
-
 /* Tells one thing; false when there is none. What is told is off the lists first: the callee may call anything. */
 static bool tell_one(struct nodes *n)
 {
-    AUTO_FREE struct remark *r = take_remark(n);
+    AUTO_FREE struct remark *r = n->remarks;
     struct desired_news news;
     if (r) {
+        n->remarks = r->next;
         n->ops->note(n->ctx, r->text);
         return true;
     }
@@ -194,6 +189,8 @@ static void on_ready(void *ctx, size_t peer)
     bring_together(n);
     if (n->metering.interval_ms > 0)
         node_peer_meter(n->peers[peer], &n->metering);
+    if (n->launching)
+        n->launching->there(n->launching_ctx, peer);
 }
 
 static void on_ended(void *ctx, size_t peer)
@@ -203,6 +200,8 @@ static void on_ended(void *ctx, size_t peer)
     bool lost = node_peer_state(n->peers[peer]) == NODE_LOST;
     desired_node_is(n->desired, peer, lost ? DESIRED_LOST : DESIRED_AWAY, h ? h->n_cpus : 0);
     tell_soon(n);
+    if (n->launching)
+        n->launching->away(n->launching_ctx, peer, lost);
 }
 
 static void on_sampled(void *ctx, size_t peer, const char *tag, const struct nodes_sample *s)
@@ -223,12 +222,39 @@ static void on_metered(void *ctx, size_t peer, const struct nodes_reading *r)
         n->ops->metered(n->ctx, r);
 }
 
+static void on_answered(void *ctx, size_t peer, uint64_t stamp, const struct node_words *w)
+{
+    struct nodes *n = ctx;
+    if (n->launching)
+        n->launching->answered(n->launching_ctx, peer, stamp, w);
+}
+
+static void on_launched(void *ctx, size_t peer, const struct node_words *w)
+{
+    struct nodes *n = ctx;
+    if (n->launching)
+        n->launching->launched(n->launching_ctx, peer, w);
+}
+
+void nodes_launching(struct nodes *n, const struct nodes_launching *ops, void *ctx)
+{
+    n->launching = ops;
+    n->launching_ctx = ctx;
+}
+
+struct node_peer *nodes_peer(struct nodes *n, size_t node)
+{
+    return node < n->n ? n->peers[node] : NULL;
+}
+
 static const struct node_peer_ops peer_ops = { .ready = on_ready,
                                                .seen = bring_together,
                                                .sampled = on_sampled,
                                                .metered = on_metered,
                                                .ended = on_ended,
-                                               .note = on_note };
+                                               .note = on_note,
+                                               .answered = on_answered,
+                                               .launched = on_launched };
 
 /* --- what is asked of them ------------------------------------------------------------------------------------------------ */
 

@@ -23,6 +23,8 @@ struct node_cfg {
 };
 
 struct nodes;
+struct node_peer;
+struct node_words;
 
 /* What was measured on one node. */
 struct nodes_sample {
@@ -93,6 +95,18 @@ int nodes_meter(struct nodes *n, const struct nodes_metering *how, struct err *e
 
 /* The launch is over, or is to have its CPUs back. What was not told yet ends with `applied` and a reason. `n` NULL: no matter. */
 void nodes_release(struct nodes *n, const char *tag);
+
+/* Who launches on other nodes (live/remote). Called as `sampled` is. */
+struct nodes_launching {
+    void (*there)(void *ctx, size_t node); /* its helper may be asked; what it was asked before is forgotten */
+    void (*away)(void *ctx, size_t node, bool lost); /* not now; `lost`: never again */
+    void (*answered)(void *ctx, size_t node, uint64_t stamp, const struct node_words *w);
+    void (*launched)(void *ctx, size_t node, const struct node_words *w); /* an event */
+};
+void nodes_launching(struct nodes *n, const struct nodes_launching *ops, void *ctx);
+
+/* The helper of a node, which is `kept` for as long as launches are there: one that ends is started again. NULL: there is no such node. */
+struct node_peer *nodes_peer(struct nodes *n, size_t node);
 
 /* Do others use CPUs that the launch has on any node, as the helpers said last? Who, and where. */
 bool nodes_is_shared(const struct nodes *n, const char *tag, char who[NODES_WHO_MAX]);

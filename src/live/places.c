@@ -117,25 +117,6 @@ static void let_go_of_rest(struct places *p, bool asks)
     }
 }
 
-/* Takes what is free in truth: another driver may have been quicker since the last look. */
-static int take(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
-{
-    int n, lost;
-    look(p);
-    do {
-        lost = 0;
-        n = rooms_take(&p->rooms, HERE, trial, want, out);
-        for (int i = 0; i < n; i++) {
-            if (leases_hold(p->leases, out[i]))
-                continue;
-            rooms_lose(&p->rooms, HERE, out[i]);
-            lost++;
-        }
-    } while (lost > 0);
-    let_go_of_rest(p, n == 0);
-    return n;
-}
-
 /* There is none for it: the first ones, with whoever has them. It still asks for those that it uses no more. */
 static int share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
 {
@@ -148,9 +129,24 @@ static int share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
     return n;
 }
 
+/* Takes what is free in truth: another driver may have been quicker since the last look. */
 int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e)
 {
-    int n = p->leases ? take(p, trial, want, out) : 0;
+    int n, lost;
+    if (!p->leases)
+        return 0;
+    look(p);
+    do {
+        lost = 0;
+        n = rooms_take(&p->rooms, HERE, trial, want, out);
+        for (int i = 0; i < n; i++) {
+            if (leases_hold(p->leases, out[i]))
+                continue;
+            rooms_lose(&p->rooms, HERE, out[i]);
+            lost++;
+        }
+    } while (lost > 0);
+    let_go_of_rest(p, n == 0);
     if (n == 0 && places_is_divided(p)) /* else all are those of our own trials, which nobody packs */
         n = share(p, trial, want, out);
     return n < 0 ? err_sys(e, n, "trial %d", trial) : n;

@@ -84,6 +84,26 @@ static void use_sample(const struct node_words *w)
             abort();
 }
 
+static void use_launch(const struct node_words *w)
+{
+    struct err e = { 0 };
+    struct node_launch_told t;
+    struct buf bytes = BUF_INIT;
+    uint64_t at = 0;
+    int rc = node_launch_read(&t, w, &e);
+    expect_told(rc, &e);
+    if (rc == 0) {
+        expect_plain(t.boot_id);
+        expect_plain(t.why);
+        expect_plain(t.exit);
+    }
+    rc = node_bytes_read(&at, &bytes, w, &e);
+    if (rc < 0 && bytes.len > 0)
+        abort();
+    expect_told(rc, &e);
+    buf_done(&bytes);
+}
+
 static void use_refused(const struct node_words *w)
 {
     struct node_refused r;
@@ -126,6 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     use_reading(&w);
     use_sample(&w);
     use_refused(&w);
+    use_launch(&w);
     node_words_done(&w);
     return 0;
 }

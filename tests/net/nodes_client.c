@@ -1,7 +1,8 @@
-/* live/nodes as a program, for tests/net/test-nodes: nodes_client HELPER CONFIG TAG. Obeys lines on stdin, prints one line for
+/* live/nodes and live/remote as a program, for tests/net/test-nodes: nodes_client HELPER CONFIG TAG. Obeys lines on stdin, prints one line for
  * each thing it is told:
  *
  *   apply CORES SLOTS     -> applied ID cores=N processes=N [WHY]
+ *   launch NODE PROGRAM   -> ready, heard TEXT, gone EXIT    or refused WHY; it gets its go at once
  *   release | quit
  *                         -> changed cores=N processes=N          note TEXT          ended peak_kb=N */
 #include <signal.h>
@@ -12,11 +13,16 @@
 #include <uv.h>
 
 #include "base/io.h"
+#include "base/strv.h"
+#include "live/node_words.h"
 #include "live/nodes.h"
 #include "live/nodes_cfg.h"
+#include "live/remote.h"
 
 struct client {
     struct nodes *nodes;
+    struct remotes *remotes;
+    struct remote *launch;
     const char *tag;
     uint64_t id;
     uv_pipe_t in;
@@ -48,8 +54,56 @@ static void on_note(void *ctx, const char *text)
     printf("note %s\n", text);
 }
 
+static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
+{
+    struct client *c = ctx;
+    (void)id, (void)r;
+    printf("ready\n");
+    (void)remote_go(c->launch);
+}
+
+static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
+{
+    (void)ctx, (void)id, (void)busy;
+    printf("refused %s\n", why);
+}
+
+static void on_gone(void *ctx, uint64_t id)
+{
+    struct client *c = ctx;
+    (void)id;
+    printf("gone %s\n", remote_exit(c->launch));
+    remote_free(c->launch, true);
+    c->launch = NULL;
+}
+
+static void on_heard(void *ctx, uint64_t id, uint64_t at, const char *bytes, size_t n)
+{
+    struct client *c = ctx;
+    (void)id;
+    printf("heard %.*s", (int)n, bytes);
+    remote_accounted(c->launch, at + n);
+}
+
+static void launch(struct client *c, size_t node, const char *program)
+{
+    AUTO_STRV struct strv steps = STRV_INIT;
+    char tag[80]; /* another one: what carries the tag of a launch that ends is ended with it */
+    const struct node_launch what = { .tag = tag, .attempt = 1, .steps = &steps };
+    struct err e = { 0 };
+    (void)snprintf(tag, sizeof tag, "%.60s-l", c->tag);
+    strv_add(&steps, "1");
+    strv_add(&steps, program);
+    if (c->launch || !nodes_peer(c->nodes, node))
+        return;
+    if (remote_start(&c->launch, c->remotes, node, 1, &what, &e) < 0)
+        printf("refused %s\n", e.text);
+}
+
 static void quit(struct client *c)
 {
+    remotes_close(c->remotes);
+    c->remotes = NULL;
     nodes_close(c->nodes);
     c->nodes = NULL;
     if (!uv_is_closing((uv_handle_t *)&c->in))
@@ -60,7 +114,11 @@ static void obey(struct client *c)
 {
     struct desired_want want = { .tag = c->tag };
     struct err e = { 0 };
-    if (sscanf(c->line, "apply %d %d", &want.cores, &want.slots) == 2) {
+    size_t node = 0;
+    char program[200];
+    if (sscanf(c->line, "launch %zu %199s", &node, program) == 2) {
+        launch(c, node, program);
+    } else if (sscanf(c->line, "apply %d %d", &want.cores, &want.slots) == 2) {
         want.id = ++c->id;
         if (nodes_apply(c->nodes, &want, &e) < 0)
             printf("refused %s\n", e.text);
@@ -108,6 +166,7 @@ static int read_config(const char *path, struct node_cfg **cfg, size_t *n, struc
 
 int main(int argc, char **argv)
 {
+    static const struct remote_ops remote = { { on_ready, on_refused, on_gone }, on_heard };
     static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, NULL, on_note };
     struct client c = { 0 };
     struct node_cfg *cfg = NULL;
@@ -123,6 +182,8 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = nodes_open(&c.nodes, uv_default_loop(), cfg, n, argv[1], &ops, &c, &e);
     nodes_cfg_free(cfg, n);
+    if (rc == 0)
+        rc = remotes_open(&c.remotes, c.nodes, &remote, &c, &e);
     if (rc < 0) {
         printf("refused %s\n", e.text);
         return 2;

@@ -30,7 +30,7 @@ static void test_requests_are_one_line_each(void **state)
     expect("lease", &b, "{\"id\":2,\"verb\":\"lease\"}\n");
     node_words_simple(&b, UINT64_MAX, NODE_STOP);
     expect("stop", &b, "{\"id\":18446744073709551615,\"verb\":\"stop\"}\n");
-    node_words_release(&b, 4, "T");
+    node_words_tagged(&b, 4, NODE_RELEASE, "T");
     expect("release", &b, "{\"id\":4,\"verb\":\"release\",\"tag\":\"T\"}\n");
     node_words_apply(&b, 5, &want, true);
     expect("apply", &b,
@@ -326,6 +326,97 @@ static void test_what_was_found(void **state)
     }
 }
 
+#define BOOT "01234567-89ab-cdef-0123-456789abcdef"
+
+static void test_what_is_told_of_a_launch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *line;
+        int state; /* -1: refused */
+    } cases[] = {
+        { "ready", "\"state\":\"ready\",\"boot_id\":\"" BOOT "\",\"pid\":77,\"start_ticks\":5,\"heard\":9",
+          NODE_LAUNCH_READY },
+        { "running", "\"state\":\"running\",\"boot_id\":\"" BOOT "\",\"pid\":77,\"start_ticks\":5,\"heard\":9",
+          NODE_LAUNCH_RUNNING },
+        { "ended", "\"state\":\"ended\",\"heard\":9,\"exit\":\"attempt=1\"", NODE_LAUNCH_ENDED },
+        { "gone, and no more is said", "\"state\":\"gone\"", NODE_LAUNCH_GONE },
+        { "no state", "\"heard\":9", -1 },
+        { "another state", "\"state\":\"dancing\"", -1 },
+        { "ready without a process", "\"state\":\"ready\"", -1 },
+        { "a boot that is none", "\"state\":\"ready\",\"boot_id\":\"x\",\"pid\":77,\"start_ticks\":5", -1 },
+        { "process 1", "\"state\":\"running\",\"boot_id\":\"" BOOT "\",\"pid\":1,\"start_ticks\":5", -1 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        struct node_words w;
+        struct err e = { 0 };
+        struct node_launch_told t;
+        (void)snprintf(line, sizeof line, "{\"event\":\"launch\",\"tag\":\"T\",%s}", cases[i].line);
+        assert_int_equal(node_words_read(&w, line, strlen(line), &e), 0);
+        assert_int_equal(w.kind, NODE_LAUNCHED);
+        int rc = node_launch_read(&t, &w, &e);
+        if (rc != (cases[i].state < 0 ? -EPROTO : 0) || (rc == 0 && (int)t.state != cases[i].state))
+            fail_msg("%s: got %d (%s)", cases[i].name, rc, e.text);
+        if (rc == 0 && t.pid && (t.pid != 77 || t.start_ticks != 5 || t.heard != 9 || strcmp(t.boot_id, BOOT) != 0))
+            fail_msg("%s: read wrongly", cases[i].name);
+        node_words_done(&w);
+    }
+}
+
+static void test_bytes_of_a_launch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int rc;
+    } cases[] = {
+        { "\"at\":12,\"log\":1,\"data\":\"aGVhcmQK\"", 0 },
+        { "\"at\":-1,\"data\":\"aGVhcmQK\"", -EPROTO },
+        { "\"at\":12", -EPROTO },
+        { "\"at\":12,\"data\":\"aGVhcmQ\"", -EPROTO },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        char line[256];
+        struct node_words w;
+        struct err e = { 0 };
+        uint64_t at = 0;
+        (void)snprintf(line, sizeof line, "{\"event\":\"bytes\",\"tag\":\"T\",%s}", cases[i].line);
+        assert_int_equal(node_words_read(&w, line, strlen(line), &e), 0);
+        assert_int_equal(node_bytes_read(&at, &b, &w, &e), cases[i].rc);
+        if (cases[i].rc == 0) {
+            assert_int_equal(at, 12);
+            assert_string_equal(buf_text(&b), "heard\n");
+        }
+        node_words_done(&w);
+    }
+}
+
+static void test_launches_are_asked_for_in_one_line_each(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf b = BUF_INIT;
+    AUTO_STRV struct strv steps = STRV_INIT;
+    strv_add(&steps, "1");
+    strv_add(&steps, "/bin/true");
+    struct node_launch l = { .tag = "T", .attempt = 3, .log_cap = 9, .cpus = "0,2", .steps = &steps };
+    node_words_launch(&b, 1, &l);
+    expect("launch", &b,
+           "{\"id\":1,\"verb\":\"launch\",\"tag\":\"T\",\"attempt\":3,\"log_cap\":9,\"cpus\":[0,2],"
+           "\"steps\":\"MQAvYmluL3RydWUA\"}\n");
+    node_words_tagged(&b, 2, NODE_GO, "T");
+    expect("go", &b, "{\"id\":2,\"verb\":\"go\",\"tag\":\"T\"}\n");
+    node_words_tagged(&b, 3, NODE_ADOPT, "T");
+    expect("adopt", &b, "{\"id\":3,\"verb\":\"adopt\",\"tag\":\"T\"}\n");
+    node_words_tail(&b, 4, "T", 5, 6, 7);
+    expect("tail", &b, "{\"id\":4,\"verb\":\"tail\",\"tag\":\"T\",\"from\":5,\"credit\":6,\"accounted\":7}\n");
+    node_words_signal(&b, 5, "T", true);
+    expect("signal", &b, "{\"id\":5,\"verb\":\"signal\",\"tag\":\"T\",\"hard\":true}\n");
+    node_words_tagged(&b, 6, NODE_FORGET, "T");
+    expect("forget", &b, "{\"id\":6,\"verb\":\"forget\",\"tag\":\"T\"}\n");
+}
+
 static void test_a_sample_has_a_time_a_length_a_scope_and_values(void **state)
 {
     (void)state;
@@ -548,6 +639,9 @@ int main(void)
         cmocka_unit_test(test_lines_are_answers_or_events_or_nothing),
         cmocka_unit_test(test_hellos),
         cmocka_unit_test(test_what_was_found),
+        cmocka_unit_test(test_what_is_told_of_a_launch),
+        cmocka_unit_test(test_bytes_of_a_launch),
+        cmocka_unit_test(test_launches_are_asked_for_in_one_line_each),
         cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_values),
         cmocka_unit_test(test_a_reading_has_a_meter_a_state_times_and_a_value_if_it_is_well),
         cmocka_unit_test(test_refused_meters_are_told_one_by_one),

@@ -1,0 +1,53 @@
+/* Launches on other nodes as the loop sees them, with the words of live/launcher: what is a child there is asked of the node's helper
+ * here, and what the driver reads of files there comes as bytes.
+ *
+ * A link that breaks ends nothing: a launch that has its go runs on, and when the helper is there again it is asked what became of it, and
+ * told from where to read on. One that has none yet ends with its helper, and is refused here: nothing was started. */
+#ifndef LIVE_REMOTE_H
+#define LIVE_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "live/launcher.h"
+#include "live/nodes.h"
+
+struct node_launch;
+struct remotes; /* all of a study's */
+struct remote;  /* one launch */
+
+/* Called from the loop, perhaps from within nodes' own calls, never from within a call below. After `refused` or `gone` nothing more is
+ * called of that launch. */
+struct remote_ops {
+    struct launcher_ops launcher; /* `gone`: all that was heard of it has come, and remote_exit() has its note */
+    /* Bytes of what is heard of it, from `at` on: in order, each once. */
+    void (*heard)(void *ctx, uint64_t id, uint64_t at, const char *bytes, size_t n);
+};
+
+/* Keeps `nodes` and `ops`; the only one of these nodes. -ENOMEM. */
+int remotes_open(struct remotes **out, struct nodes *nodes, const struct remote_ops *ops, void *ctx, struct err *e);
+void remotes_close(struct remotes *r); /* before the nodes. Launches go on. NULL is fine */
+
+/* Asks the node's helper for it. -ENOTCONN: it is not there now; -ENOMEM. */
+int remote_start(struct remote **out, struct remotes *r, size_t node, uint64_t id, const struct node_launch *what,
+                 struct err *e);
+
+/* One that an earlier driver started; `from`: all before it was accounted. It is `gone` soon when there is no such launch any more. -ENOMEM. */
+int remote_adopt(struct remote **out, struct remotes *r, size_t node, uint64_t id, const char *tag, uint64_t from,
+                 struct err *e);
+
+int remote_go(struct remote *l); /* as launcher_go(): 0 or -errno, `gone` comes in either case */
+void remote_signal(struct remote *l, bool hard);
+
+/* All before this offset is accounted, and needed no more there. */
+void remote_accounted(struct remote *l, uint64_t offset);
+
+/* How it ended (node/exec.h), once it is gone; "": that was not noted. */
+const char *remote_exit(const struct remote *l);
+
+/* Lets go of it; `forget`: its folder there is of no use any more. NULL is fine. */
+void remote_free(struct remote *l, bool forget);
+
+#endif
