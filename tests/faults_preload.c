@@ -9,6 +9,8 @@
  *   PIPETUNE_FAULT_COUNT=FILE     gets the line "struck CALL" when it happens; with N = 0 the count, at the exit. With
  *                  N > 0, a process that finds the file there is spared: only the first of several launchers fails
  *   PIPETUNE_CLOCK_SET=AT:BY      the wall clock of every program is set by BY ms when the machine has run AT ms (CLOCK_BOOTTIME)
+ *   PIPETUNE_SLOW_SYNC=MS:FILE    each fsync in `pipetune` takes so much longer; FILE gets, at the exit, the longest time in ms between two
+ *                  looks at the same file "heard", and how many looks there were
  *   PIPETUNE_FAULT_STATFS=nfs     statfs() says that every file is on NFS, in every program
  *
  * Memory that libc's stdio, or the loader, takes for itself before main() is not counted; a write to a pipe or an eventfd
@@ -181,6 +183,71 @@ static __attribute__((destructor)) void end(void)
     write_line(line);
 }
 
+/* --- a slow disk, and who waits for it ------------------------------------------------------------------------------ */
+
+static struct {
+    long sync_ms; /* 0: it is as it is */
+    const char *file;
+    ino_t heard; /* looked at last */
+    double seen_ms, longest_ms;
+    long looks;
+    pid_t pid;
+} slow;
+
+static __attribute__((constructor)) void begin_slow(void)
+{
+    const char *text = getenv("PIPETUNE_SLOW_SYNC");
+    char *rest = NULL;
+    if (!text || strcmp("pipetune", program_invocation_short_name) != 0)
+        return;
+    slow.sync_ms = strtol(text, &rest, 10);
+    slow.file = *rest == ':' ? rest + 1 : NULL;
+    slow.pid = getpid();
+}
+
+static __attribute__((destructor)) void end_slow(void)
+{
+    if (!slow.sync_ms || !slow.file || getpid() != slow.pid)
+        return;
+    char line[64];
+    (void)snprintf(line, sizeof line, "%.0f %ld\n", slow.longest_ms, slow.looks);
+    plan.count_file = slow.file;
+    write_line(line);
+}
+
+static void wait_for_disk(void)
+{
+    struct timespec t = { .tv_sec = slow.sync_ms / 1000, .tv_nsec = slow.sync_ms % 1000 * 1000000 };
+    if (slow.sync_ms && getpid() == slow.pid)
+        (void)nanosleep(&t, NULL);
+}
+
+static bool is_heard(int fd)
+{
+    char link[64], target[PATH_MAX];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, target, sizeof target - 1);
+    return n > 6 && strncmp(target + n - 6, "/heard", 6) == 0;
+}
+
+/* Only one thread looks there. */
+static void note_look(int fd)
+{
+    struct stat st;
+    struct timespec t;
+    int kept = errno;
+    if (slow.sync_ms && is_heard(fd) && fstat(fd, &st) == 0) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &t);
+        double now_ms = 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+        if (st.st_ino == slow.heard && now_ms - slow.seen_ms > slow.longest_ms)
+            slow.longest_ms = now_ms - slow.seen_ms;
+        slow.heard = st.st_ino;
+        slow.seen_ms = now_ms;
+        slow.looks++;
+    }
+    errno = kept;
+}
+
 /* --- does this call fail? ------------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *path, const char *suffix)
@@ -274,6 +341,7 @@ ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 
 ssize_t pread64(int fd, void *p, size_t n, off64_t at)
 {
+    note_look(fd);
     return fails(KIND_PREAD, fd, NULL) ? -1 : syscall(SYS_pread64, fd, p, n, at);
 }
 
@@ -284,11 +352,13 @@ ssize_t pread(int fd, void *p, size_t n, off_t at)
 
 int fsync(int fd)
 {
+    wait_for_disk();
     return fails(KIND_FSYNC, fd, NULL) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 int fdatasync(int fd)
 {
+    wait_for_disk();
     return fails(KIND_FSYNC, fd, NULL) ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -313,6 +314,9 @@ void attempt_done(struct attempt *a)
         (void)close(a->heard_fd); /* nothing was written */
     lines_done(&a->stream);
     series_done(&a->series);
+    for (size_t i = 0; i < a->n_epochs; i++)
+        series_done(&a->epochs[i].series);
+    free(a->epochs);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
     free(a->dir);
@@ -447,11 +451,12 @@ static double worth(const struct attempt *a, double metric)
 }
 
 /* It is not gone on with: stored before it is acted on. */
-static int order_end(struct attempt *a, const struct search_answer *answer, int epoch, struct err *e)
+static int order_end(struct attempt *a, const struct search_answer *answer, const struct attempt_epoch *x,
+                     struct err *e)
 {
     bool pause = answer->verdict == SEARCH_PAUSE;
-    a->row.ends_at = epoch;
-    a->ends_iteration = a->fold.iteration;
+    a->row.ends_at = x->row.epoch;
+    a->ends_iteration = x->iteration;
     if (set_text(&a->row.ends_as, outcome_name(pause ? OUTCOME_PAUSED : OUTCOME_STOPPED)) < 0 ||
         set_text(&a->row.cause, answer->why) < 0)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
@@ -459,8 +464,9 @@ static int order_end(struct attempt *a, const struct search_answer *answer, int 
 }
 
 /* What the search wants of it after this epoch. Once it is to be ended, whatever it trains until then changes nothing. */
-static int tell_search(struct attempt *a, const struct store_epoch *row, struct err *e)
+static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct err *e)
 {
+    const struct store_epoch *row = &x->row;
     const struct store_trial *t = &a->trial->row;
     const struct told_metric metrics[] = { { "accuracy", row->accuracy }, { "loss", row->loss } };
     struct told told = { .kind = TOLD_EPOCH,
@@ -468,12 +474,12 @@ static int tell_search(struct attempt *a, const struct store_epoch *row, struct 
                          .value = t->metric,
                          .metrics = metrics,
                          .n_metrics = ARRAY_LEN(metrics),
-                         .seconds = seconds_so_far(a),
+                         .seconds = x->seconds,
                          .joules = NAN };
     struct search_answer answer;
     int rc = study_tell(a->study, t, told, &answer, e);
     bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && a->row.ends_at == 0 && row->epoch < t->epochs;
-    return counts ? order_end(a, &answer, row->epoch, e) : rc;
+    return counts ? order_end(a, &answer, x, e) : rc;
 }
 
 static int64_t stamp_or_none(int64_t stamp_ms)
@@ -504,41 +510,105 @@ static int keep_epoch(struct attempt *a, const struct fold_epoch *f, struct err 
     return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
 }
 
-static int store_one_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
+/* It is put into the store when the driver gets to it. */
+static int note_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
+{
+    struct attempt_epoch *grown = array_more(a->epochs, a->n_epochs, &a->cap_epochs, sizeof *grown);
+    if (!grown)
+        return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    a->epochs = grown;
+    a->epochs[a->n_epochs++] = (struct attempt_epoch){ .row = *row,
+                                                       .metric = worth(a, row->metric),
+                                                       .seconds = seconds_so_far(a),
+                                                       .iteration = a->fold.iteration,
+                                                       .upto = a->fold.safe_offset,
+                                                       .series = a->series };
+    a->series = (struct series){ .n = 0 }; /* the next steps are of the next epoch */
+    return tuning_epoch(a->study->tuning, a->trial, row->epoch, row->seconds, row->records, e);
+}
+
+static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    if (!isnan(row->accuracy)) /* a validation may be rarer than epochs */
-        t->accuracy = row->accuracy;
-    t->loss = row->loss;
-    if (!isnan(row->metric))
-        t->metric = worth(a, row->metric);
+    if (!isnan(x->row.accuracy)) /* a validation may be rarer than epochs */
+        t->accuracy = x->row.accuracy;
+    t->loss = x->row.loss;
+    if (!isnan(x->row.metric))
+        t->metric = x->metric;
     t->kills = 0;
-    a->row.log_offset = a->fold.safe_offset;
-    int rc = store_begin(s->store, e);
+    a->row.log_offset = x->upto;
+    int rc = store_epoch_put(s->store, &x->row, e);
     if (rc == 0)
-        rc = store_epoch_put(s->store, row, e);
+        rc = tell_search(a, x, e);
     if (rc == 0)
-        rc = tell_search(a, row, e);
+        rc = store_series_put(s->store, t->id, a->row.number, &x->series, e);
     if (rc == 0)
-        rc = store_series_put(s->store, t->id, a->row.number, &a->series, e);
+        publish_epoch(s->publish, t->number, &x->row, study_clock_ms(s));
+    return rc;
+}
+
+bool attempt_has_news(const struct attempt *a)
+{
+    return a->n_put < a->n_epochs;
+}
+
+int attempt_put(struct attempt *a, struct err *e)
+{
+    struct study *s = a->study;
+    int rc = 0;
+    if (!attempt_has_news(a))
+        return 0;
+    for (; rc == 0 && a->n_put < a->n_epochs; a->n_put++)
+        rc = put_epoch(a, &a->epochs[a->n_put], e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
-        rc = store_trial_update(s->store, t, e);
+        rc = store_trial_update(s->store, &a->trial->row, e);
     if (rc == 0)
-        rc = tuning_epoch(s->tuning, a->trial, row->epoch, row->seconds, row->records, e);
-    if (rc == 0)
-        publish_epoch(s->publish, t->number, row, study_clock_ms(s));
+        rc = tuning_put(s->tuning, e);
     failpoint("epoch-before-commit");
+    return rc;
+}
+
+static void punch_accounted(struct attempt *a);
+
+void attempt_stored(struct attempt *a)
+{
+    size_t n = a->n_put;
+    if (n == 0)
+        return;
+    failpoint("epoch-committed");
+    a->accounted = a->row.log_offset;
+    punch_accounted(a);
+    for (size_t i = 0; i < n; i++) {
+        series_done(&a->epochs[i].series);
+        if (a->on_epoch)
+            a->on_epoch(a, &a->epochs[i].row);
+    }
+    a->n_put = 0;
+    a->n_epochs -= n;
+    memmove(a->epochs, a->epochs + n, a->n_epochs * sizeof *a->epochs);
+}
+
+/* What was read up to the end, before it is judged by it. */
+static int store_news(struct attempt *a, struct err *e)
+{
+    struct study *s = a->study;
+    if (a->n_epochs == 0)
+        return 0;
+    int rc = store_begin(s->store, e);
+    if (rc == 0)
+        rc = attempt_put(a, e);
     if (rc == 0)
         rc = store_commit(s->store, e);
-    if (rc < 0)
+    else
         store_rollback(s->store);
-    failpoint("epoch-committed");
-    if (rc == 0)
-        tuning_act(s->tuning);
-    return rc;
+    if (rc < 0)
+        return rc;
+    attempt_stored(a);
+    tuning_act(s->tuning);
+    return 0;
 }
 
 /* "Top1Accuracy, Loss", and the name among them that is meant. */
@@ -582,7 +652,7 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     struct store_epoch row = epoch_row(a, f);
     int rc = keep_epoch(a, f, e);
     if (rc == 0)
-        rc = store_one_epoch(a, &row, e);
+        rc = note_epoch(a, &row, e);
     if (rc < 0)
         return rc;
     a->gained = true;
@@ -590,8 +660,6 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     a->study->doubt.n = 0; /* a trial can run here */
     sched_gained(&a->study->sched, a->trial->row.number);
     check_metric(a);
-    if (a->on_epoch)
-        a->on_epoch(a, &row);
     return 0;
 }
 
@@ -683,7 +751,7 @@ static int open_heard(struct attempt *a, struct err *e)
 /* What is accounted is of no more use. A file system that has no holes keeps it, as long as the attempt lives. */
 static void punch_accounted(struct attempt *a)
 {
-    uint64_t upto = a->row.log_offset & ~(uint64_t)(PUNCH_UNIT - 1);
+    uint64_t upto = a->accounted & ~(uint64_t)(PUNCH_UNIT - 1);
     if (a->heard_fd < 0 || upto <= a->punched)
         return;
     (void)fallocate(a->heard_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)a->punched,
@@ -723,7 +791,6 @@ int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
         if (a->epochs_done >= a->trial->row.epochs && a->done_ms == 0)
             a->done_ms = now_ms;
     }
-    punch_accounted(a);
     return 0;
 }
 
@@ -1126,6 +1193,8 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     struct exit_note x;
     read_exit(a, &x);
     int rc = read_rest(a, &x, e);
+    if (rc == 0)
+        rc = store_news(a, e);
     if (rc < 0)
         return rc;
     enum outcome o = judge(a, &x, text);

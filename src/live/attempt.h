@@ -32,6 +32,16 @@ enum attempt_stop {
 /* What its warm session has said of it. */
 enum attempt_served { SERVED_NOT, SERVED_OK, SERVED_FAILED };
 
+/* An epoch that was read, with what goes with it into the store. */
+struct attempt_epoch {
+    struct store_epoch row;
+    double metric;        /* what the trial is worth by it */
+    double seconds;       /* of the trial, up to then */
+    int64_t iteration;    /* its last */
+    uint64_t upto;        /* lines before it are accounted then */
+    struct series series; /* what was told by name since the one before */
+};
+
 struct attempt {
     uint64_t id; /* of this attempt within the loop */
     struct study *study;
@@ -62,6 +72,7 @@ struct attempt {
     bool out_of_memory;     /* the setting that the policy chose has too little */
     /* what is heard of it (node/log_files.h) */
     int heard_fd;
+    uint64_t accounted;        /* so much of it is, and the store says so */
     uint64_t punched;          /* so much of it is accounted, and off the disk */
     struct timespec log_mtime; /* of all that it prints: a sign of life, even of lines that nobody listens to */
     struct lines stream;
@@ -73,6 +84,9 @@ struct attempt {
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
     void (*on_epoch)(struct attempt *a, const struct store_epoch *row); /* after it was stored */
     void *ctx;                                                          /* for on_epoch */
+    struct attempt_epoch *epochs;                                       /* read, and not told by on_epoch yet */
+    size_t n_epochs, cap_epochs;
+    size_t n_put; /* so many of them are in a transaction, or stored */
 };
 
 /* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, how its launcher is started. */
@@ -97,8 +111,12 @@ void attempt_done(struct attempt *a);
 /* The launcher holds the folder: stores the attempt as running, then the go may be given. */
 int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err *e);
 
-/* Reads what was heard since; each complete epoch is stored. */
+/* Reads what was heard since. Each complete epoch is to be stored: attempt_has_news(), and then, in a transaction, attempt_put() puts all that
+ * there is; when that is committed, attempt_stored(). */
 int attempt_read(struct attempt *a, int64_t now_ms, struct err *e);
+bool attempt_has_news(const struct attempt *a);
+int attempt_put(struct attempt *a, struct err *e); /* nothing where there is no news */
+void attempt_stored(struct attempt *a);            /* likewise */
 
 /* Its processes may be ended at row.ends_at: what it can be gone on with from is written, or nothing is to be. 1, 0 not yet, negative:
  * an error. */

@@ -19,6 +19,7 @@
 #include "live/publish.h"
 #include "live/tidy.h"
 #include "live/tuning.h"
+#include "live/writer.h"
 
 enum {
     TICK_MS = 100,       /* how often logs are looked at: an effect is seen well within a second */
@@ -440,6 +441,42 @@ static int end_at_epoch(struct driver *d, struct slot *s, int64_t now)
     return rc < 0 ? rc : 0;
 }
 
+/* Those that are gone meanwhile were stored at their end. */
+static int put_news(void *ctx, struct store *store, struct err *e)
+{
+    struct driver *d = ctx;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->n; i++) {
+        struct slot *s = d->slots[i];
+        rc = attempt_put(&s->a, e);
+        if (rc == 0 && s->new_cores && s->a.running)
+            rc = store_attempt_update(store, &s->a.row, e);
+        s->new_cores = false;
+    }
+    return rc;
+}
+
+static void on_news_stored(void *ctx, int rc, const struct err *e)
+{
+    struct driver *d = ctx;
+    if (rc < 0) {
+        driver_fail(d, err_set(d->e, rc, "%s", e->text));
+        return;
+    }
+    for (size_t i = 0; i < d->n; i++)
+        attempt_stored(&d->slots[i]->a);
+    tuning_stored(d->study->tuning);
+}
+
+int driver_store_news(struct driver *d)
+{
+    const struct write one = { .rows = put_news, .done = on_news_stored, .ctx = d };
+    int rc = writer_put(d->study->writer, d->study->store, one, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+    return rc;
+}
+
 /* False when the loop is to end. */
 static bool tend(struct driver *d, struct slot *s, int64_t now)
 {
@@ -456,12 +493,14 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
     if (!s->a.running || d->rc < 0)
         return d->rc == 0;
     int rc = attempt_read(&s->a, now, d->e);
-    if (rc == 0 && s->a.row.ends_at)
+    if (rc == 0 && s->a.row.ends_at && s->a.n_put == 0) /* stored before it is acted on */
         rc = end_at_epoch(d, s, now);
     if (rc < 0) {
         driver_fail(d, rc);
         return false;
     }
+    if (attempt_has_news(&s->a) && driver_store_news(d) < 0)
+        return false;
     enum attempt_stop why = attempt_overdue(&s->a, now);
     if (why != STOP_NONE && s->a.kill_ms == 0)
         driver_end_attempt(s, why, false);

@@ -13,7 +13,6 @@
 #include "live/profiles.h"
 #include "live/publish.h"
 #include "live/tuning.h"
-#include "live/writer.h"
 
 /* Other drivers are asked for CPUs so long: who is asked can do with fewer once its trial trains. Then theirs are used, too. */
 enum {
@@ -151,37 +150,13 @@ void driver_narrow(struct driver *d, struct slot *s)
     driver_apply(d, s, to);
 }
 
-/* Those that are gone meanwhile were stored at their end. */
-static int put_cores(void *ctx, struct store *store, struct err *e)
-{
-    struct driver *d = ctx;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < d->n; i++) {
-        struct slot *s = d->slots[i];
-        rc = s->new_cores && s->a.running ? store_attempt_update(store, &s->a.row, e) : 0;
-        s->new_cores = false;
-    }
-    return rc;
-}
-
-static void on_cores_stored(void *ctx, int rc, const struct err *e)
-{
-    struct driver *d = ctx;
-    if (rc < 0)
-        driver_fail(d, err_set(d->e, rc, "%s", e->text));
-}
-
 /* Stored at once: who looks at the study is told what is in force, and not what was at the end of an epoch. */
 static int keep_cores(struct driver *d, struct slot *s, int cores)
 {
     bool news = s->a.row.cores != cores;
-    const struct write one = { .rows = put_cores, .done = on_cores_stored, .ctx = d };
     s->a.row.cores = s->a.trial->cores = cores;
     s->new_cores |= news;
-    int rc = news && s->a.running ? writer_put(d->study->writer, d->study->store, one, d->e) : 0;
-    if (rc < 0)
-        driver_fail(d, rc);
-    return rc;
+    return news && s->a.running ? driver_store_news(d) : 0;
 }
 
 static void on_applied(void *ctx, const struct desired_want *want, const struct desired_have *have, const char *why)

@@ -69,6 +69,8 @@ void driver_tell(struct driver *d, struct driver_news n);
 void driver_note(struct driver *d, const struct store_trial *trial, const char *text);
 void driver_fail(struct driver *d, int rc); /* the loop cannot go on; what runs goes on without it */
 
+int driver_store_news(struct driver *d); /* of the attempts, soon; negative: the loop fails */
+
 struct slot *driver_slot(struct driver *d, uint64_t id); /* NULL: it is gone */
 struct slot *driver_slot_of_trial(struct driver *d, int number);
 struct slot *driver_add_slot(struct driver *d); /* NULL: memory */

@@ -277,18 +277,16 @@ void tuning_act(struct tuning *t)
 
 static int put_on_the_way(void *ctx, struct store *s, struct err *e)
 {
-    struct tuning *t = ctx;
     (void)s; /* it is the study's */
-    t->n_ready = t->n_todo;
-    return put_all(t, e);
+    return tuning_put(ctx, e);
 }
 
 static void on_stored(void *ctx, int rc, const struct err *e)
 {
     struct tuning *t = ctx;
     t->storing = false;
-    if (rc == 0 && t->n_ready > 0) /* else a transaction of others came by, and acted on all */
-        act_on(t, t->n_ready);
+    if (rc == 0)
+        tuning_stored(t);
     t->failure = rc < 0 ? *e : t->failure; /* the next call tells */
 }
 
@@ -734,9 +732,21 @@ int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double 
                                                                   (double)study_clock_ms(t->study)),
                                          .records = records },
                   e);
-    if (rc == 0)
-        rc = keep_effective(t, trial, e);
-    return rc < 0 ? rc : put_all(t, e);
+    return rc == 0 ? keep_effective(t, trial, e) : rc;
+}
+
+int tuning_put(struct tuning *t, struct err *e)
+{
+    if (!t)
+        return 0;
+    t->n_ready = t->n_todo;
+    return put_all(t, e);
+}
+
+void tuning_stored(struct tuning *t)
+{
+    if (t && t->n_ready > 0)
+        act_on(t, t->n_ready);
 }
 
 /* What it was worth that the class was known. How the default setting compares is known by the stored ratio alone: an estimate. */

@@ -39,9 +39,13 @@ int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct a
 /* What is measured is void: a recovery, or a co-runner came or went. */
 int tuning_break(struct tuning *t, int trial, struct err *e);
 
-/* An epoch is complete, or the attempt has ended (`finished`: the trial with it): inside the caller's transaction, which is to
- * be followed by tuning_act(). Nothing is done for a trial that has not begun. */
+/* An epoch is complete. What it leads to is for tuning_put(), inside a transaction of the caller's, which is to be followed by tuning_stored().
+ * Nothing is done for a trial that has not begun. */
 int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double seconds, double records, struct err *e);
+int tuning_put(struct tuning *t, struct err *e);
+void tuning_stored(struct tuning *t);
+
+/* The attempt has ended (`finished`: the trial with it): inside the caller's transaction, which is to be followed by tuning_act(). */
 int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struct err *e);
 
 /* The launch setting cannot be had. Inside the caller's transaction. `explained`: it ran out of memory, a bound of its class; else it was

@@ -28,7 +28,7 @@ struct writer {
 
     /* Of the loop. */
     struct list waiting, now, over; /* for their turn; in the transaction; to be called back */
-    struct err over_why;            /* of the first of these that failed */
+    struct err failure;             /* of the first write that failed; code 0: none has */
     bool wanted;                    /* a transaction for the rider */
     bool mounted;                   /* it is in this one */
     bool inside;                    /* a write's rows are being written */
@@ -51,7 +51,7 @@ static int commit(struct writer *w)
 {
     int rc = w->mounted ? store_ride(w->store, &w->why) : 0;
     if (rc < 0)
-        store_rollback(w->store);
+        store_rollback_now(w->store);
     return rc < 0 ? rc : store_commit_now(w->store, &w->why);
 }
 
@@ -102,9 +102,18 @@ static void move_all(struct list *to, struct list *from)
     *from = (struct list){ .end = &from->first };
 }
 
+/* Nor is there any write after one of others that failed. */
+static bool has_failed(struct writer *w)
+{
+    if (w->failure.code == 0 && store_is_undone(w->store))
+        (void)err_set(&w->failure, -ECANCELED, "nothing is written after a transaction that failed");
+    return w->failure.code < 0;
+}
+
 static void begin(struct writer *w)
 {
-    move_all(&w->now, &w->waiting);
+    if (!has_failed(w))
+        move_all(&w->now, &w->waiting);
     w->wanted = false;
     w->alone = !w->now.first;
     w->mounted = w->alone && store_mount(w->store);
@@ -131,9 +140,17 @@ static void finish(struct writer *w, int rc)
     w->mounted = false;
     for (struct node *n = w->now.first; n; n = n->next)
         n->rc = rc;
-    if (rc < 0)
-        w->over_why = w->why;
+    if (rc < 0 && w->now.first)
+        (void)err_set(&w->failure, rc, "%s", w->why.text);
     move_all(&w->over, &w->now);
+}
+
+/* After a failure. */
+static void refuse_waiting(struct writer *w)
+{
+    for (struct node *n = w->waiting.first; n; n = n->next)
+        n->rc = w->failure.code;
+    move_all(&w->over, &w->waiting);
 }
 
 /* The thread has done what it was given. */
@@ -147,7 +164,7 @@ static void advance(struct writer *w)
             hand_over(w, STAGE_COMMITS);
             return;
         }
-        store_rollback(w->store);
+        store_rollback_now(w->store);
     }
     finish(w, rc);
 }
@@ -181,21 +198,23 @@ static void on_async(uv_async_t *async)
     struct writer *w = async->data;
     if (w->stage != STAGE_NONE && is_done(w))
         advance(w);
+    if (has_failed(w))
+        refuse_waiting(w);
     for (struct node *n; !w->closing && (n = take_over(w)); free(n)) /* who is called back may hand over more */
         if (n->one.done)
-            n->one.done(n->one.ctx, n->rc, &w->over_why);
+            n->one.done(n->one.ctx, n->rc, &w->failure);
     if (w->stage == STAGE_NONE && (w->waiting.first || w->wanted) && !w->closing)
         begin(w);
 }
 
 /* Before a write by others: what was handed over comes first. Theirs may be under way already: then there is nothing of ours. */
-static void gate(void *ctx)
+static int gate(void *ctx, struct err *e)
 {
     struct writer *w = ctx;
     uv_thread_t self = uv_thread_self();
     if (w->inside || uv_thread_equal(&self, &w->thread)) /* it is ours: a write's rows, or the rider's */
-        return;
-    while (w->stage != STAGE_NONE || (w->waiting.first && !store_in_transaction(w->store))) {
+        return 0;
+    while (w->stage != STAGE_NONE || (w->waiting.first && !has_failed(w) && !store_in_transaction(w->store))) {
         if (w->stage == STAGE_NONE)
             begin(w);
         wait_until_done(w);
@@ -203,6 +222,7 @@ static void gate(void *ctx)
     }
     if (w->over.first)
         (void)uv_async_send(&w->async); /* fails only for another kind of handle */
+    return has_failed(w) ? err_set(e, w->failure.code, "%s", w->failure.text) : 0;
 }
 
 /* --- what others call ------------------------------------------------------------------------------------------------- */
@@ -246,7 +266,8 @@ void writer_close(struct writer *w)
 {
     if (!w)
         return;
-    gate(w);
+    writer_settle(w);
+    refuse_waiting(w); /* what a failure has left */
     w->closing = true;
     store_set_gate(w->store, NULL, NULL);
     uv_mutex_lock(&w->mutex);
@@ -301,5 +322,5 @@ void writer_want(struct writer *w)
 
 void writer_settle(struct writer *w)
 {
-    gate(w);
+    (void)gate(w, NULL); /* who handed over what failed is told of it */
 }

@@ -1,6 +1,7 @@
 /* Transactions of the loop's store that nobody waits for: a thread of its own begins and commits them, and waits for the disk. What is to
  * be written is handed over as a function that runs on the loop, within the transaction, when its turn has come; when it is on the disk,
  * that comes back as another call. All in the order of their coming; what comes while one is being committed goes into the next one together.
+ * After a write that failed there is none any more, by nobody: what comes later may tell of what was lost with it.
  *
  * The connection is shared: a write by the calls of store.h alone waits until nothing of this is under way (store_set_gate()), and a read
  * while the thread is at the disk waits for that. */

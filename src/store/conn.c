@@ -514,7 +514,7 @@ static int run_plain(struct store *s, enum stmt_id id, struct err *e)
     return rc < 0 ? rc : conn_query_step(&q, e);
 }
 
-void store_set_gate(struct store *s, void (*gate)(void *ctx), void *ctx)
+void store_set_gate(struct store *s, int (*gate)(void *ctx, struct err *e), void *ctx)
 {
     s->gate = gate;
     s->gate_ctx = ctx;
@@ -546,16 +546,20 @@ bool store_in_transaction(const struct store *s)
     return s->in_txn;
 }
 
-static void pass_gate(struct store *s)
+bool store_is_undone(const struct store *s)
 {
-    if (s->gate)
-        s->gate(s->gate_ctx);
+    return s->undone;
+}
+
+static int pass_gate(struct store *s, struct err *e)
+{
+    return s->gate ? s->gate(s->gate_ctx, e) : 0;
 }
 
 int store_begin(struct store *s, struct err *e)
 {
-    pass_gate(s);
-    return store_begin_now(s, e);
+    int rc = pass_gate(s, e);
+    return rc < 0 ? rc : store_begin_now(s, e);
 }
 
 int store_begin_now(struct store *s, struct err *e)
@@ -577,7 +581,8 @@ int store_commit(struct store *s, struct err *e)
     if (rc == 0)
         rc = store_commit_now(s, &why);
     else
-        store_rollback(s);
+        store_rollback_now(s);
+    s->undone |= rc < 0 && s->gate;
     if (rides)
         store_ride_off(s, rc, &why);
     return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
@@ -589,7 +594,7 @@ int store_commit_now(struct store *s, struct err *e)
     failpoint("store-before-commit");
     int rc = sqlite3_get_autocommit(s->db) ? canceled(s, e) : run_plain(s, STMT_COMMIT, e);
     if (rc < 0) {
-        store_rollback(s);
+        store_rollback_now(s);
         return rc;
     }
     s->in_txn = false;
@@ -599,6 +604,12 @@ int store_commit_now(struct store *s, struct err *e)
 
 void store_rollback(struct store *s)
 {
+    s->undone |= s->in_txn && s->gate;
+    store_rollback_now(s);
+}
+
+void store_rollback_now(struct store *s)
+{
     s->in_txn = false;
     if (!sqlite3_get_autocommit(s->db))
         (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* it only ever fails when there is nothing to undo */
@@ -607,10 +618,12 @@ void store_rollback(struct store *s)
 int conn_write_begin(struct store *s, bool *own, struct err *e)
 {
     *own = false;
-    pass_gate(s);
+    int rc = pass_gate(s, e);
+    if (rc < 0)
+        return rc;
     if (s->in_txn)
         return sqlite3_get_autocommit(s->db) ? canceled(s, e) : 0;
-    int rc = store_begin_now(s, e);
+    rc = store_begin_now(s, e);
     *own = rc == 0;
     return rc;
 }
@@ -621,6 +634,6 @@ int conn_write_end(struct store *s, bool own, int rc, struct err *e)
         return rc;
     if (rc == 0)
         return store_commit(s, e);
-    store_rollback(s);
+    store_rollback_now(s); /* nobody counts on it yet */
     return rc;
 }

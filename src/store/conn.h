@@ -18,8 +18,9 @@ struct store {
     bool in_txn; /* between store_begin and its end; SQLite may have rolled back meanwhile */
     sqlite3_stmt *kept[STMT_COUNT];
     pthread_mutex_t lock; /* recursive: of whoever uses the connection */
-    void (*gate)(void *ctx);
+    int (*gate)(void *ctx, struct err *e);
     void *gate_ctx;
+    bool undone; /* behind a gate: a transaction of the calls of store.h was rolled back */
     const struct store_rider *rider;
     void *rider_ctx;
 };

@@ -41,13 +41,18 @@ int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s); /* nothing when no transaction is open */
 
 /* --- for live/writer, which lets another thread begin and commit transactions ---
- * `gate` is called before each write, by the thread that writes, and returns when none of the other thread's is under way. NULL: none. */
-void store_set_gate(struct store *s, void (*gate)(void *ctx), void *ctx);
+ * `gate` is called before each write, by the thread that writes, and returns when none of the other thread's is under way; negative: there is to be
+ * no write any more. NULL: none. */
+void store_set_gate(struct store *s, int (*gate)(void *ctx, struct err *e), void *ctx);
 bool store_in_transaction(const struct store *s);
 
-/* As store_begin() and store_commit(), without gate and rider; from any thread. */
+/* A transaction was rolled back that was none of the other thread's: what would be written now may tell of what was lost with it. */
+bool store_is_undone(const struct store *s);
+
+/* As the calls without _now, without gate and rider; from any thread. */
 int store_begin_now(struct store *s, struct err *e);
 int store_commit_now(struct store *s, struct err *e);
+void store_rollback_now(struct store *s);
 
 /* Rows that go with whatever transaction comes next, last in it: lines that tell of what it stores (store/outbox.h). */
 struct store_rider {

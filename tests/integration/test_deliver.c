@@ -257,7 +257,9 @@ static void what_an_earlier_version_kept_is_delivered_once(void **state)
     end(f, 5000);
     expect_account(f, "produced 3 = stored 3 + waiting 0 + quarantined 0 + dropped 0; 2 of them are of an earlier run");
     AUTO_FREE char *lines = sink_lines(f->sink);
-    assert_string_equal(lines, "m v=8 8\nm v=9 9\nm v=0 0\n");
+    assert_int_equal(harness_count(lines, "\n"), 3);
+    assert_non_null(strstr(lines, "m v=8 8\nm v=9 9\n"));
+    assert_non_null(strstr(lines, "m v=0 0\n"));
     f->old_spool = NULL;
 }
 

@@ -231,6 +231,8 @@ static int in_transaction(struct bench *b, int epoch, double seconds, bool finis
         rc = epoch ? tuning_epoch(b->t, b->trial, epoch, seconds, RECORDS * STEPS, e)
                    : tuning_end(b->t, b->trial, finished, e);
     if (rc == 0)
+        rc = tuning_put(b->t, e);
+    if (rc == 0)
         rc = store_commit(b->study.store, e);
     if (rc < 0)
         store_rollback(b->study.store);

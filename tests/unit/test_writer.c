@@ -144,7 +144,7 @@ static void what_comes_together_is_one_transaction(void **state)
     assert_string_equal(buf_text(&f->heard), "first second done [first] [second] done [first] [second] ");
 }
 
-static void a_failure_undoes_the_transaction_and_no_later_one(void **state)
+static void after_a_failure_nothing_is_written_any_more(void **state)
 {
     struct fix *f = *state;
     put(f, first);
@@ -152,7 +152,19 @@ static void a_failure_undoes_the_transaction_and_no_later_one(void **state)
     run_until_over(f, 2);
     put(f, second);
     run_until_over(f, 3);
-    assert_string_equal(buf_text(&f->heard), "first it fails it fails second done [second] ");
+    assert_string_equal(buf_text(&f->heard), "first it fails it fails it fails ");
+    assert_int_equal(store_tuner_log_add(f->s, f->study, "other", &f->e), -EINVAL);
+    assert_string_equal(f->e.text, "it fails");
+    put(f, second); /* and this one is never called back */
+}
+
+static void a_failure_that_nobody_was_told_of_yet_ends_the_writes_of_others(void **state)
+{
+    struct fix *f = *state;
+    put(f, fails);
+    assert_int_equal(store_begin(f->s, &f->e), -EINVAL);
+    run_until_over(f, 1);
+    assert_string_equal(buf_text(&f->heard), "it fails ");
 }
 
 static void a_write_of_others_comes_after_what_was_handed_over(void **state)
@@ -171,6 +183,17 @@ static void a_write_of_others_comes_after_what_was_handed_over(void **state)
     buf_clear(&f->heard);
     look(f);
     assert_string_equal(buf_text(&f->heard), "[first] [other] [second] [third] [first] ");
+}
+
+static void after_a_failure_of_others_nothing_is_written_either(void **state)
+{
+    struct fix *f = *state;
+    assert_ok(f, store_begin(f->s, &f->e));
+    put(f, first);
+    store_rollback(f->s);
+    run_until_over(f, 1);
+    assert_string_equal(buf_text(&f->heard), "nothing is written after a transaction that failed ");
+    assert_int_equal(store_begin(f->s, &f->e), -ECANCELED);
 }
 
 static void what_was_handed_over_is_committed_at_the_end(void **state)
@@ -241,8 +264,19 @@ static void a_rider_that_falls_takes_the_transaction_with_it(void **state)
     buf_clear(&f->heard);
     assert_int_equal(store_tuner_log_add(f->s, f->study, "other", &f->e), -ENOSPC);
     assert_string_equal(f->e.text, "it falls");
-    look(f);
-    assert_string_equal(buf_text(&f->heard), "mount off:it falls ");
+    assert_string_equal(buf_text(&f->heard), "");
+}
+
+static void a_rider_that_falls_alone_may_try_again(void **state)
+{
+    struct fix *f = *state;
+    store_set_rider(f->s, &faller, f);
+    writer_want(f->w);
+    run_until_over(f, 1);
+    store_set_rider(f->s, &rider, f);
+    put(f, first);
+    run_until_over(f, 3);
+    assert_string_equal(buf_text(&f->heard), "mount off:it falls first mount off:ok done [first] [rider] ");
 }
 
 static void without_a_writer_it_is_written_at_once(void **state)
@@ -271,11 +305,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(writes_are_committed_before_they_come_back_and_in_order),
         T(what_comes_together_is_one_transaction),
-        T(a_failure_undoes_the_transaction_and_no_later_one),
+        T(after_a_failure_nothing_is_written_any_more),
+        T(a_failure_that_nobody_was_told_of_yet_ends_the_writes_of_others),
         T(a_write_of_others_comes_after_what_was_handed_over),
+        T(after_a_failure_of_others_nothing_is_written_either),
         T(what_was_handed_over_is_committed_at_the_end),
         T(a_rider_goes_with_every_transaction_and_alone_if_wanted),
         T(a_rider_that_falls_takes_the_transaction_with_it),
+        T(a_rider_that_falls_alone_may_try_again),
         T(without_a_writer_it_is_written_at_once),
         T(without_memory_nothing_is_handed_over),
     };
