@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "app/command.h"
 #include "base/own.h"
 #include "bigdl/checkpoint.h"
 #include "bigdl/log.h"
@@ -150,4 +151,4 @@ static const struct app_kind bigdl_kind = {
     .is_folder = checkpoint_is_folder,
 };
 
-const struct app_kind *const app_kinds[] = { &bigdl_kind, NULL };
+const struct app_kind *const app_kinds[] = { &bigdl_kind, &command_kind, NULL };

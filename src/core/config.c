@@ -20,7 +20,8 @@ static const char *const scopes[] = { "auto", "system", "cgroup", "process", "no
 
 /* clang-format off */
 const struct opt_row config_rows[] = {
-    { "", "bigdlConf", OPT_TEXT, FIELD(bigdl_conf), NULL, 0, 0, NULL, "FILE", "the BigDL file: what is submitted" },
+    { "", "bigdlConf", OPT_TEXT, FIELD(bigdl_conf), NULL, 0, 0, NULL, "FILE", "the application file, by its older name" },
+    { "", "application", OPT_TEXT, FIELD(application), NULL, 0, 0, NULL, "FILE", "the application file: what is run, and how it is heard" },
     { "", "store", OPT_TEXT, FIELD(store), NULL, 0, 0, NULL, "FILE", "the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
     { "", "objective", OPT_CHOICE, FIELD(objective), "time", 0, 0, objectives, "NAME", "what is minimised: time, energy, or edp (joules x seconds)" },
     { "study", "name", OPT_TEXT, FIELD(name), NULL, 0, 0, NULL, "NAME", "the study (default: the config's name and a hash of its space)" },
@@ -168,6 +169,8 @@ int config_read(struct config *c, const struct json_doc *doc, struct err *e)
         rc = want_meters(doc, "monitoring/meters", json_object_get(monitoring, "meters"), e);
     if (rc == 0)
         rc = want_meters(doc, "powerMeter", json_object_get(doc->root, "powerMeter"), e);
+    if (rc == 0 && c->application && c->bigdl_conf)
+        rc = json_doc_err(doc, "bigdlConf", e, -EINVAL, "is the older name of 'application', which is there, too");
     return rc < 0 ? rc : check_nodes(doc, e);
 }
 

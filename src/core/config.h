@@ -7,8 +7,9 @@
 enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs; one where it does not share */
 
 struct config {
-    char *bigdl_conf; /* as written; the caller looks it up */
-    char *store;      /* NULL: PIPETUNE_STORE, else ./pipetune.db */
+    char *application; /* the file, as written; the caller looks it up */
+    char *bigdl_conf;  /* the same by its older name; not both */
+    char *store;       /* NULL: PIPETUNE_STORE, else ./pipetune.db */
 
     char *name; /* NULL: made from the file's name and the space */
     int64_t epochs, seed, max_trials, retries;

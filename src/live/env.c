@@ -156,6 +156,13 @@ static int find_closures(struct env *v)
     return v->closures ? 0 : -ENOMEM;
 }
 
+/* NULL: pipetune.py is not there. */
+static char *find_library(const char *home)
+{
+    AUTO_FREE char *module = io_join(home, "python/pipetune.py");
+    return module && io_exists(module) ? io_join(home, "python") : NULL;
+}
+
 int env_find(struct env *out, const struct config *cfg, struct err *e)
 {
     struct env v = { 0 };
@@ -172,6 +179,7 @@ int env_find(struct env *out, const struct config *cfg, struct err *e)
     v.node = absolute_in(dir, "pipetune-node");
     v.log4j = io_join(v.home, "conf/log4j2-pipetune.properties");
     v.converter = io_join(v.home, "bigdl/apps/convert_checkpoint.py");
+    v.library = find_library(v.home);
     if ((java && !v.java_home) || !v.bigdl_home || !v.data || !v.python || !v.node || !v.log4j || !v.converter)
         goto nomem;
     v.classes = find_archive(&v, "classes/python.jsa", "classes/python.size");
@@ -194,9 +202,9 @@ void env_done(struct env *v)
 {
     if (!v)
         return;
-    char *all[] = { v->home,    v->spark_home,      v->spark_submit, v->java_home,  v->bigdl_home,
-                    v->data,    v->python,          v->node,         v->log4j,      v->converter,
-                    v->classes, v->session_classes, v->closures,     v->closures_of };
+    char *all[] = { v->home,    v->spark_home,      v->spark_submit, v->java_home,   v->bigdl_home,
+                    v->data,    v->python,          v->node,         v->log4j,       v->converter,
+                    v->classes, v->session_classes, v->closures,     v->closures_of, v->library };
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         free(all[i]);
     *v = (struct env){ 0 };
@@ -208,6 +216,7 @@ struct app_tools env_tools(const struct env *v)
                                .log4j = v->log4j,
                                .python = v->python,
                                .converter = v->converter,
+                               .library = v->library,
                                .classes = v->classes,
                                .closures = v->closures,
                                .closures_of = v->closures_of,

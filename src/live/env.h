@@ -19,6 +19,7 @@ struct env {
     char *python;       /* PYSPARK_PYTHON, else ./.pipetune/venv/bin/python where it is */
     char *node;         /* pipetune-node, beside this program */
     char *log4j;        /* HOME/conf/log4j2-pipetune.properties */
+    char *library;      /* HOME/python, where pipetune.py is; NULL: it is not there */
     char *converter;    /* HOME/bigdl/apps/convert_checkpoint.py */
     char *classes;      /* set-up's class archive for Python applications; NULL: none, damaged, or another Java's */
     /* For warm sessions, where set-up made them of the very jars that are there; NULL: nowhere. */

@@ -45,14 +45,16 @@ static int read_doc(struct json_doc *out, const char *path, struct err *e)
 
 static int read_app(struct plan *p, const char *config_file, struct err *e)
 {
-    if (!p->cfg.bigdl_conf)
-        return json_doc_err(&p->doc, "bigdlConf", e, -EINVAL,
-                            "is missing: name the BigDL file, such as \"bigdl/config/mnist.json\"");
-    AUTO_FREE char *path = look_up(p->cfg.bigdl_conf, config_file);
+    const char *named = p->cfg.application ? p->cfg.application : p->cfg.bigdl_conf;
+    if (!named)
+        return json_doc_err(
+            &p->doc, "application", e, -EINVAL,
+            "is missing: name the application file, such as \"bigdl/config/mnist.json\" (bigdlConf is the older name)");
+    AUTO_FREE char *path = look_up(named, config_file);
     if (!path)
-        return err_sys(e, -ENOMEM, "'%s'", p->cfg.bigdl_conf);
+        return err_sys(e, -ENOMEM, "'%s'", named);
     if (!io_exists(path))
-        return not_there(p->cfg.bigdl_conf, config_file, "BigDL file", e);
+        return not_there(named, config_file, "application file", e);
     int rc = read_doc(&p->app_doc, path, e);
     return rc < 0 ? rc : app_parse(&p->app, &p->app_doc, env_lookup, &p->env, e);
 }
