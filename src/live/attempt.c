@@ -97,7 +97,7 @@ static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
     (void)snprintf(seed, sizeof seed, "%" PRId64, p->cfg.seed);
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0)
-        rc = secrets_write(&p->secrets, &p->app, a->dir, p->env.spark_home, &properties, e);
+        rc = secrets_write(&p->secrets, &p->app, a->dir, &p->env, &properties, e);
     struct plan_launch l = plan_launch_of(a, converted, seed, properties);
     if (rc == 0)
         rc = plan_steps(p, &a->trial->point, &l, steps, e);
@@ -1003,7 +1003,7 @@ static enum outcome judge_exit(const struct attempt *a, const struct exit_note *
     return OUTCOME_FAILED;
 }
 
-/* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A JVM that is told to
+/* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A runtime that is told to
  * end does so by itself, with the same code. */
 static bool is_killed(const struct exit_note *x)
 {

@@ -46,7 +46,7 @@ enum { NODE_PROTOCOL = 1, NODE_LINE_MAX = 64 << 10, NODE_TAG_MAX = DESIRED_TAG_M
 enum node_verb { NODE_HELLO, NODE_LEASE, NODE_APPLY, NODE_RELEASE, NODE_STOP, NODE_SAMPLE, NODE_METER };
 
 /* Requests, appended with their newline. */
-void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
+void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms, const struct app_workers *workers);
 void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, stop */
 void node_words_release(struct buf *b, uint64_t id, const char *tag);
 /* `cpus` says whether want->cpus, which are of this machine, mean anything there. */

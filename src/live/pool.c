@@ -224,7 +224,7 @@ static int session_command(const struct pool *p, const struct warm *w, const str
     const struct plan *plan = p->study->plan;
     int rc = session_path(&path, w->tag, e);
     if (rc == 0)
-        rc = secrets_write(&plan->secrets, &plan->app, w->dir, plan->env.spark_home, &properties, e);
+        rc = secrets_write(&plan->secrets, &plan->app, w->dir, &plan->env, &properties, e);
     if (rc < 0)
         return rc;
     struct setting set = study_setting(p->study, t);

@@ -15,6 +15,8 @@
 #include "live/nodes.h"
 #include "live/nodes_cfg.h"
 
+static const struct app_workers spark = { "org.apache.spark.", "ExecutorBackend", "--cores" };
+
 struct client {
     struct nodes *nodes;
     const char *tag;
@@ -121,7 +123,7 @@ int main(int argc, char **argv)
     c.in.data = &c;
     int rc = read_config(argv[2], &cfg, &n, &e);
     if (rc == 0)
-        rc = nodes_open(&c.nodes, uv_default_loop(), cfg, n, argv[1], &ops, &c, &e);
+        rc = nodes_open(&c.nodes, uv_default_loop(), cfg, n, argv[1], &spark, &ops, &c, &e);
     nodes_cfg_free(cfg, n);
     if (rc < 0) {
         printf("refused %s\n", e.text);
