@@ -81,7 +81,7 @@ static int unknown_list(const struct app_reader *r, const char *path, const char
                         name, buf_text(&all));
 }
 
-static int read_progress(const struct app_reader *r, const char *path, const json_t *j, void *field)
+int command_read_progress(const struct app_reader *r, const char *path, const json_t *j, void *field)
 {
     struct progress **out = field;
     const char *own[PATTERNS_MAX + 1], *const *texts = own;
@@ -145,7 +145,7 @@ static int not_yet(const struct app_reader *r, const char *path, const json_t *j
 static const struct app_member members[] = {
     { "command", read_command, 0 },
     { "env", read_env, 0 },
-    { "progress", read_progress, offsetof(struct command, progress) },
+    { "progress", command_read_progress, offsetof(struct command, progress) },
     { "files", read_words, offsetof(struct command, files) },
     { "folder", app_read_text, offsetof(struct command, folder) },
     { "roles", not_yet, 0 },

@@ -19,4 +19,7 @@
 
 extern const struct app_kind command_kind;
 
+/* The member "progress" of any kind that is heard so: into a struct progress *. */
+app_read command_read_progress;
+
 #endif

@@ -117,17 +117,16 @@ const char *progress_dropped(const struct progress *p)
 
 /* --- lines ------------------------------------------------------------------------------------------------------------ */
 
-/* The launcher's stamp: -1 where a line has none. */
-static int64_t take_stamp(struct cur *c)
+int64_t progress_stamp(struct cur *line)
 {
     enum { DIGITS_MIN = 12, DIGITS_MAX = 16 };
     int64_t ms = 0;
-    const char *p = c->p;
-    while (p < c->end && p - c->p < DIGITS_MAX && *p >= '0' && *p <= '9')
+    const char *p = line->p;
+    while (p < line->end && p - line->p < DIGITS_MAX && *p >= '0' && *p <= '9')
         ms = ms * 10 + (*p++ - '0');
-    if (p - c->p < DIGITS_MIN || p == c->end || *p != ' ')
+    if (p - line->p < DIGITS_MIN || p == line->end || *p != ' ')
         return -1;
-    c->p = p + 1;
+    line->p = p + 1;
     return ms;
 }
 
@@ -182,7 +181,7 @@ static int parse(const void *ctx, struct line_place *place, const char *line, si
     int rc;
     if (len > 0 && line[len - 1] == '\r')
         c.end--;
-    int64_t stamp_ms = take_stamp(&c);
+    int64_t stamp_ms = progress_stamp(&c);
     size_t mark = strlen(TELL_MARK), left = (size_t)(c.end - c.p);
     if (left > mark && memcmp(c.p, TELL_MARK, mark) == 0) {
         c.p += mark;

@@ -14,6 +14,9 @@ struct progress;
 int progress_new(struct progress **out, const char *const *patterns, size_t n, struct err *e);
 void progress_free(struct progress *p); /* NULL is fine */
 
+/* Steps over the launcher's stamp; -1: the line has none. */
+int64_t progress_stamp(struct cur *line);
+
 /* Reads its lines. It must outlive whoever has it. */
 struct line_reader progress_reader(const struct progress *p);
 

@@ -654,7 +654,7 @@ static bool is_ours(struct attempt *a, const struct app_report *ev, uint64_t end
     return false;
 }
 
-/* What one that tells less than BigDL's log is to the policy and the profiles: a step has an epoch, and took the time since what was told
+/* What one that tells less than others is to the policy and the profiles: a step has an epoch, and took the time since what was told
  * before it, which the first one (and its start-up) has not; an epoch that is told of as a whole, and had no steps, is a step. False:
  * it is nothing to them. */
 static bool complete_step(struct attempt *a, const struct app_report *r, struct app_report *out)

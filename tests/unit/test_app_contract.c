@@ -35,6 +35,13 @@ static const struct sample {
       "\"{}\"], \"resume\": [\"-m\", \"{checkpoint}\"], \"seed\": [\"--seed\", \"{}\"]}, \"progress\": "
       "[\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+)\"]}",
       "1763500000000 epoch 1: loss 0.5", "1763500000000 MemoryError" },
+    { "spark",
+      "{\"kind\": \"spark\", \"conf\": \"/a/train.py\", \"extras\": {\"data\": \"$DATA/d\"}, \"arguments\": "
+      "{\"batch_size\": "
+      "[\"-b\", \"{}\"], \"epochs\": [\"-e\", \"{}\"], \"checkpoint\": [\"-c\", \"{}\"], \"resume\": [\"-m\", "
+      "\"{checkpoint}\"], "
+      "\"seed\": [\"--seed\", \"{}\"]}, \"progress\": [\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+)\"]}",
+      "1763500000000 epoch 1: loss 0.5", "1763500000000 java.lang.OutOfMemoryError: Java heap space" },
 };
 
 static const char *lookup(void *ctx, const char *name)
