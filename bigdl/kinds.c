@@ -1,8 +1,11 @@
 /* The rows of applications on Spark, and the table of all kinds. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "app/app.h"
+#include "app/command.h"
+#include "app/progress.h"
 #include "base/own.h"
 #include "bigdl/checkpoint.h"
 #include "bigdl/log.h"
@@ -49,7 +52,7 @@ static int steps(const struct application *a, const struct app_launch *l, struct
 {
     struct app_launch train = *l, convert = *l;
     int rc = 0;
-    if (submit_needs_convert(a, l)) {
+    if (a->kind->rules.resume[1] && submit_needs_convert(a, l)) {
         convert.launch = NULL; /* it is over before anybody looks */
         convert.one_cpu = false;
         train.resume_model = l->converted;
@@ -112,10 +115,12 @@ static int ask(const struct application *a, char *url, size_t size)
     return master_url(((const struct spark_file *)a->own)->master, url, size);
 }
 
+static const struct app_member bigdl_members[] = { SPARK_FILE_MEMBERS, { NULL, NULL, 0 } };
+
 static const struct app_kind bigdl_kind = {
     .name = "bigdl",
     .file_word = "BigDL file",
-    .rules = { .members = spark_file_members,
+    .rules = { .members = bigdl_members,
                .resume = { "model", "state" },
                .no_utf8 = "Java would take it for something else" },
     .own_size = sizeof(struct spark_file),
@@ -150,4 +155,112 @@ static const struct app_kind bigdl_kind = {
     .is_folder = checkpoint_is_folder,
 };
 
-const struct app_kind *const app_kinds[] = { &bigdl_kind, NULL };
+/* ---- any other application on Spark --------------------------------------------------------------------------------------- */
+
+struct spark {
+    struct spark_file file; /* first: what is above asks it alone */
+    struct progress *progress;
+    struct line_reader told; /* by patterns, and through the socket */
+};
+
+static const struct app_member spark_members[] = {
+    SPARK_FILE_MEMBERS,
+    { "progress", command_read_progress, offsetof(struct spark, progress) },
+    { NULL, NULL, 0 },
+};
+
+/* What Spark itself says, which stands behind the launcher's stamp; else what the application does. */
+static int parse_spark(const void *ctx, struct line_place *place, const char *line, size_t len, struct app_report *out)
+{
+    const struct spark *s = ctx;
+    struct cur c = { line, line + len };
+    struct line_place told = *place; /* why it failed is told by Spark's words alone */
+    int64_t stamp_ms = progress_stamp(&c);
+    int rc = s->told.parse(s->told.ctx, &told, line, len, out);
+    place->epoch = told.epoch;
+    if (rc != 0 && out->kind != REPORT_CAUSE)
+        return rc;
+    rc = log_reader.parse(log_reader.ctx, place, c.p, (size_t)(c.end - c.p), out);
+    if (rc == 1) { /* one clock for all: the launcher's */
+        out->stamp_ms = stamp_ms;
+        out->stamp_coarse = false;
+    }
+    return rc;
+}
+
+static int check_spark(struct application *a, const struct json_doc *doc, struct err *e)
+{
+    struct spark *s = a->own;
+    s->file.plain = true;
+    if (a->file.session)
+        return json_doc_err(doc, "session", e, -EINVAL, "must be false: sessions are of BigDL applications");
+    int rc = s->progress ? 0 : progress_new(&s->progress, NULL, 0, e);
+    if (rc < 0)
+        return rc;
+    s->told = progress_reader(s->progress);
+    a->reader = (struct line_reader){ parse_spark, s };
+    return spark_file_check(&s->file, doc, e);
+}
+
+static void done_spark(void *own)
+{
+    struct spark *s = own;
+    spark_file_done(&s->file);
+    progress_free(s->progress);
+}
+
+static const char *needle_spark(const struct application *a, size_t i, bool *step)
+{
+    const struct progress *p = ((const struct spark *)a->own)->progress;
+    const char *text = NULL;
+    size_t n = 0;
+    if (progress_hears_all(p)) {
+        *step = false;
+        return i == 0 ? "\n" : NULL; /* in every line */
+    }
+    while (n < i && log_needle(n, step))
+        n++;
+    text = log_needle(n, step);
+    if (text)
+        return text;
+    *step = true;
+    return progress_needle(p, i - n);
+}
+
+static const struct app_kind spark_kind = {
+    .name = "spark",
+    .file_word = "application file",
+    .rules = { .members = spark_members,
+               .resume = { "checkpoint", NULL },
+               .no_utf8 = "Java would take it for something else",
+               .told = true },
+    .own_size = sizeof(struct spark),
+    .check = check_spark,
+    .done = done_spark,
+    .paths = paths,
+    .files = files,
+    .identity = identity,
+    .steps = steps,
+    .property_prefix = "spark.",
+    .put_properties = properties_put,
+    .properties_file = properties_file,
+    .needle = needle_spark,
+    .stamped = true, /* by the launcher */
+    .tells = true,
+    .needs = APP_NEEDS_SPARK | APP_NEEDS_JAVA,
+    .memory = APP_MEMORY_HEAP,
+    .workers = { "org.apache.spark.", "ExecutorBackend", "--cores" },
+    .words = { .program = "spark-submit",
+               .starting = "starting Spark",
+               .granting = "waiting for executors",
+               .not_granted = "no executor was granted",
+               .lost = "it lost its executor before the first checkpoint" },
+    .is_local = is_local,
+    .is_one_machine = is_one_machine,
+    .memory_gb = memory_gb,
+    .offer = offer,
+    .ask = ask,
+    .answer = master_parse,
+};
+
+const struct app_kind *const app_kinds[] = { &bigdl_kind, &command_kind, &spark_kind, NULL };

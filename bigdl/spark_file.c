@@ -24,7 +24,7 @@ static bool is_local_master(const char *m)
     return strcmp(m, "local") == 0 || (starts(m, "local[") && m[strlen(m) - 1] == ']');
 }
 
-static int read_master(const struct app_reader *r, const char *path, const json_t *j, void *field)
+int spark_file_read_master(const struct app_reader *r, const char *path, const json_t *j, void *field)
 {
     int rc = app_read_text(r, path, j, field);
     const char *m = rc == 0 ? *(char **)field : "";
@@ -35,7 +35,7 @@ static int read_master(const struct app_reader *r, const char *path, const json_
 }
 
 /* Spark's sizes: digits and a unit; a number alone is GiB, as everywhere in our files. */
-static int read_memory(const struct app_reader *r, const char *path, const json_t *j, void *field)
+int spark_file_read_memory(const struct app_reader *r, const char *path, const json_t *j, void *field)
 {
     char *text = NULL;
     int rc = app_read_scalar(r, path, j, &text);
@@ -57,7 +57,7 @@ static int read_memory(const struct app_reader *r, const char *path, const json_
     return 0;
 }
 
-static int read_cores(const struct app_reader *r, const char *path, const json_t *j, void *field)
+int spark_file_read_cores(const struct app_reader *r, const char *path, const json_t *j, void *field)
 {
     AUTO_FREE char *text = NULL;
     int rc = app_read_scalar(r, path, j, &text);
@@ -70,21 +70,6 @@ static int read_cores(const struct app_reader *r, const char *path, const json_t
     *(int *)field = (int)n;
     return 0;
 }
-
-const struct app_member spark_file_members[] = {
-    { "master", read_master, offsetof(struct spark_file, master) },
-    { "driver_memory", read_memory, offsetof(struct spark_file, driver_memory) },
-    { "executor_memory", read_memory, offsetof(struct spark_file, executor_memory) },
-    { "total_executor_cores", read_cores, offsetof(struct spark_file, total_executor_cores) },
-    { "executor_cores", read_cores, offsetof(struct spark_file, executor_cores) },
-    { "py_files", app_read_list, offsetof(struct spark_file, py_files) },
-    { "jars", app_read_list, offsetof(struct spark_file, jars) },
-    { "properties_file", app_read_text, offsetof(struct spark_file, properties_file) },
-    { "conf", app_read_text, offsetof(struct spark_file, conf) },
-    { "class", app_read_text, offsetof(struct spark_file, class_name) },
-    { "python", app_read_text, offsetof(struct spark_file, python) },
-    { NULL, NULL, 0 },
-};
 
 static bool ends_with(const char *text, const char *with)
 {

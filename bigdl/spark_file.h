@@ -14,10 +14,26 @@ struct spark_file {
     char *properties_file;
     char *conf;       /* the application: a .py file, or a jar when class_name is given */
     char *class_name; /* NULL: a Python application */
+    bool plain;       /* there is no BigDL in it: what BigDL alone needs is left out */
     char *python;     /* the Python of driver and executors: a path, or a command; NULL: not said */
 };
 
-extern const struct app_member spark_file_members[];
+/* Of a kind whose own struct begins with a struct spark_file. */
+#define SPARK_FILE_MEMBERS                                                                                             \
+    { "master", spark_file_read_master, offsetof(struct spark_file, master) },                                         \
+        { "driver_memory", spark_file_read_memory, offsetof(struct spark_file, driver_memory) },                       \
+        { "executor_memory", spark_file_read_memory, offsetof(struct spark_file, executor_memory) },                   \
+        { "total_executor_cores", spark_file_read_cores, offsetof(struct spark_file, total_executor_cores) },          \
+        { "executor_cores", spark_file_read_cores, offsetof(struct spark_file, executor_cores) },                      \
+        { "py_files", app_read_list, offsetof(struct spark_file, py_files) },                                          \
+        { "jars", app_read_list, offsetof(struct spark_file, jars) },                                                  \
+        { "properties_file", app_read_text, offsetof(struct spark_file, properties_file) },                            \
+        { "conf", app_read_text, offsetof(struct spark_file, conf) },                                                  \
+        { "class", app_read_text, offsetof(struct spark_file, class_name) },                                           \
+    {                                                                                                                  \
+        "python", app_read_text, offsetof(struct spark_file, python)                                                   \
+    }
+app_read spark_file_read_master, spark_file_read_memory, spark_file_read_cores;
 
 /* What only shows when the whole file is read; gives it a master. -EINVAL, -ENOMEM. */
 int spark_file_check(struct spark_file *f, const struct json_doc *doc, struct err *e);

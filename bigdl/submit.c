@@ -226,9 +226,9 @@ static void add_java_options(struct strv *out, const struct submit *s, const cha
     if (log && s->l->tools->log4j) {
         buf_puts(&b, "-Dlog4j2.configurationFile=file:");
         put_uri_path(&b, s->l->tools->log4j);
-        buf_putc(&b, ' ');
+        buf_puts(&b, s->file->plain ? "" : " ");
     }
-    if (log)
+    if (log && !s->file->plain)
         buf_puts(&b, "-Dbigdl.utils.LoggerFilter.disable=true");
     if (s->l->launch)
         buf_printf(&b, "%s-Dpipetune.launch=%s", b.len ? " " : "", s->l->launch);
@@ -296,6 +296,8 @@ static void add_python(struct strv *out, const struct submit *s, const char *als
     const char *python = s->file->python ? s->file->python : s->l->tools->python;
     if (python && !sets_property(s, PYTHON))
         add_conf(out, PYTHON, python);
+    if (s->file->plain)
+        return;
     add_class_path(out, s, "spark.driver.extraClassPath", also ? also : s->closures);
     add_class_path(out, s, "spark.executor.extraClassPath", also);
 }
@@ -304,7 +306,8 @@ static void add_python(struct strv *out, const struct submit *s, const char *als
 
 static struct submit submit_of(const struct application *a, const struct app_launch *l)
 {
-    return (struct submit){ .app = a, .file = a->own, .l = l, .classes = l->tools->classes };
+    const struct spark_file *file = a->own; /* the archive is of BigDL's class path */
+    return (struct submit){ .app = a, .file = file, .l = l, .classes = file->plain ? NULL : l->tools->classes };
 }
 
 /* Unpacked classes, where they are those of this application's own jars; in the JVM of one submission they would save less. */
@@ -321,6 +324,18 @@ static void find_closures(struct submit *s)
 static const char *properties_file(const struct submit *s)
 {
     return s->l->properties_file ? s->l->properties_file : s->file->properties_file;
+}
+
+/* What tells of itself finds pipetune.py beside its own files. */
+static void add_py_files(struct strv *out, const struct submit *s)
+{
+    AUTO_STRV struct strv all = STRV_INIT;
+    for (size_t i = 0; i < s->file->py_files.n; i++)
+        strv_add(&all, s->file->py_files.v[i]);
+    if (s->file->plain && spark_file_is_python(s->file) && s->l->tools->library)
+        strv_addf(&all, "%s/pipetune.py", s->l->tools->library);
+    out->failed |= all.failed;
+    add_joined(out, "--py-files", &all);
 }
 
 int submit_argv(const struct application *a, const struct app_launch *l, struct strv *out, struct err *e)
@@ -346,7 +361,7 @@ int submit_argv(const struct application *a, const struct app_launch *l, struct 
         add_python(out, &s, NULL);
     add_properties(out, &s);
     add_joined(out, "--jars", &s.file->jars);
-    add_joined(out, "--py-files", &s.file->py_files);
+    add_py_files(out, &s);
     add_pair(out, "--class", s.file->class_name);
     strv_add(out, s.file->conf);
     app_put_arguments(a, l, out);

@@ -130,3 +130,22 @@ bool app_reaches_epochs(const struct application *a)
 {
     return a->kind->passes_any || app_file_argument(&a->file, "epochs") || app_file_extra(&a->file, "epochs") >= 0;
 }
+
+static void put_path(struct buf *out, const char *key, const char *path)
+{
+    buf_printf(out, ",\"%s\":", key);
+    if (path)
+        json_put_string(out, path);
+    else
+        buf_puts(out, "null");
+}
+
+void app_put_answer(const struct app_launch *l, const json_t *hyper, long long seed, struct buf *out)
+{
+    buf_puts(out, "{\"hyper\":");
+    json_put(out, hyper, JSON_STYLE_COMPACT);
+    buf_printf(out, ",\"epochs\":%d", l->epochs);
+    put_path(out, "checkpoint", l->checkpoint);
+    put_path(out, "resume", l->resume_model);
+    buf_printf(out, ",\"seed\":%lld}", seed);
+}

@@ -34,6 +34,7 @@ struct app_tools {
     const char *log4j;        /* our log4j2 properties */
     const char *python;       /* where neither the setting nor the file says which; NULL: the runtime's choice */
     const char *converter;    /* of checkpoints */
+    const char *library;      /* the folder of pipetune.py */
     const char *classes;      /* a class archive for Python applications */
     const char *
         closures; /* for warm sessions: a jar of unpacked classes, the jar of which they are, and an archive made with them */
@@ -62,7 +63,6 @@ struct app_launch {
     /* The socket of a warm session: hyperparameters, epochs, checkpoint, resume and seed of each trial come through it, and
      * none of them is in argv, whatever stands above. NULL: one trial, told in argv. */
     const char *session;
-    const char *tell;            /* the socket that it may tell reports through (PIPETUNE_TELL); NULL: none */
     const char *properties_file; /* instead of the application file's; NULL: that one */
     bool one_cpu;                /* it will be held to one CPU, though it sees more when it starts */
 };
@@ -126,6 +126,8 @@ struct app_kind {
     void (*files)(const struct application *a, struct strv *out);
     /* Appends words that name the application for its class key (TUNER.md section 3), beside the extras. */
     void (*identity)(const struct application *a, struct strv *out);
+    bool
+        tells; /* its programs may tell of themselves (app/tell.h): the launcher has a socket for them, and stamps what is heard */
     bool passes_any; /* a hyperparameter that stands nowhere is passed as --name=value */
 
     /* --- a launch --- */
@@ -190,5 +192,8 @@ double app_memory_gb(const struct application *a);
 int app_reaches(const struct application *a, const char *hyper, struct err *e);
 /* The same of the number of epochs. */
 bool app_reaches_epochs(const struct application *a);
+
+/* What a program is answered when it greets (app/tell.h): a line without its end. `hyper`: an object. */
+void app_put_answer(const struct app_launch *l, const json_t *hyper, long long seed, struct buf *out);
 
 #endif

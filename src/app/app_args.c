@@ -56,7 +56,7 @@ static bool is_given(const struct app_file *f, const struct app_launch *l, const
         bool used = hyper_text(l, a->name) || strcmp(a->name, "epochs") == 0 ||
                     (strcmp(a->name, "checkpoint") == 0 && l->checkpoint) ||
                     (strcmp(a->name, "seed") == 0 && l->seed) || (strcmp(a->name, "resume") == 0 && l->resume_model);
-        if (used && key[0] == '-' && strcmp(a->words.v[0], key) == 0)
+        if (used && key[0] == '-' && a->words.n > 0 && strcmp(a->words.v[0], key) == 0)
             return true;
     }
     return false;

@@ -264,7 +264,7 @@ static int read_words(const struct app_reader *r, const char *path, const json_t
         if (rc < 0)
             return rc;
     }
-    if (found > 0)
+    if (found > 0 || (n == 0 && r->rules->told))
         return 0;
     const char *const *names = r->rules->resume;
     if (!resume)

@@ -57,6 +57,7 @@ struct app_member {
 struct app_file_rules {
     const struct app_member *members; /* ends with a row without a key */
     const char *resume[2]; /* placeholders in the words of "resume": {"model", "state"}, or {"checkpoint", NULL} */
+    bool told;             /* an argument of no words is told otherwise (app/tell.h), and no fault */
     const char *no_utf8;   /* why a value must be UTF-8, behind a colon: "Java would take it for something else" */
 };
 

@@ -139,11 +139,22 @@ static double known(double told, double before)
     return isnan(told) ? before : told;
 }
 
+/* Is the study's metric among what was told of the epoch? Else a later report may bring it. */
+static bool tells_metric(const struct fold *f)
+{
+    for (size_t i = 0; i < f->now.n_values; i++)
+        if (is_metric(f, f->now.values[i].name))
+            return true;
+    return strcasecmp(f->metric, "loss") == 0 && !isnan(f->now.train_loss);
+}
+
 /* An epoch that is told of as a whole may have had steps or not. 1 when that gives the one before it out, which only waited for its values:
  * then this one is still to be given, by the next report or at the end. */
 static int on_whole_epoch(struct fold *f, const struct app_report *r, uint64_t end, struct fold_epoch *out)
 {
     int epoch = epoch_of(f, r);
+    if (epoch <= f->last_epoch) /* told once more, by another way */
+        return 0;
     int gave = f->pending && epoch != f->now.epoch ? give(f, f->last_end, out) : 0;
     if (f->open && f->guessed)
         f->now.epoch = epoch;
@@ -158,7 +169,7 @@ static int on_whole_epoch(struct fold *f, const struct app_report *r, uint64_t e
     for (size_t i = 0; i < r->n_values; i++)
         on_value(f, r->values[i].name, r->values[i].value);
     f->pending = true;
-    return gave ? 1 : give(f, end, out);
+    return gave ? 1 : tells_metric(f) ? give(f, end, out) : 0;
 }
 
 /* One that is granted may be told to have registered, too. */

@@ -79,7 +79,7 @@ enum doctor_state doctor_spark(const struct doctor_place *p, struct doctor_findi
     AUTO_FREE char *home = bin ? io_dirname(bin) : NULL;
     const struct env here = { .spark_home = p->env.spark_home ? p->env.spark_home : home };
     char version[32];
-    if (provenance_spark_version(&here, version) < 0) {
+    if (env_spark_version(&here, version) < 0) {
         buf_printf(&f->detail, "%s, version unknown", p->env.spark_submit);
         buf_puts(&f->fix, "set SPARK_HOME to the folder that holds Spark's jars/, or " DOCTOR_SET_UP);
         return CHECK_WARN;

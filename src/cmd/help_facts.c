@@ -156,6 +156,8 @@ static const struct help_fact examples[] = {
     { "replay", "pipetune replay decisions demo", "Each decision of a study, derived again." },
     { "retry", "pipetune retry demo/2", "One failed trial again, with the next run." },
     { "rm", "pipetune rm demo --yes", "Without asking." },
+    { "tell", "pipetune tell loss=0.31 accuracy=0.9 --epoch 3", "Epoch 3 is over, with these figures." },
+    { "tell", "pipetune tell --checkpoint model.bin --epoch 3", "What the trial can go on from." },
     { "trace", "pipetune trace info examples/lenet-grid.h5", "What is in it." },
     { "trace", "pipetune trace import --format timeline runs.csv -o runs.h5", "Recorded runs as a trace." },
     { "version", "pipetune version", "This program and its libraries." },

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/utf8.h"
 #include "cmd/table.h"
 #include "core/sched.h"
@@ -23,10 +24,16 @@ static uint64_t total_trials(const struct study *s)
     return n == UINT64_MAX ? 0 : n;
 }
 
+static const char *own_metric(const char *metric)
+{
+    return strcasecmp(metric, "accuracy") == 0 || strcasecmp(metric, "loss") == 0 ? NULL : metric;
+}
+
 void progress_init(struct progress *p, FILE *out, const struct study *s)
 {
     *p = (struct progress){ .out = out,
                             .study = s->name,
+                            .metric = own_metric(s->plan->cfg.metric),
                             .live = out && isatty(fileno(out)),
                             .begun_ms = clock_boot_ms(),
                             .total = total_trials(s),
@@ -245,9 +252,28 @@ static void on_tick(struct progress *p, const struct driver_news *n)
     redraw(p, false);
 }
 
+/* "accuracy 0.9, loss -"; of a study with another metric that first, and of these two what there is. */
+static const char *figures(const struct progress *p, double metric, double accuracy, double loss, char out[160])
+{
+    char digits[32];
+    const struct {
+        const char *name;
+        double value;
+        bool always;
+    } all[] = { { p->metric, metric, p->metric != NULL },
+                { "accuracy", accuracy, !p->metric },
+                { "loss", loss, !p->metric } };
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i].always || (all[i].name && !isnan(all[i].value)))
+            n += (size_t)snprintf(out + n, 160 - n, "%s%.40s %s", n ? ", " : "", all[i].name,
+                                  table_digits(all[i].value, digits));
+    return out;
+}
+
 static void on_epoch(struct progress *p, const struct driver_news *n)
 {
-    char accuracy[32], loss[32], time[32];
+    char told[160], time[32];
     struct progress_row *r = row_of(p, n->trial->number);
     if (r) {
         r->epoch = n->epoch->epoch;
@@ -255,8 +281,8 @@ static void on_epoch(struct progress *p, const struct driver_news *n)
         r->accuracy = n->epoch->accuracy;
     }
     if (!p->live)
-        say(p, "%s/%d: epoch %d of %d: accuracy %s, loss %s, %s\n", p->study, n->trial->number, n->epoch->epoch,
-            n->trial->epochs, table_digits(n->epoch->accuracy, accuracy), table_digits(n->epoch->loss, loss),
+        say(p, "%s/%d: epoch %d of %d: %s, %s\n", p->study, n->trial->number, n->epoch->epoch, n->trial->epochs,
+            figures(p, n->epoch->metric, n->epoch->accuracy, n->epoch->loss, told),
             table_duration(n->epoch->seconds, time));
 }
 
@@ -288,11 +314,11 @@ static void on_ended(struct progress *p, const struct driver_news *n)
         p->spent_s += t->seconds;
         note_best(p, t);
     }
-    char hyper[160], time[32], accuracy[32], loss[32];
+    char hyper[160], time[32], told[160];
     hyper_words(t->hyper, hyper, sizeof hyper);
     if (finished)
-        say(p, "%s/%d: finished: accuracy %s, loss %s, %s: %s\n", p->study, t->number,
-            table_digits(t->accuracy, accuracy), table_digits(t->loss, loss), table_duration(t->seconds, time), hyper);
+        say(p, "%s/%d: finished: %s, %s: %s\n", p->study, t->number, figures(p, t->metric, t->accuracy, t->loss, told),
+            table_duration(t->seconds, time), hyper);
     else if (final || paused)
         say(p, "%s/%d: %s: %s\n", p->study, t->number, t->state, n->text ? n->text : "no reason is known");
     else

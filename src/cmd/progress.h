@@ -11,9 +11,10 @@ enum { PROGRESS_RUNNING_MAX = 32 };
 
 struct progress {
     FILE *out;
-    const char *study; /* its name, borrowed */
-    bool live;         /* a terminal: redraw */
-    size_t drawn;      /* lines of the live part that stand on the screen */
+    const char *study;  /* its name, borrowed */
+    const char *metric; /* the study's, where that is neither accuracy nor loss; NULL. Borrowed */
+    bool live;          /* a terminal: redraw */
+    size_t drawn;       /* lines of the live part that stand on the screen */
     int64_t begun_ms, drawn_ms;
     uint64_t total; /* trials to come in all; 0: not known */
     int ended, finished;

@@ -327,9 +327,9 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
     if (rc == 0)
-        rc = env_apply(&p->env, app_is_one_machine(&p->app), e);
+        rc = env_apply(&p->env, &p->app, e);
     if (rc == 0)
-        rc = env_require(&p->env, e);
+        rc = env_require(&p->env, p->app.kind->needs, e);
     if (rc == 0)
         ask_master(p, study_left_running(p));
     if (rc == 0)

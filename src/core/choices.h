@@ -17,7 +17,7 @@ struct choices {
     struct tuner_setting start;
 };
 
-/* `start` is requested, not yet cut to the offer. What cannot be had here (memory beyond the offer, executors that no workers have
+/* `start` is requested, not yet cut to the offer. What cannot be had here (memory beyond the offer, parts that no workers have
  * room for) is left out. When there are more combinations than TUNER_MAX_HOT or TUNER_MAX_COLD, those that differ from the start in one knob alone are
  * kept first; -E2BIG when even these are too many. */
 int choices_make(struct choices *out, const struct space *s, const struct offer *offer, const struct setting *start,

@@ -20,7 +20,8 @@ static const char *const scopes[] = { "auto", "system", "cgroup", "process", "no
 
 /* clang-format off */
 const struct opt_row config_rows[] = {
-    { "", "bigdlConf", OPT_TEXT, FIELD(bigdl_conf), NULL, 0, 0, NULL, "FILE", "the BigDL file: what is submitted" },
+    { "", "application", OPT_TEXT, FIELD(application), NULL, 0, 0, NULL, "FILE", "the application file: what is run, and how it is heard" },
+    { "", "bigdlConf", OPT_TEXT, FIELD(older_application), NULL, 0, 0, NULL, "FILE", "the application file, by its older name" },
     { "", "store", OPT_TEXT, FIELD(store), NULL, 0, 0, NULL, "FILE", "the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
     { "", "objective", OPT_CHOICE, FIELD(objective), "time", 0, 0, objectives, "NAME", "what is minimised: time, energy, or edp (joules x seconds)" },
     { "study", "name", OPT_TEXT, FIELD(name), NULL, 0, 0, NULL, "NAME", "the study (default: the config's name and a hash of its space)" },
@@ -50,10 +51,10 @@ const struct opt_row config_rows[] = {
     { "influxdb", "ca_file", OPT_TEXT, FIELD(ca_file), NULL, 0, 0, NULL, "FILE", "trusted instead of the system's certificates" },
     { "influxdb", "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "mode 0600" },
     { "influxdb", "allow_plain_http", OPT_FLAG, FIELD(allow_plain_http), NULL, 0, 0, NULL, NULL, "the credential may go to another machine over http://, where anyone on the way can read it" },
-    { "spark", "home", OPT_TEXT, FIELD(spark_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
+    { "spark", "home", OPT_TEXT, FIELD(runtime_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
     { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
     { "spark", "master_ui", OPT_TEXT, FIELD(master_ui), NULL, 0, 0, NULL, "URL", "a standalone master's page, asked what it offers (default http://HOST:8080/json/)" },
-    { "spark", "grant_seconds", OPT_INT, FIELD(grant_seconds), "120", 1, 1e6, NULL, "SECONDS", "a cluster may take to grant an executor" },
+    { "spark", "grant_seconds", OPT_INT, FIELD(grant_seconds), "120", 1, 1e6, NULL, "SECONDS", "a cluster may take to grant what was asked for" },
     { "spark", "stall_seconds", OPT_INT, FIELD(stall_seconds), "1800", 1, 1e7, NULL, "SECONDS", "a trial may be silent before it counts as hung" },
 };
 /* clang-format on */
@@ -201,12 +202,43 @@ int config_interval_ms(const struct config *c)
     return ms < 100 ? 100 : ms > 60000 ? 60000 : (int)lround(ms);
 }
 
-json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl)
+static const char older[] = "bigdlConf", newer[] = "application";
+
+static const char *named(const struct config *c, const struct json_doc *doc)
+{
+    bool both = c->application && c->older_application;
+    return both && json_object_get(doc->root, newer) ? c->older_application
+           : c->application                          ? c->application
+                                                     : c->older_application;
+}
+
+int config_application(const struct config *c, const struct json_doc *doc, const char **out, struct err *e)
+{
+    if (json_object_get(doc->root, newer) && json_object_get(doc->root, older))
+        return json_doc_err(doc, newer, e, -EINVAL, "is there twice: '%s' is its older name", older);
+    if (!named(c, doc))
+        return json_doc_err(doc, newer, e, -EINVAL,
+                            "is missing: name the application file, such as \"bigdl/config/mnist.json\" ('%s' is the "
+                            "key's older name)",
+                            older);
+    *out = named(c, doc);
+    return 0;
+}
+
+/* Under the older name, as in studies that began with it: so they are the same study. */
+static int put_application(const struct config *c, const struct json_doc *doc, json_t *root)
+{
+    const char *name = named(c, doc);
+    (void)json_object_del(root, newer);
+    return json_object_set_new(root, older, name ? json_string(name) : json_null());
+}
+
+json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *application)
 {
     static const char *const copied[] = { "hyperParameters", "systemParameters", "nodes", "powerMeter" };
     json_t *root = json_object();
     struct opt_set set = config_opts(c);
-    if (!root || opt_to_json(&set, root) < 0)
+    if (!root || opt_to_json(&set, root) < 0 || put_application(c, doc, root) < 0)
         goto fail;
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
         json_t *part = json_object_get(doc->root, copied[i]);
@@ -219,7 +251,7 @@ json_t *config_effective(struct config *c, const struct json_doc *doc, const jso
         if (part && json_object_set(json_object_get(root, "monitoring"), monitoring_others[i], part) < 0)
             goto fail;
     }
-    if (json_object_set(root, "bigdl", (json_t *)bigdl) < 0)
+    if (json_object_set(root, "bigdl", (json_t *)application) < 0)
         goto fail;
     return root;
 fail:

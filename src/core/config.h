@@ -7,8 +7,8 @@
 enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs; one where it does not share */
 
 struct config {
-    char *bigdl_conf; /* as written; the caller looks it up */
-    char *store;      /* NULL: PIPETUNE_STORE, else ./pipetune.db */
+    char *application, *older_application; /* as written: see config_application() */
+    char *store;                           /* NULL: PIPETUNE_STORE, else ./pipetune.db */
 
     char *name; /* NULL: made from the file's name and the space */
     int64_t epochs, seed, max_trials, retries;
@@ -30,7 +30,7 @@ struct config {
     char *url, *database, *bucket, *org, *retention_policy, *ca_file, *credential_file;
     bool allow_plain_http;
 
-    char *spark_home, *java, *master_ui;
+    char *runtime_home, *java, *master_ui;
     int64_t grant_seconds, stall_seconds, log_mb;
 };
 
@@ -53,8 +53,11 @@ bool config_maximise(const struct config *c);
 /* Milliseconds between two samples: 100 to 60000, which is what the nodes' helpers do. */
 int config_interval_ms(const struct config *c);
 
-/* Everything that makes the study what it is, as JSON: scalars, space, the BigDL file; new reference, NULL: memory. */
-json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *bigdl);
+/* Everything that makes the study what it is, as JSON: scalars, space, the application file; new reference, NULL: memory. */
+json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *application);
+
+/* The application file as it was named, by the newer key or the older one; the command line wins. -EINVAL: it is not named. */
+int config_application(const struct config *c, const struct json_doc *doc, const char **out, struct err *e);
 
 /* Appends the keys that differ ("study.epochs, hyperParameters.batch_size"); those that may change within a study
  * (max_trials, keep, parallel, monitoring, influxdb, store) don't count, nor does one that only one of them has, at its default:

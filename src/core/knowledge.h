@@ -13,7 +13,7 @@ enum recall {
     RECALL_REJECTED, /* it did not hold here, and is forgotten; what is known was learnt here */
 };
 
-/* A JVM is up to twice as fast once it is warm: times are compared within a kind alone. */
+/* A runtime may be up to twice as fast once it is warm: times are compared within a kind alone. */
 enum level_kind { LEVEL_FIRST /* in the first epoch after a launch */, LEVEL_STEADY, LEVELS };
 
 struct class_entry {

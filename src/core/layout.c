@@ -32,7 +32,7 @@ bool layout_refuse(struct layout_room *r, struct layout_ask ask)
     return true;
 }
 
-/* Executors of that size that one worker has room for. */
+/* Parts of that size that one worker has room for. */
 static int64_t on_one(const struct layout_worker *w, const struct layout_ask *ask)
 {
     int64_t by_cores = w->cores / ask->cores;
@@ -63,7 +63,7 @@ int layout_divide(const struct layout_room *r, int cores, int parts, int most_ea
     return 0;
 }
 
-/* Executors of that size, `wanted` of them (0: as many as there is room for, up to `most`); fewer than wanted are none. */
+/* Parts of that size, `wanted` of them (0: as many as there is room for, up to `most`); fewer than wanted are none. */
 static int room_for(const struct layout_room *r, int most, int wanted, int each, double memory_gb)
 {
     int has = 0, cannot = (wanted > 0 ? wanted : most) + 1;

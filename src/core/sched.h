@@ -13,7 +13,7 @@ enum trial_state {
     TRIAL_FINISHED,
     TRIAL_STOPPED,    /* trained so far and no further: the search did not go on with it */
     TRIAL_FAILED,     /* every retry is used up, or it was killed too often */
-    TRIAL_INFEASIBLE, /* its setting cannot run here: out of memory, no executor granted */
+    TRIAL_INFEASIBLE, /* its setting cannot run here: out of memory, or not granted */
 };
 
 const char *trial_state_name(enum trial_state s); /* "waiting", "running", … : what the store and --json say */

@@ -40,8 +40,8 @@ static bool is_among(const struct strv *names, const char *folded)
     return false;
 }
 
-/* Spark's (?i)secret|password|token|access[.]?key. */
-static bool spark_redacts(const char *name)
+/* (?i)secret|password|token|access[.]?key, as others redact them, too. */
+static bool is_telling(const char *name)
 {
     static const char *const words[] = { "secret", "password", "token", "accesskey", "access.key" };
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
@@ -56,12 +56,12 @@ bool secret_is(const struct secret_rules *r, const char *name)
     fold_name(name, folded);
     if (is_among(r->named, folded))
         return true;
-    return (spark_redacts(name) || spark_redacts(folded)) && !is_among(r->tuned, folded);
+    return (is_telling(name) || is_telling(folded)) && !is_among(r->tuned, folded);
 }
 
 /* --- texts --- */
 
-/* NAME=VALUE=…; a value may be a pair itself, as an option of the JVM is. */
+/* NAME=VALUE=…; a value may be a pair itself, as options of a runtime are. */
 static void put_word(const struct secret_rules *r, const char *word, size_t len, struct buf *out)
 {
     const char *sign = memchr(word, '=', len);

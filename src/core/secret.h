@@ -1,6 +1,6 @@
 /* Secrets by the names they go by, and configs and commands without them. Pure.
  *
- * A name is a secret's when Spark would redact it ("secret", "password", "token" or "access.key" anywhere in it, in any case), or when the
+ * A name is a secret's when it tells so ("secret", "password", "token" or "access.key" anywhere in it, in any case), or when the
  * user says so: names, in which '*' stands for anything. What is tuned is none by its name alone: max_tokens is a common hyperparameter. */
 #ifndef CORE_SECRET_H
 #define CORE_SECRET_H
@@ -28,7 +28,7 @@ void secret_put(const struct secret_rules *r, const char *text, struct buf *out)
 void secret_put_argv(const struct secret_rules *r, const struct strv *argv, struct strv *out);
 
 /* A copy in which secrets are "***": members of such a name, and lists of words as above. `hashes` (an object, or NULL) gets the sum of
- * each one with the salt, by its path ("bigdl.extras.password"). New reference; NULL: memory. */
+ * each one with the salt, by its path ("….extras.password"). New reference; NULL: memory. */
 json_t *secret_masked(const struct secret_rules *r, const json_t *j, const char *salt, json_t *hashes);
 
 /* The text without these values, wherever they stand; those of less than SECRET_VALUE_MIN characters could be anything and stay. NULL:

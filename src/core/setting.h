@@ -16,7 +16,7 @@ struct offer {
     double memory_gb; /* for each part of a launch, or, where there are none, for all of it */
     /* On a cluster a launch's slots are divided over parts of equal size, each on one machine; elsewhere there are none. */
     bool divided;
-    const char *part_word; /* what one is called: "executor" */
+    const char *part_word; /* what one is called, for people */
     int file_cores;        /* slots where cores are no knob, cut to `cores`; 0: all there are */
     int part_cores;        /* of one, at most; 0: no bound */
     double part_gb;        /* of one, where memory is no knob; 0: not known */

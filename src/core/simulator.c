@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A JVM takes a quarter more beside its heap. */
+/* A runtime takes a quarter more beside its heap. */
 static const double HEAP_SHARE = 1.25;
 
 /* --- rooms --- */

@@ -153,6 +153,11 @@ static double range_value(const struct dim *d, double i)
     return (round(d->start * unit) + i * round(d->step * unit)) / unit;
 }
 
+bool space_is_property(const char *name)
+{
+    return strncmp(name, "spark.", 6) == 0 && name[6];
+}
+
 bool space_is_batch(const char *name)
 {
     return strncasecmp(name, "batch", 5) == 0;

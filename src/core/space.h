@@ -48,7 +48,7 @@ struct dim {
     bool affects_speed;   /* part of the class key: named batch*, or marked "affects":"speed" */
 };
 
-/* A system parameter: one row of the table in space.c, or any spark.* property. */
+/* A system parameter: one row of the table in space.c, or any property of the application's runtime. */
 enum knob_id { KNOB_CORES, KNOB_MEMORY, KNOB_PARTS, KNOB_FREQUENCY, KNOB_POWER_CAP, KNOB_PROPERTY };
 
 struct knob_kind {
@@ -62,7 +62,7 @@ struct knob_kind {
 
 struct knob {
     const struct knob_kind *kind;
-    char name[SPACE_NAME_MAX]; /* kind->name, or the spark.* property */
+    char name[SPACE_NAME_MAX]; /* kind->name, or the property */
     struct value *values;      /* n >= 1, in the order written, without repeats */
     size_t n;
 };
@@ -116,7 +116,8 @@ struct point space_point_at(const struct space *s, uint64_t index);
 /* How many decimals the shortest text of x has: 0.001 and 1e-03 have three. A range counts in units of its last one. */
 int space_decimals(double x);
 
-bool space_is_batch(const char *name); /* a hyperparameter that is a batch size: its name begins with "batch" */
+bool space_is_property(const char *name); /* a system parameter that is a property of the application's runtime */
+bool space_is_batch(const char *name);    /* a hyperparameter that is a batch size: its name begins with "batch" */
 
 /* How many values a dimension has; 0 for a DIM_REAL, which has no number. */
 uint64_t space_dim_count(const struct dim *d);

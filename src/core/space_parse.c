@@ -368,7 +368,7 @@ static const struct knob_kind *find_kind(const char *name)
     for (size_t i = 0; i < KNOB_PROPERTY; i++)
         if (strcmp(name, knob_kinds[i].name) == 0)
             return &knob_kinds[i];
-    return strncmp(name, "spark.", 6) == 0 && name[6] ? &knob_kinds[KNOB_PROPERTY] : NULL;
+    return space_is_property(name) ? &knob_kinds[KNOB_PROPERTY] : NULL;
 }
 
 static int unknown_knob(const struct at *at, const char *name)

@@ -4,7 +4,7 @@
  *
  * A setting is a pair of indices: `hot` counts the settings that can be changed while a job runs, from the cheapest (fewest
  * cores) up; `cold` those that need a launch, from the smallest memory up. Memory alone is a ladder, where more is not slower; the other
- * cold knobs (executors, Spark's properties) are choices without an order.
+ * cold knobs (parts, properties of the runtime) are choices without an order.
  *
  * Hot settings are compared while a trial trains, if nothing runs beside it. What they cost depends on whether trials wait:
  * seconds, or core-seconds. Only ratios of time are kept, so that what was learnt under one load is good for the other.

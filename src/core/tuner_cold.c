@@ -141,7 +141,7 @@ static double try_memory(const struct view *v, int cold, struct tuner_setting *o
     return worth_of(v, gain, cost_over(v->c, v->from.cold, &v->rule, hot, v->from.hot) < NEAR);
 }
 
-/* Executors and Spark's properties that were never compared, as they were written: with the memory of the trial, at a launch that
+/* Parts and properties that were never compared, as they were written: with the memory of the trial, at a launch that
  * happens anyway. */
 static double try_other(const struct view *v, struct tuner_setting *out)
 {

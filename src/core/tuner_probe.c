@@ -17,7 +17,7 @@ static const double CUT_FACTOR =
     1.5; /* a candidate may cost this times what the incumbent does for the same records … */
 static const double CUT_SLACK_S = 2.0; /* … or this much more, whichever is later */
 static const double NEAR = 0.1;        /* log: what was this close may be the best under another cold setting */
-static const double SECOND_LOOK = 0.4; /* log: a JVM that warms up takes so much more of few cores than of many */
+static const double SECOND_LOOK = 0.4; /* log: a runtime that warms up takes so much more of few cores than of many */
 static const double DRIFT = 1.15;
 
 static const char NOTHING_LEFT[] = "nothing is left to try";
@@ -304,7 +304,7 @@ static void on_candidate(struct tuner *t, struct trial_state *s, double value, s
     charge(t, s);
     double ratio = isfinite(s->before) ? log(value / s->before) : NAN, cost = tuner_cand_cost(t, s, s->probing, ratio);
     c->measured = true;
-    /* What a cold JVM gains in speed between two windows is no merit of the second one: until it was steady, both sides are looked at. */
+    /* What a cold runtime gains in speed between two windows is no merit of the second one: until it was steady, both sides are looked at. */
     bool at_once = cost < ADOPT_NOW && c->pairs == 0 && s->profiled;
     if (at_once && s->recognised) {
         refer(s, value);
@@ -487,7 +487,7 @@ void tuner_probe_epoch(struct tuner *t, struct trial_state *s, int epoch)
     window_break(&s->window);
     if (epoch != s->first || s->epochs <= epoch)
         return;
-    s->before = NAN; /* a warm JVM is up to twice as fast: what was measured cold compares with nothing any more */
+    s->before = NAN; /* a warm runtime is up to twice as fast: what was measured cold compares with nothing any more */
     bool recalled = !s->new_cold && s->class->recall == RECALL_HOLDS; /* its canary was enough */
     if (!s->alone || recalled)
         return;

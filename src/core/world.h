@@ -3,7 +3,7 @@
  * Memory beyond what is needed changes speed by 2 % at most, either way; less than it is up to 15 x slower, then out of memory, at
  * once or after a while, and larger batches and more cores need more of it. Few cores mostly beat many for small batches, by up to 2 x,
  * and many beat few for large ones. Start-ups take 5 s to 15 min, and failing in one as long. Good settings differ by less than a run from
- * the next one like it: a launch is quicker or slower as a whole, and its steps are, several in a row. A JVM that begins is up to about
+ * the next one like it: a launch is quicker or slower as a whole, and its steps are, several in a row. A runtime that begins is up to about
  * twice as slow, which it loses within its first epoch. */
 #ifndef CORE_WORLD_H
 #define CORE_WORLD_H

@@ -24,6 +24,7 @@
 #include "live/profiles.h"
 #include "live/publish.h"
 #include "live/reuse.h"
+#include "live/session.h"
 #include "live/tuning.h"
 
 enum {
@@ -97,7 +98,7 @@ static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
     (void)snprintf(seed, sizeof seed, "%" PRId64, p->cfg.seed);
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0)
-        rc = secrets_write(&p->secrets, &p->app, a->dir, p->env.spark_home, &properties, e);
+        rc = secrets_write(&p->secrets, &p->app, a->dir, &p->env, &properties, e);
     struct plan_launch l = plan_launch_of(a, converted, seed, properties);
     if (rc == 0)
         rc = plan_steps(p, &a->trial->point, &l, steps, e);
@@ -108,13 +109,24 @@ static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
     return rc;
 }
 
+/* By their names, or as the application tells. */
+static int find_checkpoint(const struct attempt *a, struct resume_point *out, struct err *e)
+{
+    const struct application *app = &a->study->plan->app;
+    if (app->kind->part)
+        return resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, out, e);
+    const struct app_argument *writes = app_file_argument(&app->file, "checkpoint");
+    return resume_find_told(a->study->store, a->trial->row.id, a->checkpoint_dir, writes && writes->words.n > 0, out,
+                            e);
+}
+
 static int find_resume(struct attempt *a, struct err *e)
 {
     struct resume_point *r = &a->resume;
     a->row.first_epoch = 1;
     if (!a->study->plan->app.resumes)
         return 0;
-    int rc = resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, r, e);
+    int rc = find_checkpoint(a, r, e);
     if (rc == 1) {
         a->row.first_epoch = r->epochs + 1;
         a->row.resumed_from = strdup(r->model);
@@ -173,13 +185,35 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
     return rc == 0 && !a->row.setting ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
 }
 
+/* Where its programs tell of themselves, and what they are answered. */
+static int find_tell(const struct attempt *a, char **path, char **answer, struct err *e)
+{
+    const struct plan *p = a->study->plan;
+    struct app_launch l = { .epochs = a->trial->row.epochs,
+                            .checkpoint = a->checkpoint_dir,
+                            .resume_model = a->resume.model };
+    AUTO_JSON json_t *hyper = space_point_json(&p->space, &a->trial->point);
+    AUTO_BUF struct buf b = BUF_INIT;
+    if (!p->app.kind->tells)
+        return 0;
+    if (!hyper)
+        return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    app_put_answer(&l, hyper, p->cfg.seed, &b);
+    *answer = buf_take(&b);
+    return *answer ? session_path(path, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+}
+
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
                     struct err *e)
 {
+    AUTO_FREE char *tell = NULL;
+    AUTO_FREE char *answer = NULL;
     AUTO_STEPS struct app_steps steps = { 0 };
     int rc = prepare(a, s, t, e);
     if (rc == 0 && !(a->row.launch = launcher_new_tag(t->row.number, a->row.number)))
         rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    if (rc == 0)
+        rc = find_tell(a, &tell, &answer, e);
     if (rc < 0)
         return rc;
     struct launcher_words words = {
@@ -190,6 +224,8 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
         .attempt = a->row.number,
         .log_mb = s->plan->cfg.log_mb,
         .app = &s->plan->app,
+        .tell = tell,
+        .answer = answer,
     };
     rc = find_steps(a, &steps, e);
     if (rc == 0)
@@ -281,6 +317,7 @@ static int last_epoch(void *ctx, const struct store_epoch *row)
     a->gained = true;
     if (row->epoch > a->epochs_done)
         a->epochs_done = row->epoch;
+    a->fold.since_ms = row->end_ms;
     return 0;
 }
 
@@ -297,7 +334,10 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
     if (row->session && join_session(a, row->session, row->launch) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->live_from = heard_size(a);
+    if (s->plan->app.kind->tells)
+        a->fold.since_ms = row->started_ms;
     int rc = store_epochs(s->store, t->row.id, last_epoch, a, e);
+    a->fold.last_epoch = a->epochs_done;
     /* When an epoch was accounted, the offset stands behind its begin mark and what it was granted: else all is read anew. */
     a->begun = a->fold.connected = a->fold.granted = a->gained;
     return rc;
@@ -376,6 +416,9 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
     a->row.started_boot_ms = clock_boot_ms();
     lines_init(&a->stream, &a->study->plan->app.reader, r->heard_size);
     fold_init(&a->fold, a->study->plan->cfg.metric, r->heard_size);
+    a->fold.last_epoch = a->epochs_done;
+    if (a->study->plan->app.kind->tells)
+        a->fold.since_ms = a->row.started_ms;
     if (set_text(&a->row.state, "running") < 0 || set_text(&a->row.boot_id, r->boot_id) < 0 ||
         set_text(&a->trial->row.state, trial_state_name(TRIAL_RUNNING)) < 0)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
@@ -679,6 +722,28 @@ static bool is_ours(struct attempt *a, const struct app_report *ev, uint64_t end
     return false;
 }
 
+/* What one that tells less than others is to the policy and the profiles: a step has an epoch, and took the time since what was told
+ * before it, which the first one (and its start-up) has not; an epoch that is told of as a whole, and had no steps, is a step. False:
+ * it is nothing to them. */
+static bool complete_step(struct attempt *a, const struct app_report *r, struct app_report *out)
+{
+    bool whole = r->kind == REPORT_EPOCH && r->whole;
+    if (!a->study->plan->app.kind->tells || (r->kind != REPORT_STEP && !whole))
+        return true;
+    double before_ms = a->told_ms;
+    a->told_ms = r->stamp_ms > 0 ? (double)r->stamp_ms : a->told_ms;
+    if (whole && a->fold.iteration > a->steps_told) { /* its steps have told it */
+        a->steps_told = a->fold.iteration;
+        return false;
+    }
+    out->kind = REPORT_STEP;
+    out->epoch = r->epoch > 0 ? r->epoch : fold_epoch_now(&a->fold) > 0 ? fold_epoch_now(&a->fold) : a->epochs_done + 1;
+    out->records = r->records > 0 ? r->records : 1;
+    if (!isfinite(r->seconds))
+        out->seconds = before_ms > 0 && r->stamp_ms > 0 ? ((double)r->stamp_ms - before_ms) / 1000.0 : (double)NAN;
+    return isfinite(out->seconds) && out->epoch > a->epochs_done;
+}
+
 /* What the policy and the profiles want to know of a line that was written while we watched. */
 static int tell_watchers(const struct hearing *r, const struct app_report *ev, uint64_t end)
 {
@@ -711,6 +776,49 @@ static int tell_watchers(const struct hearing *r, const struct app_report *ev, u
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
 }
 
+struct told_checkpoints {
+    int older;  /* the epoch of the newest that goes; 0: none does */
+    char *path; /* its; owned */
+    int seen;
+};
+
+static int find_older(void *ctx, const struct store_checkpoint *c)
+{
+    enum { KEPT = 2 }; /* of a running trial */
+    struct told_checkpoints *t = ctx;
+    if (++t->seen != KEPT + 1)
+        return 0;
+    t->older = c->epoch;
+    t->path = strdup(c->path);
+    return t->path ? 0 : -ENOMEM;
+}
+
+/* A checkpoint was written whole: it is stored where it is, and one that two newer ones have replaced goes, where it is a file in the
+ * trial's folder for them. */
+static int keep_checkpoint(struct attempt *a, const struct app_report *r, struct err *e)
+{
+    struct store *s = a->study->store;
+    struct told_checkpoints t = { 0 };
+    const struct store_checkpoint row = { .trial = a->trial->row.id,
+                                          .epoch = r->epoch > 0 ? r->epoch : a->epochs_done,
+                                          .attempt = a->row.number,
+                                          .path = (char *)(uintptr_t)r->text };
+    size_t len = strlen(a->checkpoint_dir);
+    if (row.epoch < 1)
+        return 0;
+    int rc = store_checkpoint_put(s, &row, e);
+    if (rc == 0)
+        rc = store_checkpoints(s, row.trial, find_older, &t, e);
+    AUTO_FREE char *path = t.path;
+    if (rc < 0 || t.older == 0)
+        return rc == -ENOMEM ? err_sys(e, rc, "trial %d", a->trial->row.number) : rc;
+    rc = store_checkpoint_forget(s, row.trial, t.older, e);
+    if (rc == 0 && strncmp(path, a->checkpoint_dir, len) == 0 && path[len] == '/' && !strstr(path, "/../") &&
+        strcmp(path, r->text) != 0 && ours_is_file(path))
+        (void)unlink(path); /* what stays is disk space */
+    return rc;
+}
+
 static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
 {
     struct hearing *r = ctx;
@@ -727,7 +835,10 @@ static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
         return 0;
     if (ev->kind == REPORT_READY && !r->a->row.app_id)
         r->a->row.app_id = strdup(ev->text); /* stored with the next epoch; NULL is "not known" */
-    int rc = tell_watchers(r, ev, end);
+    struct app_report step = mended;
+    int rc = complete_step(r->a, ev, &step) ? tell_watchers(r, &step, end) : 0;
+    if (rc == 0 && ev->kind == REPORT_CHECKPOINT && r->a->study->plan->app.kind->tells)
+        rc = keep_checkpoint(r->a, ev, r->e);
     if (rc == 0 && fold_report(&r->a->fold, ev, end, &f))
         rc = on_epoch(r->a, &f, r->e);
     return rc == 0 && ev->kind == REPORT_STEP ? keep_step(r->a, ev, r->e) : rc;
@@ -961,7 +1072,7 @@ static enum outcome judge_exit(const struct attempt *a, const struct exit_note *
     return OUTCOME_FAILED;
 }
 
-/* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A JVM that is told to
+/* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A runtime that is told to
  * end does so by itself, with the same code. */
 static bool is_killed(const struct exit_note *x)
 {

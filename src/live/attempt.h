@@ -77,6 +77,8 @@ struct attempt {
     struct timespec log_mtime; /* of all that it prints: a sign of life, even of lines that nobody listens to */
     struct lines stream;
     struct fold fold;
+    double told_ms;                    /* the newest stamp of a step or an epoch, of kinds that tell; 0: none */
+    int64_t steps_told;                /* steps until the newest epoch */
     struct series series;              /* told by name, of the epoch that is not stored yet */
     uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
     struct stamps stamps;              /* the log's stamps, whatever the wall clock is set to meanwhile */

@@ -21,7 +21,7 @@ enum {
     FIND_TRIES = 60,
 };
 
-/* Heaps and a quarter more fit the machine: that much a JVM takes beside its heap. */
+/* Heaps and a quarter more fit the machine: that much a runtime takes beside its heap. */
 static const double HEAP_SHARE = 1.25;
 
 static int64_t patience_ms(void)
@@ -216,7 +216,7 @@ int driver_set_up_places(struct driver *d)
     bool local = app_is_local(&p->app);
     int rc = 0;
     if (d->narrows || d->measures || d->study->energy || local)
-        rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &ops, d, d->e);
+        rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &p->app.kind->workers, &ops, d, d->e);
     if (rc == 0)
         rc = places_open(&d->places, &p->offer, local, d->nodes, d->e);
     if (rc == 0 && d->study->energy)

@@ -63,7 +63,7 @@ struct driver {
     bool gone_warm;        /* a session that served nobody has ended since the last tick */
 };
 
-enum { NARROW_MS = 1500 }; /* a JVM sizes itself by the CPUs that it begins with: launch wide, narrow then */
+enum { NARROW_MS = 1500 }; /* a runtime sizes itself by the CPUs that it begins with: launch wide, narrow then */
 
 void driver_tell(struct driver *d, struct driver_news n);
 void driver_note(struct driver *d, const struct store_trial *trial, const char *text);

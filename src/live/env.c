@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static char *find_on_path(const char *program)
 
 static int find_spark(struct env *v, const struct config *cfg)
 {
-    const char *given = cfg->spark_home ? cfg->spark_home : getenv_filled("SPARK_HOME");
+    const char *given = cfg->runtime_home ? cfg->runtime_home : getenv_filled("SPARK_HOME");
     v->spark_home = given ? io_absolute(given) : set_up_path(v->home, "spark");
     if (!v->spark_home)
         return -ENOMEM;
@@ -156,6 +157,13 @@ static int find_closures(struct env *v)
     return v->closures ? 0 : -ENOMEM;
 }
 
+/* NULL: pipetune.py is not there. */
+static char *find_library(const char *home)
+{
+    AUTO_FREE char *module = io_join(home, "python/pipetune.py");
+    return module && io_exists(module) ? io_join(home, "python") : NULL;
+}
+
 int env_find(struct env *out, const struct config *cfg, struct err *e)
 {
     struct env v = { 0 };
@@ -172,6 +180,7 @@ int env_find(struct env *out, const struct config *cfg, struct err *e)
     v.node = absolute_in(dir, "pipetune-node");
     v.log4j = io_join(v.home, "conf/log4j2-pipetune.properties");
     v.converter = io_join(v.home, "bigdl/apps/convert_checkpoint.py");
+    v.library = find_library(v.home);
     if ((java && !v.java_home) || !v.bigdl_home || !v.data || !v.python || !v.node || !v.log4j || !v.converter)
         goto nomem;
     v.classes = find_archive(&v, "classes/python.jsa", "classes/python.size");
@@ -194,9 +203,9 @@ void env_done(struct env *v)
 {
     if (!v)
         return;
-    char *all[] = { v->home,    v->spark_home,      v->spark_submit, v->java_home,  v->bigdl_home,
-                    v->data,    v->python,          v->node,         v->log4j,      v->converter,
-                    v->classes, v->session_classes, v->closures,     v->closures_of };
+    char *all[] = { v->home,    v->spark_home,      v->spark_submit, v->java_home,   v->bigdl_home,
+                    v->data,    v->python,          v->node,         v->log4j,       v->converter,
+                    v->classes, v->session_classes, v->closures,     v->closures_of, v->library };
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         free(all[i]);
     *v = (struct env){ 0 };
@@ -208,6 +217,7 @@ struct app_tools env_tools(const struct env *v)
                                .log4j = v->log4j,
                                .python = v->python,
                                .converter = v->converter,
+                               .library = v->library,
                                .classes = v->classes,
                                .closures = v->closures,
                                .closures_of = v->closures_of,
@@ -284,18 +294,42 @@ int env_java_major(const struct env *v, int *out_major, struct err *e)
     return 0;
 }
 
-int env_require(const struct env *v, struct err *e)
+int env_spark_version(const struct env *v, char out[32])
 {
-    if (!io_exists(v->spark_submit))
+    if (!v->spark_home)
+        return -ENOENT;
+    AUTO_FREE char *pattern = io_join(v->spark_home, "jars/spark-core_*.jar");
+    glob_t found;
+    if (!pattern || glob(pattern, 0, NULL, &found) != 0)
+        return -ENOENT;
+    const char *dash = strrchr(found.gl_pathv[0], '-'); /* …/spark-core_2.12-3.5.8.jar */
+    size_t len = dash ? strcspn(dash + 1, "j") : 0;
+    if (len > 1 && len < 32)
+        (void)snprintf(out, 32, "%.*s", (int)len - 1, dash + 1);
+    globfree(&found);
+    return len > 1 && len < 32 ? 0 : -ENOENT;
+}
+
+char *env_default_properties(const struct env *v)
+{
+    const char *folder = getenv_filled("SPARK_CONF_DIR");
+    AUTO_FREE char *conf = folder ? strdup(folder) : v->spark_home ? io_join(v->spark_home, "conf") : NULL;
+    AUTO_FREE char *file = conf ? io_join(conf, "spark-defaults.conf") : NULL;
+    return file && io_exists(file) ? MOVE_PTR(file) : NULL;
+}
+
+int env_require(const struct env *v, unsigned needs, struct err *e)
+{
+    if ((needs & APP_NEEDS_SPARK) && !io_exists(v->spark_submit))
         return err_set(e, -ENOENT, "no Spark: '%s' is not there; run ./run-pipetune.sh setup, or set SPARK_HOME",
                        v->spark_submit);
     if (!io_exists(v->node))
         return err_set(e, -ENOENT, "no '%s': it belongs beside this program; run make", v->node);
-    if (!io_exists(v->log4j))
+    if ((needs & APP_NEEDS_SPARK) && !io_exists(v->log4j))
         return err_set(e, -ENOENT, "no '%s': set PIPETUNE_HOME to the folder that holds PipeTune's conf/ and bigdl/",
                        v->log4j);
     int major;
-    int rc = env_java_major(v, &major, e);
+    int rc = needs & APP_NEEDS_JAVA ? env_java_major(v, &major, e) : 0;
     if (rc != -EINVAL)
         return rc;
     /* A Java that is too old is a lack of this machine; -EINVAL would be told as wrong usage. */
@@ -304,8 +338,11 @@ int env_require(const struct env *v, struct err *e)
     return -ENOENT;
 }
 
-int env_apply(const struct env *v, bool one_machine, struct err *e)
+int env_apply(const struct env *v, const struct application *a, struct err *e)
 {
+    bool one_machine = app_is_one_machine(a);
+    if (!(a->kind->needs & APP_NEEDS_SPARK))
+        return 0;
     if ((v->java_home && setenv("JAVA_HOME", v->java_home, 1) < 0) ||
         (one_machine && setenv("SPARK_LOCAL_IP", "127.0.0.1", 0) < 0))
         return err_sys(e, -errno, "cannot set the environment");

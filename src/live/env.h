@@ -19,6 +19,7 @@ struct env {
     char *python;       /* PYSPARK_PYTHON, else ./.pipetune/venv/bin/python where it is */
     char *node;         /* pipetune-node, beside this program */
     char *log4j;        /* HOME/conf/log4j2-pipetune.properties */
+    char *library;      /* HOME/python, where pipetune.py is; NULL: it is not there */
     char *converter;    /* HOME/bigdl/apps/convert_checkpoint.py */
     char *classes;      /* set-up's class archive for Python applications; NULL: none, damaged, or another Java's */
     /* For warm sessions, where set-up made them of the very jars that are there; NULL: nowhere. */
@@ -41,15 +42,21 @@ void env_put_portable(const struct env *v, const char *text, struct buf *out);
 
 enum { ENV_JAVA_MIN = 8 };
 
+/* The file of properties that a runtime of trials would read by itself. Free it; NULL: there is none. */
+char *env_default_properties(const struct env *v);
+
+/* Spark's version by the names of its jars ("3.5.8"), 0 found, -ENOENT. */
+int env_spark_version(const struct env *v, char out[32]);
+
 /* Can a trial be started? -ENOENT or -EINVAL names what is missing, or too old, and how it comes here. */
-int env_require(const struct env *v, struct err *e);
+int env_require(const struct env *v, unsigned needs, struct err *e); /* enum app_need */
 
 /* Runs `java -version`. -ENOENT: none; -EINVAL: older than 8. */
 int env_java_major(const struct env *v, int *out_major, struct err *e);
 
-/* Puts into our environment, and so into every trial's, what Spark needs there: JAVA_HOME when it was given, and
+/* Puts into our environment, and so into every trial's, what Spark needs there, where the application is one of Spark's: JAVA_HOME when it was given, and
  * SPARK_LOCAL_IP=127.0.0.1 on one machine, where a host name that does not resolve would stop Spark. What is set stays. */
-int env_apply(const struct env *v, bool one_machine, struct err *e);
+int env_apply(const struct env *v, const struct application *a, struct err *e);
 
 /* The CPUs this process may use and the memory that a heap could have (RAM, or the cgroup's limit). */
 struct offer env_offer(void);

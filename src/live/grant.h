@@ -22,7 +22,7 @@ struct wait {
 
 enum { WAIT_TEXT_MAX = 80 };
 
-/* "waiting for executors: 0 of 2 cores granted" */
+/* "waiting for …: 0 of 2 cores granted" */
 const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX]);
 
 /* By what the log of this launch with so many slots has said up to now. */

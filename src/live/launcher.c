@@ -188,6 +188,12 @@ static void put_words(struct strv *argv, const struct launcher_words *w)
         strv_add(argv, "--mark");
         strv_add(argv, "PIPETUNE trial");
     }
+    if (w->tell) {
+        strv_add(argv, "--tell");
+        strv_add(argv, w->tell);
+        strv_add(argv, "--answer");
+        strv_add(argv, w->answer);
+    }
     bool step = false;
     const char *text = NULL;
     for (size_t i = 0; (text = w->app->kind->needle(w->app, i, &step)); i++) {

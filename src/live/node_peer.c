@@ -31,6 +31,7 @@ struct request {
 };
 
 struct node_peer {
+    const struct app_workers *workers;
     struct desired *table;
     const struct node_peer_ops *ops;
     void *ctx;
@@ -459,7 +460,7 @@ void node_peer_begin(struct node_peer *p)
         return;
     }
     AUTO_BUF struct buf hello = BUF_INIT;
-    node_words_hello(&hello, p->last_id + 1, real_ms());
+    node_words_hello(&hello, p->last_id + 1, real_ms(), p->workers);
     int rc = ask(p, &hello, NODE_HELLO, 0);
     if (rc < 0) {
         (void)err_sys(&e, rc, "cannot write to it");
@@ -507,7 +508,8 @@ void node_peer_tick(struct node_peer *p, bool late)
 /* --- beginning and end ------------------------------------------------------------------------------------------------ */
 
 int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, bool local, struct strv *argv,
-                  struct desired *table, const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e)
+                  struct desired *table, const struct app_workers *workers, const struct node_peer_ops *ops, void *ctx,
+                  size_t number, struct err *e)
 {
     struct node_peer *p = calloc(1, sizeof *p);
     char *copy = strdup(name);
@@ -518,6 +520,7 @@ int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, boo
         return err_sys(e, -ENOMEM, "%s", name);
     }
     *p = (struct node_peer){ .table = table,
+                             .workers = workers,
                              .ops = ops,
                              .ctx = ctx,
                              .number = number,

@@ -33,10 +33,11 @@ struct node_peer_ops {
     void (*launched)(void *ctx, size_t peer, const struct node_words *w);
 };
 
-/* `name` is how notes call it ("node 'w1'"); what it has of launches is noted in `table` (kept); `argv` is taken, on failure too. One that is `local` is started again when it
+/* `name` is how notes call it ("node 'w1'"); what it has of launches is noted in `table` (kept, as `workers` is); `argv` is taken, on failure too. One that is `local` is started again when it
  * ends. Nothing is started before node_peer_begin(). -ENOMEM. */
 int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, bool local, struct strv *argv,
-                  struct desired *table, const struct node_peer_ops *ops, void *ctx, size_t number, struct err *e);
+                  struct desired *table, const struct app_workers *workers, const struct node_peer_ops *ops, void *ctx,
+                  size_t number, struct err *e);
 
 /* Starts the helper, unless it was given up; a failure is told by `note` and `ended`, perhaps from within. */
 void node_peer_begin(struct node_peer *p);

@@ -47,10 +47,14 @@ static void put_cpus(struct buf *b, const int *cpus, int n)
         buf_putc(b, ']');
 }
 
-void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms)
+void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms, const struct app_workers *workers)
 {
     begin(b, id, NODE_HELLO);
-    buf_printf(b, ",\"protocol\":%d,\"clock_ms\":%" PRId64 "}\n", NODE_PROTOCOL, clock_ms);
+    buf_printf(b, ",\"protocol\":%d,\"clock_ms\":%" PRId64, NODE_PROTOCOL, clock_ms);
+    if (workers->begins)
+        buf_printf(b, ",\"worker\":\"%s*%s\",\"worker_cores\":\"%s\"", workers->begins, workers->ends,
+                   workers->cores_option);
+    buf_puts(b, "}\n");
 }
 
 void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb)

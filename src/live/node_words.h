@@ -64,7 +64,7 @@ enum node_verb {
 };
 
 /* Requests, appended with their newline. */
-void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms);
+void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms, const struct app_workers *workers);
 void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, stop */
 void node_words_tagged(struct buf *b, uint64_t id, enum node_verb verb,
                        const char *tag); /* release, go, adopt, forget */

@@ -19,6 +19,7 @@ struct remark {
 };
 
 struct nodes {
+    const struct app_workers *workers;
     const struct nodes_ops *ops;
     void *ctx;
     uv_timer_t tick;
@@ -306,7 +307,7 @@ static void on_tick(uv_timer_t *t)
 
 static int add_peer(struct nodes *n, uv_loop_t *loop, const char *name, struct strv *argv, struct err *e)
 {
-    int rc = node_peer_new(&n->peers[n->n], loop, name, n->n == 0, argv, n->desired, &peer_ops, n, n->n, e);
+    int rc = node_peer_new(&n->peers[n->n], loop, name, n->n == 0, argv, n->desired, n->workers, &peer_ops, n, n->n, e);
     if (rc == 0)
         n->names[n->n] = node_peer_name(n->peers[n->n]);
     n->n += rc == 0;
@@ -385,11 +386,12 @@ static void begin_all(struct nodes *n, const struct node_cfg *cfg, size_t n_cfg)
 }
 
 int nodes_open(struct nodes **out, uv_loop_t *loop, const struct node_cfg *cfg, size_t n_cfg, const char *helper,
-               const struct nodes_ops *ops, void *ctx, struct err *e)
+               const struct app_workers *workers, const struct nodes_ops *ops, void *ctx, struct err *e)
 {
     struct nodes *n = calloc(1, sizeof *n + (n_cfg + 1) * sizeof n->peers[0]);
     if (!n)
         return err_sys(e, -ENOMEM, "cannot start '%s'", helper);
+    n->workers = workers;
     n->ops = ops;
     n->ctx = ctx;
     int rc = add_peers(n, loop, cfg, n_cfg, helper, e);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "app/app.h"
 #include "base/err.h"
 #include "core/desired.h"
 #include "monitoring/features.h"
@@ -75,7 +76,7 @@ struct nodes_ops {
  * path too. PIPETUNE_SSH names another ssh. Keeps `loop`, `ops` and `ctx`; SIGPIPE must be ignored.
  * -EINVAL: a host, user or path with forbidden characters; -ENOMEM. */
 int nodes_open(struct nodes **out, uv_loop_t *loop, const struct node_cfg *cfg, size_t n, const char *helper,
-               const struct nodes_ops *ops, void *ctx, struct err *e);
+               const struct app_workers *workers, const struct nodes_ops *ops, void *ctx, struct err *e);
 
 /* Lets the helpers give back every mask and limit that they changed, and end. Handles are closed by the loop. NULL is fine. */
 void nodes_close(struct nodes *n);

@@ -45,15 +45,16 @@ static int read_doc(struct json_doc *out, const char *path, struct err *e)
 
 static int read_app(struct plan *p, const char *config_file, struct err *e)
 {
-    if (!p->cfg.bigdl_conf)
-        return json_doc_err(&p->doc, "bigdlConf", e, -EINVAL,
-                            "is missing: name the BigDL file, such as \"bigdl/config/mnist.json\"");
-    AUTO_FREE char *path = look_up(p->cfg.bigdl_conf, config_file);
+    const char *named;
+    int rc = config_application(&p->cfg, &p->doc, &named, e);
+    if (rc < 0)
+        return rc;
+    AUTO_FREE char *path = look_up(named, config_file);
     if (!path)
-        return err_sys(e, -ENOMEM, "'%s'", p->cfg.bigdl_conf);
+        return err_sys(e, -ENOMEM, "'%s'", named);
     if (!io_exists(path))
-        return not_there(p->cfg.bigdl_conf, config_file, "BigDL file", e);
-    int rc = read_doc(&p->app_doc, path, e);
+        return not_there(named, config_file, "application file", e);
+    rc = read_doc(&p->app_doc, path, e);
     return rc < 0 ? rc : app_parse(&p->app, &p->app_doc, env_lookup, &p->env, e);
 }
 
@@ -93,6 +94,22 @@ static int check_reach(const struct plan *p, struct err *e)
                    "'%s': the number of epochs reaches nothing: give 'arguments' an \"epochs\", or 'extras' an "
                    "endTriggerNum or max_epoch",
                    p->app.file.name);
+}
+
+/* Properties are the business of some kinds of application alone. */
+static int check_properties(const struct plan *p, struct err *e)
+{
+    const char *prefix = p->app.kind->property_prefix;
+    for (size_t i = 0; i < p->space.n_knobs; i++) {
+        const struct knob *k = &p->space.knobs[i];
+        if (k->kind->id != KNOB_PROPERTY || (prefix && strncmp(k->name, prefix, strlen(prefix)) == 0))
+            continue;
+        char path[192];
+        (void)snprintf(path, sizeof path, "systemParameters/%s", k->name);
+        return json_doc_err(&p->doc, path, e, -EINVAL, "means nothing to an application of the kind '%s'",
+                            p->app.kind->name);
+    }
+    return 0;
 }
 
 static int check_name(const char *name, struct err *e)
@@ -368,7 +385,7 @@ static int check_search(const struct plan *p, struct err *e)
 /* Those in the working directory stay as they are written: a study's stored config has them so. */
 static int find_homes(struct plan *p, struct err *e)
 {
-    char **homes[] = { &p->cfg.spark_home, &p->cfg.java };
+    char **homes[] = { &p->cfg.runtime_home, &p->cfg.java };
     int rc = 0;
     for (size_t i = 0; i < ARRAY_LEN(homes) && rc == 0; i++)
         if (*homes[i] && !io_exists(*homes[i]))
@@ -407,6 +424,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = p->app.kind->paths(&p->app, resolve_path, p, e);
     if (rc == 0)
         rc = check_reach(p, e);
+    if (rc == 0)
+        rc = check_properties(p, e);
     if (rc == 0)
         rc = begin_setting(p, setting, e);
     if (rc == 0)

@@ -17,6 +17,7 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "live/publish.h"
+#include "store/series.h"
 
 enum {
     STOP_MS = 15000, /* from being told to end to KILL */
@@ -139,11 +140,30 @@ static void on_hello(void *ctx, uint64_t id, const struct session_message *m)
     p->ops.hello(p->ctx, w);
 }
 
+/* Into the series of its trial, where that has not ended meanwhile. */
+static void keep_metrics(struct study *s, int trial, const struct session_message *m)
+{
+    const struct study_trial *t = study_trial(s, trial);
+    struct series told = { 0 };
+    const char *name;
+    json_t *value;
+    int rc = t ? 0 : -ENOENT;
+    json_object_foreach(m->metrics, name, value)
+    {
+        if (rc == 0)
+            rc = series_add(&told, name, m->epoch, 0, study_clock_ms(s), json_number_value(value));
+    }
+    if (rc == 0)
+        (void)store_series_put(s->store, t->row.id, t->row.attempts, &told, NULL); /* the epoch itself is what counts */
+    series_done(&told);
+}
+
 /* Epochs come by the log; what the application told of them comes here. */
 static void on_epoch(void *ctx, uint64_t id, const struct session_message *m)
 {
     struct pool *p = ctx;
     const struct warm *w = by_id(p, id);
+    keep_metrics(p->study, w->trial, m);
     publish_metrics(p->study->publish, w->trial, m->epoch, m->metrics, study_clock_ms(p->study));
 }
 
@@ -204,7 +224,7 @@ static int session_command(const struct pool *p, const struct warm *w, const str
     const struct plan *plan = p->study->plan;
     int rc = session_path(&path, w->tag, e);
     if (rc == 0)
-        rc = secrets_write(&plan->secrets, &plan->app, w->dir, plan->env.spark_home, &properties, e);
+        rc = secrets_write(&plan->secrets, &plan->app, w->dir, &plan->env, &properties, e);
     if (rc < 0)
         return rc;
     struct setting set = study_setting(p->study, t);

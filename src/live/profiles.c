@@ -35,7 +35,7 @@ struct entry {
     struct reading cells[FEATURES];
 };
 
-/* What the log told of a stretch of time: a training step, or a pause of the JVM. */
+/* What the log told of a stretch of time: a training step, or a pause of the runtime. */
 struct logged {
     double end_ms, seconds, records;
     bool pause;
@@ -50,7 +50,7 @@ struct measured {
     struct logged *steps;             /* that end after the last interval which was completed */
     size_t n_steps, cap_steps;
     double step_ms;    /* when the newest one ended */
-    bool tells_pauses; /* the JVM's log has them */
+    bool tells_pauses; /* the log has them */
     int epoch;
     struct tuner_setting setting;
     bool has_setting;

@@ -35,8 +35,8 @@ struct profiles_step {
 };
 int profiles_step(struct profiles *p, int trial, const struct profiles_step *step, struct err *e);
 
-/* Its JVM stood still for so long. NAN: the log does not tell when, which then was with the newest step. From the first one on what the
- * JVM does not tell of is no pause. */
+/* Its runtime stood still for so long. NAN: the log does not tell when, which then was with the newest step. From the first one on what the
+ * runtime does not tell of is no pause. */
 int profiles_pause(struct profiles *p, int trial, double end_ms, double seconds, struct err *e);
 
 /* Under which setting the trial runs from now on. Samples of an interval in which it changed belong to no window. */

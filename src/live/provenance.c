@@ -1,7 +1,6 @@
 #include "live/provenance.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,22 +14,6 @@
 #ifndef PIPETUNE_COMMIT
 #define PIPETUNE_COMMIT ""
 #endif
-
-int provenance_spark_version(const struct env *v, char out[32])
-{
-    if (!v->spark_home)
-        return -ENOENT;
-    AUTO_FREE char *pattern = io_join(v->spark_home, "jars/spark-core_*.jar");
-    glob_t found;
-    if (!pattern || glob(pattern, 0, NULL, &found) != 0)
-        return -ENOENT;
-    const char *dash = strrchr(found.gl_pathv[0], '-'); /* …/spark-core_2.12-3.5.8.jar */
-    size_t len = dash ? strcspn(dash + 1, "j") : 0;
-    if (len > 1 && len < 32)
-        (void)snprintf(out, 32, "%.*s", (int)len - 1, dash + 1);
-    globfree(&found);
-    return len > 1 && len < 32 ? 0 : -ENOENT;
-}
 
 static json_t *text_or_null(const char *text)
 {
@@ -70,21 +53,23 @@ json_t *provenance_json(const struct plan *p)
 {
     const struct secret_rules rules = secrets_rules(&p->secrets);
     AUTO_FREE char *config = secrets_text(&p->secrets, &p->doc);
-    AUTO_JSON json_t *bigdl = secret_masked(&rules, p->app_doc.root, "", NULL);
-    if (!config || !bigdl)
+    AUTO_JSON json_t *application = secret_masked(&rules, p->app_doc.root, "", NULL);
+    if (!config || !application)
         return NULL;
     struct utsname host = { 0 };
     char user[PROVENANCE_USER_MAX];
     provenance_user(user);
     (void)uname(&host); /* fails for bad pointers only */
     char spark[32] = "";
-    (void)provenance_spark_version(&p->env, spark); /* absent stays null */
+    if (p->app.kind->needs & APP_NEEDS_SPARK)
+        (void)env_spark_version(&p->env, spark); /* absent stays null */
     int java = 0;
-    (void)env_java_major(&p->env, &java, NULL);
+    if (p->app.kind->needs & APP_NEEDS_JAVA)
+        (void)env_java_major(&p->env, &java, NULL);
     return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:s, s:O, s:o}", "pipetune",
                      PIPETUNE_VERSION, "commit", text_or_null(PIPETUNE_COMMIT), "host", host.nodename, "user",
                      text_or_null(user), "kernel", host.release, "machine", host.machine, "cores", p->offer.cores,
                      "memory_gb", p->offer.memory_gb, "java", java ? json_integer(java) : json_null(), "spark",
-                     text_or_null(spark), "config_file", json_bytes(p->doc.name), "config", config, "bigdl", bigdl,
-                     "sha256", hashes(p));
+                     text_or_null(spark), "config_file", json_bytes(p->doc.name), "config", config, "bigdl",
+                     application, "sha256", hashes(p));
 }

@@ -7,9 +7,6 @@
 /* New reference; NULL when memory is out. What cannot be found out is null. */
 json_t *provenance_json(const struct plan *p);
 
-/* Spark's version by the names of its jars ("3.5.8"), 0 found, -ENOENT. */
-int provenance_spark_version(const struct env *v, char out[32]);
-
 /* The name of the user who runs this; "" where there is none. */
 enum { PROVENANCE_USER_MAX = 64 };
 void provenance_user(char out[PROVENANCE_USER_MAX]);

@@ -234,3 +234,67 @@ int resume_again(const char *model, struct resume_point *out)
         search_done_(ss);
     return rc;
 }
+
+/* --- told of ---------------------------------------------------------------------------------------------------------- */
+
+struct told_search {
+    struct search_state *ss;
+    struct resume_point *out;
+    bool any; /* it tells of them at all */
+};
+
+static int note_told(void *ctx, const struct store_checkpoint *c)
+{
+    struct told_search *t = ctx;
+    t->any = true;
+    if (t->out->model || c->epoch > t->ss->epochs || is_spoilt(t->ss, c->path) ||
+        !(ours_is_file(c->path) || ours_is_dir(c->path)))
+        return 0;
+    t->out->model = strdup(c->path);
+    t->out->epochs = c->epoch;
+    return t->out->model ? 0 : -ENOMEM;
+}
+
+static bool is_empty(const char *dir)
+{
+    DIR *d = ours_is_dir(dir) ? opendir(dir) : NULL;
+    size_t n = 0;
+    for (struct dirent *f; d && (f = readdir(d));)
+        n += strcmp(f->d_name, ".") != 0 && strcmp(f->d_name, "..") != 0;
+    if (d)
+        (void)closedir(d);
+    return n == 0;
+}
+
+static int note_written(struct told_search *t, const char *dir)
+{
+    if (t->ss->epochs == 0 || is_spoilt(t->ss, dir) || is_empty(dir))
+        return 0;
+    t->out->model = strdup(dir);
+    t->out->epochs = t->ss->epochs;
+    return t->out->model ? 0 : -ENOMEM;
+}
+
+int resume_find_told(struct store *s, int64_t trial, const char *dir, bool writes_dir, struct resume_point *out,
+                     struct err *e)
+{
+    struct resume_point found = { 0 };
+    struct told_search t = { .ss = calloc(1, sizeof *t.ss), .out = &found };
+    int rc = t.ss ? store_epochs(s, trial, note_epoch, t.ss, e) : -ENOMEM;
+    if (rc == 0)
+        rc = store_attempts(s, trial, note_attempt, t.ss, e);
+    if (rc == 0)
+        rc = store_checkpoints(s, trial, note_told, &t, e);
+    if (rc == 0 && !t.any && writes_dir)
+        rc = note_written(&t, dir);
+    if (t.ss)
+        search_done_(t.ss);
+    if (rc == -ENOMEM)
+        rc = err_sys(e, rc, "looking for a checkpoint in '%s'", dir);
+    if (rc < 0 || !found.model) {
+        resume_done(&found);
+        return rc;
+    }
+    *out = found;
+    return 1;
+}

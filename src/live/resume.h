@@ -17,6 +17,10 @@ void resume_done(struct resume_point *r);
  * that the store knows, and from which no attempt has failed to go on. 1 found, 0 none (begin anew), negative: error. */
 int resume_find(struct store *s, int64_t trial, const char *dir, struct resume_point *out, struct err *e);
 
+/* The same of an application that tells of its checkpoints, or else writes them to `dir` at each epoch's end: the newest that is there. */
+int resume_find_told(struct store *s, int64_t trial, const char *dir, bool writes_dir, struct resume_point *out,
+                     struct err *e);
+
 struct resume_checkpoint {
     const char *model, *state; /* paths, valid during the call; one of them NULL: it is not whole */
     int64_t n;                 /* iterations + 1: the newer, the greater */

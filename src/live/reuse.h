@@ -25,7 +25,7 @@ bool reuse_knows(const struct reuse *r, const char *class_key);
 /* What a profile says: *out, and the key of the class that it is of (borrowed until the next change; NULL: of none). Where it is as
  * like a job of the class `own` as the verdict asks for, that one it is, whatever else may be nearer. Where neither hardware
  * events nor looks at the code (monitoring/code) were compared, no other job is taken for known, but for ambiguous: what the
- * kernel counts tells how a job runs on Spark, and two networks may do that alike (make bench-reuse). -ENOMEM. */
+ * kernel counts tells how a job runs on its runtime, and two networks may do that alike (make bench-reuse). -ENOMEM. */
 int reuse_verdict(const struct reuse *r, const struct profile *p, const char *own, struct model_verdict *out,
                   const char **out_class, struct err *e);
 

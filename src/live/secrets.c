@@ -63,7 +63,7 @@ int secrets_take(struct secrets *s, struct json_doc *doc, struct err *e)
     int rc = s->named.failed ? no_memory(e) : 0;
     json_object_foreach(system, name, value)
     {
-        if (rc == 0 && strncmp(name, "spark.", 6) == 0 && secret_is(&rules, name))
+        if (rc == 0 && space_is_property(name) && secret_is(&rules, name))
             rc = take_knob(s, doc, name, value, e);
     }
     json_object_foreach(s->knobs, name, value)
@@ -172,19 +172,7 @@ char *secrets_text(const struct secrets *s, const struct json_doc *doc)
 
 static const char file_name[] = "properties";
 
-/* NULL: there is none. */
-static char *defaults_of(const char *spark_home)
-{
-    const char *folder = getenv("SPARK_CONF_DIR");
-    AUTO_FREE char *conf = folder && *folder ? strdup(folder) : spark_home ? io_join(spark_home, "conf") : NULL;
-    char *file = conf ? io_join(conf, "spark-defaults.conf") : NULL;
-    if (file && io_exists(file))
-        return file;
-    free(file);
-    return NULL;
-}
-
-int secrets_write(const struct secrets *s, const struct application *app, const char *dir, const char *spark_home,
+int secrets_write(const struct secrets *s, const struct application *app, const char *dir, const struct env *env,
                   char **out, struct err *e)
 {
     enum { FILE_MAX = 1 << 20 };
@@ -193,7 +181,7 @@ int secrets_write(const struct secrets *s, const struct application *app, const 
         return 0;
     AUTO_BUF struct buf text = BUF_INIT;
     const char *base = app->kind->properties_file(app);
-    AUTO_FREE char *defaults = base ? strdup(base) : defaults_of(spark_home);
+    AUTO_FREE char *defaults = base ? strdup(base) : env_default_properties(env);
     AUTO_FREE char *path = io_join(dir, file_name);
     int rc = path && (defaults || !base) ? 0 : no_memory(e);
     if (rc == 0 && defaults)

@@ -1,4 +1,4 @@
-/* A study's secrets (core/secret.h): what of its config and its commands may be stored and shown, and how Spark is given its own. */
+/* A study's secrets (core/secret.h): what of its config and its commands may be stored and shown, and how the application is given its own. */
 #ifndef LIVE_SECRETS_H
 #define LIVE_SECRETS_H
 
@@ -7,6 +7,7 @@
 #include "base/strv.h"
 #include "core/secret.h"
 #include "core/space.h"
+#include "live/env.h"
 
 enum { SECRETS_SALT_SIZE = 17 };
 
@@ -14,12 +15,12 @@ struct secrets {
     struct strv named;  /* study.secrets */
     struct strv tuned;  /* names and options of hyperparameters */
     struct strv values; /* of the application's own, for texts that may repeat them */
-    json_t *knobs;      /* spark.* of systemParameters, as written; NULL: none */
+    json_t *knobs;      /* properties of systemParameters, as written; NULL: none */
 };
 
 void secrets_done(struct secrets *s);
 
-/* Reads study.secrets, and takes the Spark properties that are secrets out of the document's systemParameters: they are passed, and never
+/* Reads study.secrets, and takes the properties that are secrets out of the document's systemParameters: they are passed, and never
  * tuned. -EINVAL: one has several values; -ENOMEM. */
 int secrets_take(struct secrets *s, struct json_doc *doc, struct err *e);
 
@@ -40,7 +41,7 @@ char *secrets_text(const struct secrets *s, const struct json_doc *doc);
 
 /* Writes DIR/properties, 0600: the text of the application's own file of properties, or of the defaults of its runtime, which a file of
  * properties replaces, and the secrets after it. *out is its path, to be freed; NULL: there are none. -errno. */
-int secrets_write(const struct secrets *s, const struct application *app, const char *dir, const char *spark_home,
+int secrets_write(const struct secrets *s, const struct application *app, const char *dir, const struct env *env,
                   char **out, struct err *e);
 
 /* The launch that was to read it is over: DIR/properties goes, and what a process that was killed wrote of it. What cannot be removed

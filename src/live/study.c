@@ -664,7 +664,7 @@ struct setting study_setting(const struct study *s, const struct study_trial *t)
     struct setting asked = plan_requested(p, &t->point);
     struct setting set =
         p->policy->create ? choices_setting(&p->choices, &p->space, t->setting) : plan_effective(p, &asked);
-    /* fewer than in other settings, where executors or memory leave no room for more */
+    /* fewer than in other settings, where parts or memory leave no room for more */
     for (size_t i = 0; i < p->space.n_knobs; i++)
         if (p->space.knobs[i].kind->id == KNOB_CORES && t->row.slots > 0 && set.v[i].number > t->row.slots)
             set.v[i] = value_of_number(t->row.slots);
@@ -678,7 +678,7 @@ int study_slots(const struct study *s, const struct study_trial *t, struct err *
         return p->policy->create ? plan_most_slots(p, &t->point, t->refused_cold, e) : t->row.slots;
     struct setting set = study_setting(s, t);
     if (setting_parts(&p->space, &set, &p->offer, t->row.slots) > 0)
-        return t->row.slots; /* nothing changes it, but the executors may be others */
+        return t->row.slots; /* nothing changes it, but its parts may be others */
     return err_set(e, -ENODEV, "%d cores cannot be had: the cluster did not grant them", t->row.slots);
 }
 

@@ -597,7 +597,7 @@ static double step_end_ms(const struct app_report *ev, int64_t now_ms)
     return ev->stamp_ms >= 0 && !ev->stamp_coarse ? (double)ev->stamp_ms : (double)now_ms;
 }
 
-/* How long it took. Stamps tell best; where they are coarse BigDL's own clock does; at an epoch's first step, before which lies
+/* How long it took. Stamps tell best; where they are coarse the application's own clock does; at an epoch's first step, before which lies
  * the validation, only what the line itself says. */
 static double step_seconds(const struct tuned *u, const struct app_report *ev, double end_ms)
 {

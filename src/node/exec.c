@@ -113,7 +113,7 @@ static size_t signal_below(const struct launcher *l, int sig)
     return p.n;
 }
 
-/* Tagged processes that are not below us: executors, which are a Worker's children. Unreadable lists are empty ones. */
+/* Tagged processes that are not below us: those that somebody else started for the application. Unreadable lists are empty ones. */
 static size_t signal_tagged_elsewhere(const struct launcher *l, int sig)
 {
     struct pids tagged = { 0 }, below = { 0 };

@@ -387,7 +387,9 @@ int log_open(struct log *g, const struct args *o, struct err *e)
     }
     g->o = o;
     g->to = &g->own;
-    g->stamp_from_ms = (int64_t)time(NULL) * 1000 - clock_boot_ms();
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+    g->stamp_from_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - clock_boot_ms();
     g->room = LOG_HEARD_ROOM;
     return 0;
 }

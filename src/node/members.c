@@ -17,7 +17,7 @@
 #include "node/cpus.h"
 
 enum {
-    YOUNG_MS = 5000, /* a Worker's fork has become an executor long before */
+    YOUNG_MS = 5000, /* what was forked to work has become what it is to be long before */
     OLD_MS = 10000,
     TEXT_MAX = 8 << 20, /* the kernel's own limit on arguments + environment is 6 MiB */
 };
@@ -82,19 +82,42 @@ static bool ends_with(const char *text, const char *end)
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-static bool is_executor_class(const char *arg)
+static bool take_word(char out[MEMBERS_TAG_LEN + 1], const char *text, size_t len)
 {
-    return strncmp(arg, "org.apache.spark.", 17) == 0 && ends_with(arg, "ExecutorBackend");
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._$-";
+    if (len < 1 || len > MEMBERS_TAG_LEN || strspn(text, allowed) < len)
+        return false;
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return true;
 }
 
-int members_executor_cores(const char *args, size_t len)
+int members_worker_words(struct members_worker *out, const char *pattern)
 {
-    bool executor = false;
+    const char *star = strchr(pattern, '*');
+    bool ok = star && take_word(out->begins, pattern, (size_t)(star - pattern)) &&
+              take_word(out->ends, star + 1, strlen(star + 1));
+    return ok ? 0 : -EINVAL;
+}
+
+int members_worker_option(struct members_worker *out, const char *option)
+{
+    return take_word(out->option, option, strlen(option)) ? 0 : -EINVAL;
+}
+
+static bool names_worker(const struct members_worker *w, const char *arg)
+{
+    return strncmp(arg, w->begins, strlen(w->begins)) == 0 && ends_with(arg, w->ends);
+}
+
+int members_worker_cores(const struct members_worker *w, const char *args, size_t len)
+{
+    bool works = false;
     int cores = 0;
-    for (size_t i = 0; i < len; i += strlen(args + i) + 1) {
-        executor = executor || is_executor_class(args + i);
+    for (size_t i = 0; w->begins[0] && i < len; i += strlen(args + i) + 1) {
+        works = works || names_worker(w, args + i);
         size_t next = i + strlen(args + i) + 1;
-        if (executor && next < len && strcmp(args + i, "--cores") == 0) {
+        if (works && next < len && strcmp(args + i, w->option) == 0) {
             long n = strtol(args + next, NULL, 10);
             cores = n > 0 && n <= CPUS_MAX ? (int)n : 0;
         }
@@ -146,7 +169,7 @@ static int read_tag(const struct members *m, struct member *p)
     if (rc < 0)
         return rc;
     p->ours = members_args_are_ours(buf_text(&args), args.len);
-    p->cores = members_executor_cores(buf_text(&args), args.len);
+    p->cores = members_worker_cores(&m->worker, buf_text(&args), args.len);
     if (p->tag < 0)
         p->tag = match(m, &args, proc_args_tagged);
     if (p->tag < 0) {

@@ -24,14 +24,21 @@ struct member { /* one process; ours, or anyone's that was looked at and is none
     int tag;     /* index, or MEMBERS_NO_TAG */
     bool counts; /* alive, of our uid, and not ourselves */
     bool ours;   /* pipetune-node itself: belongs, and is left alone */
-    int cores;   /* an executor's --cores; 0 for any other */
+    int cores;   /* of one that works: how many slots it has; 0 for any other */
+};
+
+/* Which processes of a launch work, as the driver says of its application: those with a word in their command line that begins and ends so,
+ * and the word behind `option` is how many slots each has. Zeroed: all of a launch's processes work. */
+struct members_worker {
+    char begins[MEMBERS_TAG_LEN + 1], ends[MEMBERS_TAG_LEN + 1], option[MEMBERS_TAG_LEN + 1];
 };
 
 struct members {
+    struct members_worker worker;
     struct member *v; /* sorted by pid; owned */
     size_t n;
     char tags[MEMBERS_TAGS_MAX][MEMBERS_TAG_LEN + 1]; /* "" is free */
-    uint64_t changed; /* bit per tag: a process of it came, went, or became an executor; for the reader to clear */
+    uint64_t changed; /* bit per tag: a process of it came, went, or began to work; for the reader to clear */
 };
 
 void members_done(struct members *m);
@@ -53,8 +60,12 @@ static inline bool members_has(const struct member *p, int tag)
     return p->tag == tag && !p->ours;
 }
 
-/* The --cores of an executor's command line, NUL-separated as in /proc/PID/cmdline; 0 when it is none. Pure, as is the next. */
-int members_executor_cores(const char *args, size_t len);
+/* Reads "BEGINS*ENDS", each 1 to 64 of A-Z a-z 0-9 . _ $ -, and an option's name of the same. -EINVAL: it is nothing of the kind. */
+int members_worker_words(struct members_worker *out, const char *pattern);
+int members_worker_option(struct members_worker *out, const char *option);
+
+/* The slots of a process with these arguments, NUL-separated as in /proc/PID/cmdline; 0 when it does not work. Pure, as is the next. */
+int members_worker_cores(const struct members_worker *w, const char *args, size_t len);
 bool members_args_are_ours(const char *args, size_t len);
 
 #endif

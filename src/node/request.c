@@ -20,6 +20,8 @@ static int take_scope(const struct wire_member *m, void *field);
 static int take_meters(const struct wire_member *m, void *field);
 static int take_watts(const struct wire_member *m, void *field);
 static int take_events(const struct wire_member *m, void *field);
+static int take_worker(const struct wire_member *m, void *field);
+static int take_option(const struct wire_member *m, void *field);
 
 static const struct row {
     const char *key;
@@ -60,6 +62,10 @@ static const struct row {
     [REQUEST_CREDIT] = { "credit", offsetof(struct request, credit), take_whole, "a whole number" },
     [REQUEST_ACCOUNTED] = { "accounted", offsetof(struct request, accounted), take_whole, "a whole number" },
     [REQUEST_HARD] = { "hard", offsetof(struct request, hard), take_flag, "true or false" },
+    [REQUEST_WORKER] = { "worker", offsetof(struct request, worker), take_worker,
+                         "two words of at most 64 of A-Z a-z 0-9 . _ $ - with a '*' between" },
+    [REQUEST_WORKER_CORES] = { "worker_cores", offsetof(struct request, worker), take_option,
+                               "1 to 64 of A-Z a-z 0-9 . _ $ -" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -154,6 +160,16 @@ static int take_events(const struct wire_member *m, void *field)
     return m->kind == WIRE_STRING ? event_choice_read(field, m->text) : -EINVAL;
 }
 
+static int take_worker(const struct wire_member *m, void *field)
+{
+    return m->kind == WIRE_STRING ? members_worker_words(field, m->text) : -EINVAL;
+}
+
+static int take_option(const struct wire_member *m, void *field)
+{
+    return m->kind == WIRE_STRING ? members_worker_option(field, m->text) : -EINVAL;
+}
+
 static void clear(struct request *r)
 {
     r->has = 0;
@@ -170,6 +186,7 @@ static void clear(struct request *r)
     r->attempt = r->log_cap = r->from = r->credit = r->accounted = 0;
     r->steps = r->env = r->keep = r->step = NULL;
     r->hard = false;
+    r->worker = (struct members_worker){ 0 };
 }
 
 int request_read(struct request *out, const struct wire *w, struct err *e)

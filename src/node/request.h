@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/wire.h"
+#include "node/members.h"
 #include "node/sampler.h"
 #include "node/wish.h"
 
@@ -38,6 +39,8 @@ enum request_member {
     REQUEST_CREDIT,
     REQUEST_ACCOUNTED,
     REQUEST_HARD,
+    REQUEST_WORKER,
+    REQUEST_WORKER_CORES,
     REQUEST_MEMBERS,
 };
 
@@ -56,6 +59,7 @@ struct request {
     int64_t attempt, log_cap, from, credit, accounted;
     const char *steps, *env, *keep, *step; /* of the line: lists of launches.h; NULL when they are left out */
     bool hard;
+    struct members_worker worker; /* zeroed where they are left out */
 };
 
 /* Unknown members are left alone. -EINVAL: one has the wrong type or is out of bounds, or id or verb is missing; `out` then still has

@@ -227,6 +227,7 @@ static int greet(struct serve *s, struct buf *to, struct err *e)
                        PROTOCOL, PIPETUNE_VERSION);
     }
     s->greeted = true;
+    s->wishes.members.worker = s->req.worker;
     buf_printf(to, ",\"protocol\":%d,\"version\":\"%s\",\"clock_ms\":%" PRId64 ",\"uid\":%ld", PROTOCOL,
                PIPETUNE_VERSION, realtime_ms(), (long)geteuid());
     put_host(to);

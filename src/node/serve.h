@@ -1,9 +1,11 @@
 /* `pipetune-node serve`: starts and follows launches, narrows and widens their CPUs, on request. JSON lines (base/wire.h) on stdin and stdout, one
  * answer to each request, in order. Requests have "id" (a whole number, repeated in the answer) and "verb":
  *
- *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R}
+ *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R,"worker":"BEGINS*ENDS","worker_cores":"--cores"}
  *       {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","features":"a,b","cpus":[0,2,1,3],
  *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null}
+ *       worker, worker_cores: which processes of a launch that is not local work, and which option says how many slots each has
+ *       (members.h); left out: all its processes work, and all its slots are where any of them is.
  *       features: what its samples are made of, in their order, by name (monitoring/features.h).
  *       cpus: those that it gives out, physical cores first. Another protocol: ok false, both numbers, and the end. It comes first.
  *   {"id":2,"verb":"lease"}                        {"id":2,"ok":true}      every request renews the lease, this one does no more
@@ -11,7 +13,7 @@
  *       {"id":3,"ok":true,"processes":2,"threads":363,"slots":2,"cpus":[0],"frequency_khz":N,"power_cap_w":W}
  *       cpus and what follows are optional, and null is as good as absent; the limits are answered when they were asked for. The
  *       answer is what was read back. Where the driver names no CPUs and it is not local mode, they are leased here for the tag
- *       (leased.h); "shared":"process 77 of user 1000" is added while somebody else uses any of them. No process here: processes 0. A driver but no executor: slots 0, cpus [].
+ *       (leased.h); "shared":"process 77 of user 1000" is added while somebody else uses any of them. No process here: processes 0. None that works: slots 0, cpus [].
  *   {"id":4,"verb":"release","tag":"T"}            {"id":4,"ok":true}      fine for a tag that is not known; ends its sampling, too
  *   {"id":7,"verb":"sample","tag":"T","interval_ms":1000,"scope":"auto","events":"instructions,cpu-cycles"}
  *       {"id":7,"ok":true}

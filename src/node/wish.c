@@ -127,7 +127,7 @@ static int count(const struct members *m, int tag)
 
 static int slots_here(const struct wishes *w, int tag)
 {
-    if (w->of[tag].local)
+    if (w->of[tag].local || !w->members.worker.begins[0])
         return count(&w->members, tag) > 0 ? w->of[tag].slots : 0;
     int slots = 0;
     for (size_t i = 0; i < w->members.n; i++)

@@ -1,7 +1,7 @@
 /* What is wanted of the launches on this machine, and bringing it into force: which processes, how many CPUs, which limits.
  *
  * A launch that holds some of the slots here gets that share of the wanted CPUs, rounded, and at least one: in local mode all slots
- * are here, else the executors' --cores say how many. Where it has no executor (a driver alone) nothing is narrowed.
+ * are here, else its working processes say how many (members.h). Where it has none of them (a driver alone) nothing is narrowed.
  *
  * In local mode the driver leases the CPUs, and names them; else they are leased here. */
 #ifndef NODE_WISH_H

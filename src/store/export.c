@@ -100,10 +100,10 @@ static char *model_of_class(const char *name)
 }
 
 /* NULL: memory. */
-static char *model_of(const json_t *bigdl)
+static char *model_of(const json_t *application)
 {
-    const char *class = json_string_value(json_object_get(bigdl, "class"));
-    const char *file = json_string_value(json_object_get(bigdl, "conf"));
+    const char *class = json_string_value(json_object_get(application, "class"));
+    const char *file = json_string_value(json_object_get(application, "conf"));
     if (class)
         return model_of_class(class);
     size_t len = 0;
@@ -146,10 +146,10 @@ static const char *data_of(json_t *extras)
     return NULL;
 }
 
-static char *dataset_of(const json_t *bigdl)
+static char *dataset_of(const json_t *application)
 {
-    json_t *extras = json_object_get(bigdl, "extras");
-    const char *path = data_of(extras ? extras : json_object_get(bigdl, "extra"));
+    json_t *extras = json_object_get(application, "extras");
+    const char *path = data_of(extras ? extras : json_object_get(application, "extra"));
     size_t len = 0;
     const char *base = base_of(path ? path : "", &len);
     return trace_name(base, len);
@@ -159,9 +159,9 @@ static int name_all(struct exporter *x)
 {
     const char *text = x->study->provenance;
     AUTO_JSON json_t *provenance = text ? json_loads(text, 0, NULL) : NULL;
-    const json_t *bigdl = json_object_get(provenance, "bigdl");
-    x->model = model_of(bigdl);
-    x->dataset = dataset_of(bigdl);
+    const json_t *application = json_object_get(provenance, "bigdl");
+    x->model = model_of(application);
+    x->dataset = dataset_of(application);
     return x->model && x->dataset ? 0 : no_memory(x);
 }
 

@@ -8,9 +8,9 @@
 /* Fills an empty trace: one run for each attempt that began to train, trial by trial, and what the policy was told and decided. A
  * trial that took another's result has no attempt, and no run.
  *
- *   model      of a class in the BigDL file its last word, or the one before where that is a verb (Train, Test, Main, Run, App):
+ *   model      of a class in the application file its last word, or the one before where that is a verb (Train, Test, Main, Run, App):
  *              …models.lenet.Train is lenet; else the application file's base name without its ending
- *   dataset    the base name of the first extra of the BigDL file that names a folder of data (data, dataset, data path,
+ *   dataset    the base name of the first extra of the application file that names a folder of data (data, dataset, data path,
  *              data dir, data folder, folder, f, input, input path; whatever their case, dashes and underscores); else ""
  *   system     the effective setting that it ended with; where the policy changed settings while it trained, by its windows
  *   status     complete: its trial was finished by it; failed: it failed, or its setting cannot be had; running; else partial

@@ -308,7 +308,7 @@ static int import_perf_stat(struct trace *out, const struct import_text *in, str
     return rc;
 }
 
-/* --- bigdl-log --- */
+/* --- logs --- */
 
 static enum timeline_status status_of(enum log_run_end end)
 {
@@ -358,7 +358,7 @@ static int add_log_run(struct trace *out, const char *model, const struct log_ru
     return rc < 0 ? rc : fill_log_epochs(r, from);
 }
 
-static int import_bigdl_log(struct trace *out, const struct import_text *in, struct buf *notes, struct err *e)
+static int import_log(struct trace *out, const struct import_text *in, struct buf *notes, struct err *e)
 {
     (void)notes; /* a log has no broken rows: what is no event is somebody's message */
     struct log_runs runs = { 0 };
@@ -371,7 +371,7 @@ static int import_bigdl_log(struct trace *out, const struct import_text *in, str
         rc = add_log_run(out, model, &runs.runs[i]);
     log_runs_done(&runs);
     if (rc == 0 && nothing)
-        return err_set(e, -EINVAL, "'%s' holds no training and no failure that BigDL or Spark would print", in->name);
+        return err_set(e, -EINVAL, "'%s' holds no training and no failure that is known", in->name);
     return rc < 0 ? no_memory(in, e) : 0;
 }
 
@@ -383,7 +383,7 @@ const struct import_format import_formats[] = {
     { "tune-online", "CSV load,job,cores,lr,batch,epochs,queue_s,tuning_s,response_s,error,training_s,objective",
       import_tune_online },
     { "perf-stat", "text of perf stat -I, plain or -x", import_perf_stat },
-    { "bigdl-log", "a driver's log of BigDL 0.x or 2.x", import_bigdl_log },
+    { "bigdl-log", "a driver's log of BigDL 0.x or 2.x", import_log },
     { NULL, NULL, NULL },
 };
 

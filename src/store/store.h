@@ -77,7 +77,7 @@ struct store_study {
                     from interrupted */
     char *config;     /* the effective config, JSON text: what a later run is compared with */
     char *space_hash; /* 16 hex digits */
-    /* JSON text: pipetune version, git commit, host, kernel, Java, Spark, BigDL versions; config and BigDL file texts; sha256 of
+    /* JSON text: pipetune version, git commit, host, kernel, versions of its runtime; config and application file texts; sha256 of
      * application and jars */
     char *provenance;
     bool maximise; /* the better trial has the greater metric */
@@ -149,10 +149,10 @@ struct store_attempt {
     char *boot_id; /* of the launcher; NULL until it is known */
     int64_t pid, start_ticks;
     char *argv;   /* JSON array text */
-    char *app_id; /* Spark's application id; NULL */
+    char *app_id; /* what its place calls it; NULL */
     int64_t started_ms, ended_ms;
     uint64_t log_offset; /* everything before it has been accounted; a line begins here */
-    int exit_code;       /* of spark-submit, 128 + signal; -1: not known */
+    int exit_code;       /* of what was launched, 128 + signal; -1: not known */
     char *cause;         /* one line; NULL */
     char *resumed_from;  /* the checkpoint's model file; NULL: from the beginning */
     int first_epoch;     /* the first one it trains, 1 from the beginning */

@@ -30,6 +30,8 @@
 #include "base/proc.h"
 #include "live/nodes.h"
 
+static const struct app_workers spark = { "org.apache.spark.", "ExecutorBackend", "--cores" };
+
 enum { TOLD_MAX = 64 };
 
 struct told {
@@ -174,7 +176,7 @@ static void net_open(struct net *w, const char *const *hosts)
     for (; hosts && hosts[n]; n++)
         cfg[n].host = (char *)hosts[n];
     struct err e = { 0 };
-    if (nodes_open(&w->nodes, &w->loop, cfg, n, w->helper, &ops, w, &e) < 0)
+    if (nodes_open(&w->nodes, &w->loop, cfg, n, w->helper, &spark, &ops, w, &e) < 0)
         fail_msg("%s", e.text);
 }
 
@@ -722,11 +724,11 @@ static void test_what_ssh_must_not_get_is_refused(void **state)
     struct net *w = net_new();
     struct err e = { 0 };
     struct node_cfg bad = { .host = (char *)"-oProxyCommand=x" };
-    assert_int_equal(nodes_open(&w->nodes, &w->loop, &bad, 1, w->helper, &ops, w, &e), -EINVAL);
+    assert_int_equal(nodes_open(&w->nodes, &w->loop, &bad, 1, w->helper, &spark, &ops, w, &e), -EINVAL);
     assert_non_null(strstr(e.text, "host '-oProxyCommand=x' must not begin with '-'"));
     assert_null(w->nodes);
     struct node_cfg good = { .host = (char *)"well" };
-    assert_int_equal(nodes_open(&w->nodes, &w->loop, &good, 1, "/a b/pipetune-node", &ops, w, &e), -EINVAL);
+    assert_int_equal(nodes_open(&w->nodes, &w->loop, &good, 1, "/a b/pipetune-node", &spark, &ops, w, &e), -EINVAL);
     net_open(w, NULL);
     struct desired_want want = cluster_want("a b");
     assert_int_equal(nodes_apply(w->nodes, &want, &e), -EINVAL);
@@ -748,7 +750,7 @@ static void test_keys_that_ssh_would_pass_over_are_told(void **state)
     struct node_cfg cfg[] = { { .host = (char *)"well", .key = open, .user = (char *)"u", .port = 22 },
                               { .host = (char *)"partial", .key = missing } };
     struct err e = { 0 };
-    assert_int_equal(nodes_open(&w->nodes, &w->loop, cfg, 2, w->helper, &ops, w, &e), 0);
+    assert_int_equal(nodes_open(&w->nodes, &w->loop, cfg, 2, w->helper, &spark, &ops, w, &e), 0);
     struct desired_want want = cluster_want("T1");
     apply(w, &want, 1);
     run_until(w, told_one, HARNESS_MS, "applied");

@@ -302,7 +302,8 @@ static void assert_answer(const char *name, json_t *got, const char *want_text)
 
 static void greet(struct talk *h)
 {
-    AUTO_JSON json_t *hello = ask(h, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1}");
+    AUTO_JSON json_t *hello = ask(h, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1,\"worker\":\"org."
+                                     "apache.spark.*ExecutorBackend\",\"worker_cores\":\"--cores\"}");
     assert_true(json_is_true(json_object_get(hello, "ok")));
 }
 
@@ -537,7 +538,8 @@ static void hello_tells_what_may_be_given_out(void **state)
     struct bench *b = *state;
     (void)setenv("PIPETUNE_SYSFS", b->dir, 1); /* empty: nothing can be limited */
     struct talk *h = start_helper(b);
-    AUTO_JSON json_t *hello = ask(h, "{\"id\":7,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":123}");
+    AUTO_JSON json_t *hello = ask(h, "{\"id\":7,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":123,\"worker\":\"org."
+                                     "apache.spark.*ExecutorBackend\",\"worker_cores\":\"--cores\"}");
     assert_true(json_is_true(json_object_get(hello, "ok")));
     assert_int_equal(number(hello, "id"), 7);
     assert_int_equal(number(hello, "protocol"), 1);
@@ -1103,7 +1105,8 @@ static void frequency_and_power_are_limited_and_given_back(void **state)
     AUTO_FREE char *mine = cpu_file(first_cpu, "scaling_max_freq"), *other = cpu_file(second_cpu, "scaling_max_freq");
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         struct talk *h = start_helper(b), *fake = start_fake(b, 1, -1, b->tag, NULL);
-        AUTO_JSON json_t *hello = ask(h, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1}");
+        AUTO_JSON json_t *hello = ask(h, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1,\"worker\":\"org."
+                                         "apache.spark.*ExecutorBackend\",\"worker_cores\":\"--cores\"}");
         AUTO_FREE char *range = json_dumps(json_object_get(hello, "frequency_khz"), JSON_COMPACT);
         AUTO_FREE char *caps = json_dumps(json_object_get(hello, "power_cap_w"), JSON_COMPACT);
         assert_string_equal(range, "[800000,3700000]");

@@ -19,6 +19,8 @@
 #include "live/nodes_cfg.h"
 #include "live/remote.h"
 
+static const struct app_workers spark = { "org.apache.spark.", "ExecutorBackend", "--cores" };
+
 struct client {
     struct nodes *nodes;
     struct remotes *remotes;
@@ -180,7 +182,7 @@ int main(int argc, char **argv)
     c.in.data = &c;
     int rc = read_config(argv[2], &cfg, &n, &e);
     if (rc == 0)
-        rc = nodes_open(&c.nodes, uv_default_loop(), cfg, n, argv[1], &ops, &c, &e);
+        rc = nodes_open(&c.nodes, uv_default_loop(), cfg, n, argv[1], &spark, &ops, &c, &e);
     nodes_cfg_free(cfg, n);
     if (rc == 0)
         rc = remotes_open(&c.remotes, c.nodes, &remote, &c, &e);

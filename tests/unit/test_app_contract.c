@@ -29,6 +29,19 @@ static const struct sample {
       "Trained 1024.0 "
       "records in 1.485523432 seconds. Throughput is 689.3193 records/second. Loss is 2.3091407. ",
       "java.lang.OutOfMemoryError: Java heap space" },
+    { "command",
+      "{\"kind\": \"command\", \"command\": [\"python3\", \"train.py\"], \"extras\": {\"data\": \"$DATA/d\"}, "
+      "\"arguments\": {\"batch_size\": [\"-b\", \"{}\"], \"epochs\": [\"-e\", \"{}\"], \"checkpoint\": [\"-c\", "
+      "\"{}\"], \"resume\": [\"-m\", \"{checkpoint}\"], \"seed\": [\"--seed\", \"{}\"]}, \"progress\": "
+      "[\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+)\"]}",
+      "1763500000000 epoch 1: loss 0.5", "1763500000000 MemoryError" },
+    { "spark",
+      "{\"kind\": \"spark\", \"conf\": \"/a/train.py\", \"extras\": {\"data\": \"$DATA/d\"}, \"arguments\": "
+      "{\"batch_size\": "
+      "[\"-b\", \"{}\"], \"epochs\": [\"-e\", \"{}\"], \"checkpoint\": [\"-c\", \"{}\"], \"resume\": [\"-m\", "
+      "\"{checkpoint}\"], "
+      "\"seed\": [\"--seed\", \"{}\"]}, \"progress\": [\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+)\"]}",
+      "1763500000000 epoch 1: loss 0.5", "1763500000000 java.lang.OutOfMemoryError: Java heap space" },
 };
 
 static const char *lookup(void *ctx, const char *name)

@@ -43,7 +43,7 @@ static void test_every_section(void **state)
     struct err e = { 0 };
     if (read_text(&c, &d, whole, &e) < 0)
         fail_msg("%s", e.text);
-    assert_string_equal(c.bigdl_conf, "b.json");
+    assert_string_equal(c.older_application, "b.json");
     assert_true(c.epochs == 3 && c.seed == 9007199254740991 && c.max_trials == 7 && c.parallel == 2 && c.retries == 0);
     assert_true(c.window_seconds == 2.5 && c.probe_budget == 0.2 && c.tie_margin == 0 && c.interval_s == 0.5);
     assert_true(c.grant_seconds == 5 && c.stall_seconds == 6);
@@ -52,6 +52,39 @@ static void test_every_section(void **state)
     assert_string_equal(c.java, "/j");
     config_done(&c);
     config_done(NULL);
+}
+
+static const struct {
+    const char *name, *text, *option, *older_option, *want; /* options: of the command line */
+} applications[] = {
+    { "by its newer key", "{ \"application\": \"a\" }", NULL, NULL, "a" },
+    { "by its older key", "{ \"bigdlConf\": \"b\" }", NULL, NULL, "b" },
+    { "the command line wins", "{ \"bigdlConf\": \"b\" }", "x", NULL, "x" },
+    { "by the older option, too", "{ \"application\": \"a\" }", NULL, "y", "y" },
+    { "twice", "{ \"application\": \"a\", \"bigdlConf\": \"b\" }", NULL, NULL, NULL },
+    { "not at all", "{ }", NULL, NULL, NULL },
+};
+
+static void test_the_application_file_has_an_older_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(applications); i++) {
+        struct config c = { 0 };
+        AUTO_JSON_DOC struct json_doc d = { 0 };
+        struct err e = { 0 };
+        const char *got = NULL;
+        if (read_text(&c, &d, applications[i].text, &e) < 0)
+            fail_msg("%s: %s", applications[i].name, e.text);
+        if (applications[i].option)
+            c.application = strdup(applications[i].option);
+        if (applications[i].older_option)
+            c.older_application = strdup(applications[i].older_option);
+        int rc = config_application(&c, &d, &got, &e);
+        const char *want = applications[i].want;
+        if (rc != (want ? 0 : -EINVAL) || (want && strcmp(got, want) != 0))
+            fail_msg("%s: got %d '%s'", applications[i].name, rc, got ? got : e.text);
+        config_done(&c);
+    }
 }
 
 static void test_the_three_sections_alone_have_good_defaults(void **state)
@@ -165,6 +198,14 @@ static const struct {
     const char *name, *text, *want;
 } changes[] = {
     { "the same", "{ " BASE " }", "" },
+    { "the application file by its newer key",
+      "{ \"application\": \"b\", \"hyperParameters\": { \"batch_size\": [32, 64], \"lr\": { \"min\": 0.1, \"max\": 1.0 "
+      "} } }",
+      "" },
+    { "another application file",
+      "{ \"application\": \"c\", \"hyperParameters\": { \"batch_size\": [32, 64], \"lr\": { \"min\": 0.1, \"max\": 1.0 "
+      "} } }",
+      "bigdlConf" },
     { "a default written out", "{ " BASE ", \"study\": { \"epochs\": 5 }, \"tuning\": { \"window_seconds\": 3 } }",
       "" },
     { "numbers written in another way",
@@ -257,7 +298,8 @@ static void test_a_key_that_is_new_is_none_that_differs(void **state)
             AUTO_JSON json_t *stored = effective("{ " BASE " }");
             AUTO_JSON json_t *now = effective(cases[i].text);
             AUTO_BUF struct buf keys = BUF_INIT;
-            if (strcmp(row->key, "bigdlConf") == 0) /* has always been there */
+            if (strcmp(row->key, "bigdlConf") == 0 || /* has always been there */
+                strcmp(row->key, "application") == 0) /* is stored under that name */
                 continue;
             json_t *section = *row->section ? json_object_get(stored, row->section) : stored;
             assert_int_equal(json_object_del(section, row->key), 0);
@@ -310,6 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_section),
+        cmocka_unit_test(test_the_application_file_has_an_older_name),
         cmocka_unit_test(test_the_three_sections_alone_have_good_defaults),
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_directions),

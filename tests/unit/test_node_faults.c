@@ -20,6 +20,8 @@
 #include "live/nodes.h"
 #include "tests/fault.h"
 
+static const struct app_workers spark = { "org.apache.spark.", "ExecutorBackend", "--cores" };
+
 static const char script[] =
     "#!/bin/sh\n"
     "read l; echo "
@@ -99,7 +101,7 @@ static bool go(const char *helper, unsigned nth)
         .tag = "T", .id = 5, .cores = 1, .slots = 1, .local = true, .cpus = cpus, .n_cpus = 1
     };
     fault_arm(FAULT_ALLOC, nth);
-    int rc = nodes_open(&n, &loop, NULL, 0, helper, &ops, &seen, &e);
+    int rc = nodes_open(&n, &loop, NULL, 0, helper, &spark, &ops, &seen, &e);
     if (rc == 0)
         rc = nodes_apply(n, &want, &e);
     if (rc == 0)

@@ -141,9 +141,31 @@ static void physical_cores_come_first(void **state)
 
 #define BACKEND "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
+static void patterns_of_workers_are_two_words(void **state)
+{
+    (void)state;
+    struct members_worker w = { "", "", "" };
+    static const char *const bad[] = { "", "*", "a*", "*b", "ab", "a*b*c", "a b*c", "a*b/c", "a*\x01" };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (members_worker_words(&w, bad[i]) != -EINVAL)
+            fail_msg("'%s' was taken", bad[i]);
+    assert_int_equal(members_worker_words(&w, "org.apache.*Backend"), 0);
+    assert_string_equal(w.begins, "org.apache.");
+    assert_string_equal(w.ends, "Backend");
+    assert_int_equal(members_worker_option(&w, "--co res"), -EINVAL);
+    assert_int_equal(members_worker_option(&w, "--cores"), 0);
+    const struct members_worker none = { "", "", "" };
+    assert_int_equal(members_worker_cores(&none,
+                                          "x\0--cores\0"
+                                          "4",
+                                          12),
+                     0);
+}
+
 static void executors_tell_their_cores(void **state)
 {
     (void)state;
+    static const struct members_worker spark = { "org.apache.spark.", "ExecutorBackend", "--cores" };
     static const struct {
         const char *name, *args; /* "|" stands for NUL */
         int want;
@@ -166,7 +188,7 @@ static void executors_tell_their_cores(void **state)
         for (char *c = args; *c; c++)
             if (*c == '|')
                 *c = '\0';
-        int got = members_executor_cores(args, len);
+        int got = members_worker_cores(&spark, args, len);
         if (got != cases[i].want)
             fail_msg("%s: got %d, want %d", cases[i].name, got, cases[i].want);
     }
@@ -547,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernel_lists_are_read),
         IN_FOLDER(physical_cores_come_first),
+        cmocka_unit_test(patterns_of_workers_are_two_words),
         cmocka_unit_test(executors_tell_their_cores),
         cmocka_unit_test(our_own_programs_are_known),
         cmocka_unit_test(tags_are_few_characters),

@@ -12,6 +12,8 @@
 #include "live/node_words.h"
 #include "tests/fault.h"
 
+static const struct app_workers spark = { "org.apache.spark.", "ExecutorBackend", "--cores" };
+
 static void expect(const char *name, struct buf *b, const char *want)
 {
     if (b->failed || strcmp(buf_text(b), want) != 0)
@@ -24,8 +26,13 @@ static void test_requests_are_one_line_each(void **state)
     (void)state;
     AUTO_BUF struct buf b = BUF_INIT;
     struct desired_want want = { .tag = "T-1_x", .cores = 3, .slots = 4, .cpus = (int[]){ 2, 0 }, .n_cpus = 2 };
-    node_words_hello(&b, 1, 1795015175852);
+    static const struct app_workers all = { NULL, NULL, NULL };
+    node_words_hello(&b, 1, 1795015175852, &all);
     expect("hello", &b, "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":1795015175852}\n");
+    node_words_hello(&b, 1, 5, &spark);
+    expect("hello with workers", &b,
+           "{\"id\":1,\"verb\":\"hello\",\"protocol\":1,\"clock_ms\":5,\"worker\":\"org.apache.spark.*"
+           "ExecutorBackend\",\"worker_cores\":\"--cores\"}\n");
     node_words_simple(&b, 2, NODE_LEASE);
     expect("lease", &b, "{\"id\":2,\"verb\":\"lease\"}\n");
     node_words_simple(&b, UINT64_MAX, NODE_STOP);

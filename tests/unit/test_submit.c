@@ -292,6 +292,24 @@ static void test_submit_converts_checkpoints(void **state)
     app_done(&a);
 }
 
+static void test_submit_leaves_out_what_bigdl_alone_needs(void **state)
+{
+    (void)state;
+    struct application a =
+        parsed("{\"kind\": \"spark\", \"conf\": \"/a.py\", \"jars\": \"/b/x.jar\", \"py_files\": \"/p.zip\", "
+               "\"extras\": {\"batch_size\": 8, \"epochs\": 1}}");
+    struct job s = job(&a);
+    s.tools.classes = "/h/python.jsa";
+    s.tools.library = "/h/python";
+    assert_has(&s, "--conf spark.driver.extraJavaOptions=-Dlog4j2.configurationFile=file:/c/log4j2.properties "
+                   "-Dpipetune.launch=s-1-1 --conf");
+    assert_has(&s, "--jars /b/x.jar --py-files /p.zip,/h/python/pipetune.py /a.py --batch_size 1024 --epochs 2");
+    assert_lacks(&s, "bigdl");
+    assert_lacks(&s, "extraClassPath");
+    assert_lacks(&s, "SharedArchiveFile");
+    app_done(&a);
+}
+
 static size_t collectors(const struct job *s)
 {
     AUTO_BUF struct buf line = line_of(s);
@@ -498,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_submit_dry_run_has_no_tag),
         cmocka_unit_test(test_submit_refuses_what_cannot_be),
         cmocka_unit_test(test_submit_converts_checkpoints),
+        cmocka_unit_test(test_submit_leaves_out_what_bigdl_alone_needs),
         cmocka_unit_test(test_submit_collects_serially_on_one_cpu),
         cmocka_unit_test(test_submit_collects_for_throughput_in_sessions),
         cmocka_unit_test(test_submit_begins_sessions_with_all_their_heap),

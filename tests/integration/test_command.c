@@ -1,0 +1,217 @@
+/* Studies of any program: heard by what it prints and what it tells, adopted, and gone on with from a checkpoint. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tests/integration/harness.h"
+
+/* Trains --epochs N, a moment each; waits for the file $HOLD-K, where HOLD is set, before epoch K. */
+#define TRAIN                                                                                                          \
+    "#!/bin/sh\n"                                                                                                      \
+    "from=0; for word; do\n"                                                                                           \
+    "  case $last in --epochs) epochs=$word;; --load) from=$(cat $word) && echo \"went on from $from\" ;; esac; "      \
+    "last=$word\n"                                                                                                     \
+    "done\n"                                                                                                           \
+    "epoch=$from; while [ $epoch -lt $epochs ]; do\n"                                                                  \
+    "  epoch=$((epoch + 1))\n"                                                                                         \
+    "  if [ \"$HOLD\" = $epoch ]; then touch held; until [ -e go ]; do sleep 0.02; done; fi\n"                         \
+    "  sleep 0.05; tell\n"                                                                                             \
+    "done\n"
+
+/* What the script's `tell` does. */
+#define PRINTS "tell() { echo \"epoch $epoch: loss 0.$((9 - epoch)), accuracy 0.$((epoch + 1))\"; }\n"
+#define TELLS                                                                                                          \
+    "tell() { $PIPETUNE tell loss=0.$((9 - epoch)) accuracy=0.$((epoch + 1)) f1=$epoch --epoch $epoch\n"               \
+    "  echo $epoch >c-$epoch; $PIPETUNE tell --checkpoint c-$epoch --epoch $epoch; }\n"
+
+#define PROGRESS "\"progress\": [\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+), accuracy (?<accuracy>\\\\S+)\"]"
+#define ARGUMENTS                                                                                                      \
+    "\"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"], \"checkpoint\": [],\n"           \
+    "  \"resume\": [\"--load\", \"{checkpoint}\"] }"
+
+static void write_script(const struct world *w, const char *tell)
+{
+    char text[4096];
+    const char *begin = TRAIN;
+    const char *body = strchr(begin, '\n') + 1;
+    (void)snprintf(text, sizeof text, "#!/bin/sh\n%s%s", tell, body);
+    world_script(w, "train.sh", text);
+    (void)setenv("PIPETUNE", w->program, 1);
+}
+
+static void write_study(const struct world *w, const char *name, const char *app, const char *more)
+{
+    char text[2048], file[64];
+    (void)snprintf(file, sizeof file, "%s.json", name);
+    harness_write(w->dir, file, app);
+    (void)snprintf(text, sizeof text,
+                   "{ \"application\": \"%s\", \"study\": { \"name\": \"%s\", \"epochs\": 3%s },\n"
+                   "  \"systemParameters\": { \"cores\": [1] }, \"hyperParameters\": { \"lr\": [0.1, 0.2] } }\n",
+                   file, name, more);
+    (void)snprintf(file, sizeof file, "%s.conf", name);
+    harness_write(w->dir, file, text);
+}
+
+static void expect(const char *what, const struct harness_output *o, int code, const char *text)
+{
+    if (o->code != code || !strstr(code ? o->err : o->out, text))
+        fail_msg("%s: got exit %d, %s%s; want %d, '%s'", what, o->code, o->out, o->err, code, text);
+}
+
+static int open_plain(void **state)
+{
+    if (world_open(state) < 0)
+        return -1;
+    static const char *const needless[] = { "SPARK_HOME", "JAVA_HOME", "BIGDL_HOME", "HOLD" };
+    for (size_t i = 0; i < ARRAY_LEN(needless); i++)
+        (void)unsetenv(needless[i]);
+    return 0;
+}
+
+#define EPOCHS_SQL                                                                                                     \
+    "SELECT t.number, e.epoch, e.attempt, e.accuracy, e.loss FROM epochs e JOIN trials t ON t.id = e.trial"
+
+static void a_program_is_tuned_by_what_it_prints(void **state)
+{
+    struct world *w = *state;
+    write_script(w, PRINTS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }", "");
+    struct harness_output dry = RUN(w, "run", "--config", "s.conf", "--dry-run");
+    expect("dry", &dry, 0, "OMP_WAIT_POLICY=passive ");
+    assert_int_equal(harness_count(dry.out, "./train.sh --lr 0."), 2);
+    assert_int_equal(harness_count(dry.out, "\n"), 2);
+    harness_output_done(&dry);
+    struct harness_output o = RUN(w, "run", "--config", "s.conf");
+    expect("run", &o, 0, "s/2: finished: accuracy 0.4, loss 0.6");
+    harness_output_done(&o);
+    harness_expect_rows("epochs", "pipetune.db", EPOCHS_SQL " ORDER BY 1, 2",
+                        "1|1|1|0.2|0.8 1|2|1|0.3|0.7 1|3|1|0.4|0.6 2|1|1|0.2|0.8 2|2|1|0.3|0.7 2|3|1|0.4|0.6");
+    harness_expect_rows("all of them have a time", "pipetune.db", "SELECT count(*) FROM epochs WHERE seconds > 0.03",
+                        "6");
+    harness_expect_rows("series", "pipetune.db",
+                        "SELECT name, epoch, step, value FROM series WHERE trial = 1 AND epoch = 2 ORDER BY 1",
+                        "accuracy|2|0|0.3 loss|2|0|0.7");
+}
+
+static void a_program_is_tuned_by_what_it_tells(void **state)
+{
+    struct world *w = *state;
+    write_script(w, TELLS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS " }", ", \"metric\": \"f1\"");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf");
+    expect("run", &o, 0, "s/2: finished");
+    harness_output_done(&o);
+    harness_expect_rows("epochs", "pipetune.db",
+                        "SELECT epoch, metric, accuracy FROM epochs WHERE trial = 2 ORDER BY 1",
+                        "1|1.0|0.2 2|2.0|0.3 3|3.0|0.4");
+    harness_expect_rows("the two newest checkpoints are known", "pipetune.db",
+                        "SELECT epoch FROM checkpoints WHERE trial = 1 ORDER BY 1", "2 3");
+}
+
+static pid_t start_held(const struct world *w)
+{
+    (void)setenv("HOLD", "3", 1);
+    pid_t driver = START(w, -1, "run", "--config", "s.conf", "--max-trials", "1");
+    if (!harness_wait_file(w->dir, "held", HARNESS_MS))
+        fail_msg("epoch 3 never began");
+    return driver;
+}
+
+static void a_driver_that_is_killed_loses_no_epoch(void **state)
+{
+    struct world *w = *state;
+    write_script(w, TELLS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS " }", "");
+    pid_t driver = start_held(w);
+    assert_int_equal(kill(driver, SIGKILL), 0);
+    (void)harness_exit_code(driver, HARNESS_MS);
+    harness_write(w->dir, "go", ""); /* the third epoch is told while nobody listens */
+    AUTO_FREE char *pid = NULL;
+    struct harness_output o = RUN(w, "run", "--config", "s.conf", "--max-trials", "1");
+    expect("run", &o, 0, "s/1: finished: accuracy 0.4, loss 0.6");
+    harness_output_done(&o);
+    harness_expect_rows("each epoch once, in one attempt", "pipetune.db", EPOCHS_SQL " ORDER BY 2",
+                        "1|1|1|0.2|0.8 1|2|1|0.3|0.7 1|3|1|0.4|0.6");
+}
+
+static void a_trial_goes_on_from_the_checkpoint_that_it_told_of(void **state)
+{
+    struct world *w = *state;
+    write_script(w, TELLS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS " }", "");
+    pid_t driver = start_held(w);
+    assert_int_equal(kill(driver, SIGINT), 0);
+    assert_int_equal(harness_exit_code(driver, HARNESS_MS), 130);
+    (void)unsetenv("HOLD");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf", "--max-trials", "1");
+    expect("run", &o, 0, "s/1: finished: accuracy 0.4, loss 0.6");
+    harness_output_done(&o);
+    harness_expect_rows("the third epoch is of the second attempt", "pipetune.db", EPOCHS_SQL " ORDER BY 2",
+                        "1|1|1|0.2|0.8 1|2|1|0.3|0.7 1|3|2|0.4|0.6");
+    AUTO_FREE char *log = harness_read(w->dir, "pipetune.d/s/1/log");
+    assert_non_null(strstr(log, "went on from 2\n"));
+}
+
+static void a_metric_that_never_comes_ends_the_study(void **state)
+{
+    struct world *w = *state;
+    write_script(w, PRINTS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }", ", \"metric\": \"acuracy\"");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf");
+    expect("run", &o, 2,
+           "metric 'acuracy' is not reported by trial 1: there is accuracy, loss; did you mean 'accuracy'?");
+    harness_output_done(&o);
+}
+
+static void a_program_that_is_not_there_is_told(void **state)
+{
+    struct world *w = *state;
+    write_study(w, "s", "{ \"command\": [\"./no-such-program\"] }", "");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf");
+    if (o.code == 0 || !strstr(o.out, "the command could not be started"))
+        fail_msg("got exit %d, %s%s", o.code, o.out, o.err);
+    harness_output_done(&o);
+}
+
+static void two_studies_train_beside_each_other(void **state)
+{
+    struct world *w = *state;
+    write_script(w, PRINTS);
+    static const char *const names[] = { "s", "t" };
+    pid_t drivers[2];
+    for (size_t i = 0; i < 2; i++) {
+        char conf[16];
+        (void)snprintf(conf, sizeof conf, "%s.conf", names[i]);
+        write_study(w, names[i], "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }", "");
+        drivers[i] = START(w, -1, "run", "--config", conf);
+    }
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(harness_exit_code(drivers[i], 2 * HARNESS_MS), 0);
+    harness_expect_rows("all epochs of both", "pipetune.db", "SELECT count(*), sum(accuracy) > 3.5 FROM epochs",
+                        "12|1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_prints, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_tells, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_driver_that_is_killed_loses_no_epoch, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_trial_goes_on_from_the_checkpoint_that_it_told_of, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_metric_that_never_comes_ends_the_study, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_told, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(two_studies_train_beside_each_other, open_plain, world_close),
+    };
+    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
+}
