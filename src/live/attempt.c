@@ -941,7 +941,7 @@ static int64_t checkpoint_bytes(const struct resume_point *r)
 static int is_written(struct attempt *a, bool trains_on, int64_t now_ms, struct err *e)
 {
     struct resume_point r = { 0 };
-    int rc = resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, &r, e);
+    int rc = find_checkpoint(a, &r, e);
     int64_t bytes = rc == 1 && r.epochs >= a->row.ends_at ? checkpoint_bytes(&r) : -1;
     resume_done(&r);
     if (bytes != a->written_bytes)
@@ -976,6 +976,14 @@ void attempt_signal(struct attempt *a, bool hard)
     launcher_signal(pid, (uint64_t)a->row.start_ticks, a->row.boot_id, a->row.launch, hard);
     if (hard)
         launcher_kill_tagged(a->row.launch);
+}
+
+void attempt_say_stop(struct attempt *a)
+{
+    if (!a->study->plan->app.kind->tells || a->stop_said || a->row.pid <= 1 || !a->row.boot_id)
+        return;
+    a->stop_said = true;
+    launcher_say_stop((pid_t)a->row.pid, (uint64_t)a->row.start_ticks, a->row.boot_id, a->row.launch);
 }
 
 struct exit_note {

@@ -63,6 +63,7 @@ struct attempt {
     int epochs_done; /* of the trial, up to now */
     bool gained;     /* an epoch was completed in this attempt */
     enum attempt_stop stop;
+    bool stop_said;   /* to its programs (app/tell.h) */
     bool told_to_end; /* the session that served it was, by us */
     /* it is to be ended at row.ends_at */
     bool end_said;          /* its session was told */
@@ -138,6 +139,9 @@ struct wait attempt_wait(const struct attempt *a);
 
 /* Is it time to end it, and why? Pure judgement over the clock. */
 enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms);
+
+/* Tells its programs, once and where they can be told, that the trial is to end at the next epoch's end. */
+void attempt_say_stop(struct attempt *a);
 
 /* Tells its processes to end; `hard` kills. Safe when they are gone. */
 void attempt_signal(struct attempt *a, bool hard);

@@ -434,6 +434,7 @@ static int end_at_epoch(struct driver *d, struct slot *s, int64_t now)
         failpoint("end-said");
         return 0;
     }
+    attempt_say_stop(a);
     int rc = attempt_can_end(a, now, d->e);
     failpoint("end-due");
     if (rc == 1)

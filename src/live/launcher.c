@@ -333,6 +333,12 @@ void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, const
     (void)kill(-pid, hard ? SIGKILL : SIGTERM); /* ESRCH: it has just ended, and that will be told */
 }
 
+void launcher_say_stop(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag)
+{
+    if (launcher_is(pid, start_ticks, boot_id, tag))
+        (void)kill(pid, SIGUSR1); /* ESRCH: it has just ended */
+}
+
 void launcher_kill_tagged(const char *tag)
 {
     pid_t *pids = NULL;

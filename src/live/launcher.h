@@ -69,6 +69,9 @@ bool launcher_is(pid_t pid, uint64_t start_ticks, const char *boot_id, const cha
 /* Tells a launcher's processes to end, or (`hard`) kills its whole session. Nothing when it is not that launcher. */
 void launcher_signal(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag, bool hard);
 
+/* Has it say to the programs of its steps that the trial is to end at the next epoch's end (app/tell.h). */
+void launcher_say_stop(pid_t pid, uint64_t start_ticks, const char *boot_id, const char *tag);
+
 /* Kills whatever carries the tag: when a launcher was killed outright, what it ran may have left children. */
 void launcher_kill_tagged(const char *tag);
 
