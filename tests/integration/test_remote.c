@@ -109,9 +109,10 @@ static void open_driver(struct world_of_two *w)
 {
     static const struct nodes_ops node_ops = { on_applied, on_changed, on_sampled, NULL, on_note };
     static const struct remote_ops ops = { { on_ready, on_refused, on_gone }, on_heard };
+    static const struct app_workers whole_tree = { 0 };
     struct node_cfg cfg = { .host = (char *)"far" };
     struct err e = { 0 };
-    if (nodes_open(&w->nodes, &w->loop, &cfg, 1, w->helper, &node_ops, w, &e) < 0 ||
+    if (nodes_open(&w->nodes, &w->loop, &cfg, 1, w->helper, &whole_tree, &node_ops, w, &e) < 0 ||
         remotes_open(&w->remotes, w->nodes, &ops, w, &e) < 0)
         fail_msg("%s", e.text);
 }
