@@ -254,12 +254,21 @@ static int die_at(const struct life *l, const void *arg)
     return code == 0 ? NO_PASS : same ? SAME : OTHERWISE;
 }
 
+/* On a busy machine a trial may get further than it was to: then it is no measure for others. */
 static char *calm_story(const struct lab *lab)
 {
-    struct life l = { .lab = lab, .dir = harness_path(lab->dir, "calm"), .what = "undisturbed" };
-    assert_int_equal(mkdir(l.dir, 0777), 0);
-    run_to_the_end(&l, NULL);
-    check_whole(&l);
+    enum { TRIES = 8 };
+    struct life l = { .lab = lab, .what = "undisturbed" };
+    for (int i = 0; i == 0 || trained_further(&l); i++) {
+        char name[16];
+        assert_true(i < TRIES);
+        (void)snprintf(name, sizeof name, "calm-%d", i);
+        free(l.dir);
+        l.dir = harness_path(lab->dir, name);
+        assert_int_equal(mkdir(l.dir, 0777), 0);
+        run_to_the_end(&l, NULL);
+        check_whole(&l);
+    }
     char *told = story(&l);
     static const char *const kinds[] = { "pause|", "resume|", "stop|" };
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
