@@ -188,6 +188,12 @@ static int parse_spark(const void *ctx, struct line_place *place, const char *li
     return rc;
 }
 
+static const char *dropped_by_spark(const void *ctx)
+{
+    const struct spark *s = ctx;
+    return s->told.dropped(s->told.ctx);
+}
+
 static int check_spark(struct application *a, const struct json_doc *doc, struct err *e)
 {
     struct spark *s = a->own;
@@ -198,7 +204,7 @@ static int check_spark(struct application *a, const struct json_doc *doc, struct
     if (rc < 0)
         return rc;
     s->told = progress_reader(s->progress);
-    a->reader = (struct line_reader){ parse_spark, s };
+    a->reader = (struct line_reader){ parse_spark, s, dropped_by_spark };
     return spark_file_check(&s->file, doc, e);
 }
 

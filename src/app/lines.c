@@ -86,3 +86,8 @@ int lines_end(struct lines *s, report_sink *sink, void *ctx)
 {
     return flush(s, sink, ctx);
 }
+
+const char *lines_dropped(const struct lines *s)
+{
+    return s->reader.dropped ? s->reader.dropped(s->reader.ctx) : NULL;
+}

@@ -19,6 +19,8 @@ struct line_place {
 struct line_reader {
     int (*parse)(const void *ctx, struct line_place *place, const char *line, size_t len, struct app_report *out);
     const void *ctx; /* borrowed: the application's own */
+    const char *(*dropped)(
+        const void *ctx); /* what it looked for and has given up, told once; NULL: nothing, or it gives up nothing */
 };
 
 /* A line longer than this is read from its first bytes. */
@@ -43,6 +45,9 @@ void lines_done(struct lines *s);
  * behind the line of that report, and the bytes from there on are to be fed again. -ENOMEM: the bytes from s->offset on are
  * to be fed again. */
 int lines_feed(struct lines *s, const char *bytes, size_t len, report_sink *sink, void *ctx);
+
+/* What the reader has given up looking for since the last call; NULL: nothing. */
+const char *lines_dropped(const struct lines *s);
 
 /* It ended: reads what stands in `partial` as a last line. */
 int lines_end(struct lines *s, report_sink *sink, void *ctx);

@@ -110,8 +110,9 @@ bool progress_hears_all(const struct progress *p)
     return p->all;
 }
 
-const char *progress_dropped(const struct progress *p)
+static const char *dropped(const void *ctx)
 {
+    const struct progress *p = ctx;
     return patterns_dropped(p->patterns);
 }
 
@@ -198,5 +199,5 @@ static int parse(const void *ctx, struct line_place *place, const char *line, si
 
 struct line_reader progress_reader(const struct progress *p)
 {
-    return (struct line_reader){ parse, p };
+    return (struct line_reader){ parse, p, dropped };
 }

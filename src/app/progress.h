@@ -25,7 +25,4 @@ struct line_reader progress_reader(const struct progress *p);
 const char *progress_needle(const struct progress *p, size_t i);
 bool progress_hears_all(const struct progress *p);
 
-/* A pattern that was too slow and is not used any more, told once; NULL. */
-const char *progress_dropped(const struct progress *p);
-
 #endif

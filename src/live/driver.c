@@ -478,6 +478,21 @@ int driver_store_news(struct driver *d)
     return rc;
 }
 
+/* Figures that it would have found are missing from here on. */
+static void tell_dropped(struct driver *d, const struct slot *s)
+{
+    const char *pattern = lines_dropped(&s->a.stream);
+    if (!pattern)
+        return;
+    char text[320];
+    (void)snprintf(
+        text, sizeof text,
+        "the pattern '%.160s' takes too long on what is printed and is not used any more: make it simpler, in "
+        "'progress' of the application file",
+        pattern);
+    driver_note(d, &s->a.trial->row, text);
+}
+
 /* False when the loop is to end. */
 static bool tend(struct driver *d, struct slot *s, int64_t now)
 {
@@ -494,6 +509,7 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
     if (!s->a.running || d->rc < 0)
         return d->rc == 0;
     int rc = attempt_read(&s->a, now, d->e);
+    tell_dropped(d, s);
     if (rc == 0 && s->a.row.ends_at && s->a.n_put == 0) /* stored before it is acted on */
         rc = end_at_epoch(d, s, now);
     if (rc < 0) {

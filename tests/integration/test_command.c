@@ -104,6 +104,24 @@ static void a_program_is_tuned_by_what_it_prints(void **state)
                         "accuracy|2|0|0.3 loss|2|0|0.7");
 }
 
+/* The launcher passes the line on by the text that it must hold. */
+static void a_pattern_that_is_too_slow_is_told_and_stops_nothing(void **state)
+{
+    struct world *w = *state;
+    write_script(w,
+                 "tell() { [ $epoch -gt 1 ] || echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!\n"
+                 "  echo \"epoch $epoch: loss 0.$((9 - epoch)), accuracy 0.$((epoch + 1))\"; }\n");
+    write_study(w, "s",
+                "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", \"progress\": [\"^(?:(?:a+)+)+(?<slow>\\\\d)$\",\n"
+                "  \"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+), accuracy (?<accuracy>\\\\S+)\"] }",
+                "");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf");
+    expect("run", &o, 0, "s/2: finished: accuracy 0.4, loss 0.6");
+    if (harness_count(o.out, "takes too long on what is printed") != 1)
+        fail_msg("it was not told once: %s%s", o.out, o.err);
+    harness_output_done(&o);
+}
+
 static void a_program_is_tuned_by_what_it_tells(void **state)
 {
     struct world *w = *state;
@@ -206,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_prints, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_pattern_that_is_too_slow_is_told_and_stops_nothing, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_tells, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_driver_that_is_killed_loses_no_epoch, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_trial_goes_on_from_the_checkpoint_that_it_told_of, open_plain, world_close),

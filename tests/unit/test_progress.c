@@ -133,7 +133,8 @@ static void test_progress_knows_which_lines_it_needs(void **state)
     assert_string_equal(progress_needle(p, 1), "loss=");
     assert_null(progress_needle(p, 2));
     assert_false(progress_hears_all(p));
-    assert_null(progress_dropped(p));
+    struct line_reader reader = progress_reader(p);
+    assert_null(reader.dropped(reader.ctx));
     progress_free(p);
     const char *const any[] = { "(?<x>\\d+)" };
     assert_int_equal(progress_new(&p, any, 1, NULL), 0);
