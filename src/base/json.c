@@ -38,23 +38,44 @@ static void make_plain(char *text)
             *text = '?';
 }
 
+/* Blanks what stands behind a // that is in no string, so that lines and columns of errors stay. */
+static void blank_comments(char *text, size_t len)
+{
+    bool in_string = false;
+    for (size_t i = 0; i < len; i++) {
+        if (in_string && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            in_string = !in_string;
+        else if (text[i] == '\n')
+            in_string = false; /* no string goes over a line: jansson says so */
+        else if (!in_string && text[i] == '/' && i + 1 < len && text[i + 1] == '/')
+            for (; i < len && text[i] != '\n'; i++)
+                text[i] = ' ';
+    }
+}
+
 int json_doc_parse(struct json_doc *out, const char *name, const char *text, size_t len, struct err *e)
 {
     json_error_t je;
-    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
-    if (!root) {
-        if (json_error_code(&je) == json_error_out_of_memory)
-            return err_sys(e, -ENOMEM, "'%s'", name);
-        make_plain(je.text);
-        return err_set(e, -EINVAL, "'%s' line %d: %s", name, je.line < 1 ? 1 : je.line, je.text);
-    }
-    struct json_doc d = { .root = root, .text = strndup(text, len), .name = strdup(name) };
+    struct json_doc d = { .text = malloc(len + 1), .name = strdup(name) };
     if (!d.text || !d.name) {
         json_doc_done(&d);
         return err_sys(e, -ENOMEM, "'%s'", name);
     }
-    *out = d;
-    return 0;
+    memcpy(d.text, text, len);
+    d.text[len] = '\0';
+    blank_comments(d.text, len);
+    d.root = json_loadb(d.text, len, JSON_REJECT_DUPLICATES, &je);
+    if (d.root) {
+        *out = d;
+        return 0;
+    }
+    json_doc_done(&d);
+    if (json_error_code(&je) == json_error_out_of_memory)
+        return err_sys(e, -ENOMEM, "'%s'", name);
+    make_plain(je.text);
+    return err_set(e, -EINVAL, "'%s' line %d: %s", name, je.line < 1 ? 1 : je.line, je.text);
 }
 
 void json_doc_done(struct json_doc *d)

@@ -29,7 +29,8 @@ struct json_doc {
 
 #define AUTO_JSON_DOC __attribute__((cleanup(json_doc_done)))
 
-/* -EINVAL: not JSON ("'f' line 3: …"; duplicate keys count as an error); -ENOMEM. Copies text and name. */
+/* What stands behind // on a line, in no string, is a comment. -EINVAL: not JSON ("'f' line 3: …"; duplicate keys count as an error);
+ * -ENOMEM. Copies text and name. */
 int json_doc_parse(struct json_doc *out, const char *name, const char *text, size_t len, struct err *e);
 void json_doc_done(struct json_doc *d);
 

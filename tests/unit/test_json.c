@@ -95,6 +95,26 @@ static void test_what_is_no_json_names_its_line(void **state)
     }
 }
 
+static void test_comments_are_passed_over_and_lines_stay(void **state)
+{
+    (void)state;
+    static const char commented[] = "// a study\n{ \"url\": \"http://h//x\\\"//y\", // not \"this\"\n  // \"a\": 1,\n"
+                                    "  \"b\": 2 } // end";
+    AUTO_JSON_DOC struct json_doc d = { 0 };
+    struct err e;
+    assert_int_equal(json_doc_parse(&d, "f", commented, strlen(commented), &e), 0);
+    assert_string_equal(json_string_value(json_object_get(d.root, "url")), "http://h//x\"//y");
+    assert_int_equal(json_object_size(d.root), 2);
+    assert_int_equal(json_doc_line(&d, "b"), 4);
+    AUTO_JSON_DOC struct json_doc none = { 0 };
+    static const char broken[] = "{ // one\n // two\n 3 }";
+    assert_int_equal(json_doc_parse(&none, "f", broken, strlen(broken), &e), -EINVAL);
+    if (!strstr(e.text, "'f' line 3"))
+        fail_msg("got '%s'", e.text);
+    static const char slash[] = "{ \"a\": 1 / 2 }";
+    assert_int_equal(json_doc_parse(&none, "f", slash, strlen(slash), &e), -EINVAL);
+}
+
 static void test_a_fault_of_any_key_is_told_on_one_line(void **state)
 {
     (void)state;
@@ -236,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_text_is_one_line_and_nothing_of_nothing),
         cmocka_unit_test(test_the_line_of_a_value),
         cmocka_unit_test(test_what_is_no_json_names_its_line),
+        cmocka_unit_test(test_comments_are_passed_over_and_lines_stay),
         cmocka_unit_test(test_a_fault_of_any_key_is_told_on_one_line),
         cmocka_unit_test(test_a_nul_byte_is_no_end),
         cmocka_unit_test(test_any_depth_is_survived),
