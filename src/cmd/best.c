@@ -38,16 +38,29 @@ static int keep_trial(void *ctx, const struct store_trial *row)
 struct newest {
     char *model;
     int64_t n;
+    bool named; /* there is one by those names, whole or not */
 };
 
 static int keep_newest(void *ctx, const struct resume_checkpoint *c)
 {
     struct newest *newest = ctx;
+    newest->named = true;
     if (!c->model || !c->state || (newest->model && c->n < newest->n))
         return 0;
     free(newest->model);
-    *newest = (struct newest){ strdup(c->model), c->n };
+    *newest = (struct newest){ strdup(c->model), c->n, true };
     return newest->model ? 0 : -ENOMEM;
+}
+
+/* Of an application that names its checkpoints as it likes: the one that it told of last, or what it wrote where it was asked to. */
+static int find_told(struct store *s, const struct store_trial *trained, const char *dir, char **out, struct err *e)
+{
+    struct resume_point point = { 0 };
+    int rc = resume_find_told(s, trained->id, dir, true, &point, e);
+    if (rc == 1)
+        *out = MOVE_PTR(point.model);
+    resume_done(&point);
+    return rc < 0 ? rc : 0;
 }
 
 /* Of the trial that was trained: one with the same settings took its result. */
@@ -62,6 +75,8 @@ static int find_checkpoint(struct store *s, const struct store_trial *t, const c
     int rc = dir ? store_trials(s, t->study, t->copy_of ? t->copy_of : t->number, keep_trial, &trained, e) : -ENOMEM;
     if (rc == 0 && trained.id)
         rc = resume_each(s, trained.id, dir, keep_newest, &newest, e);
+    if (rc == 0 && trained.id && !newest.named)
+        rc = find_told(s, &trained, dir, &newest.model, e);
     store_trial_done(&trained);
     if (rc < 0)
         free(newest.model);

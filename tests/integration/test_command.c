@@ -135,6 +135,9 @@ static void a_program_is_tuned_by_what_it_tells(void **state)
                         "1|1.0|0.2 2|2.0|0.3 3|3.0|0.4");
     harness_expect_rows("the two newest checkpoints are known", "pipetune.db",
                         "SELECT epoch FROM checkpoints WHERE trial = 1 ORDER BY 1", "2 3");
+    struct harness_output best = RUN(w, "best", "s", "--checkpoint");
+    expect("best", &best, 0, "/c-3\n");
+    harness_output_done(&best);
 }
 
 static pid_t start_held(const struct world *w)
