@@ -506,6 +506,12 @@ static int order_end(struct attempt *a, const struct search_answer *answer, cons
     return study_decide(a->study, a->trial->row.number, pause ? "pause" : "stop", NULL, e, "%s", answer->why);
 }
 
+/* No earlier answer binds it. One that was gone on with before it had got to its pause runs, as the search knows it. */
+static bool is_free(const struct attempt *a)
+{
+    return a->row.ends_at == 0 || strcmp(a->row.ends_as, outcome_name(OUTCOME_INTERRUPTED)) == 0;
+}
+
 /* What the search wants of it after this epoch. Once it is to be ended, whatever it trains until then changes nothing. */
 static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct err *e)
 {
@@ -521,7 +527,7 @@ static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct 
                          .joules = NAN };
     struct search_answer answer;
     int rc = study_tell(a->study, t, told, &answer, e);
-    bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && a->row.ends_at == 0 && row->epoch < t->epochs;
+    bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && is_free(a) && row->epoch < t->epochs;
     return counts ? order_end(a, &answer, x, e) : rc;
 }
 
