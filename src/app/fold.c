@@ -79,6 +79,7 @@ static int on_step(struct fold *f, const struct app_report *r, struct fold_epoch
     f->now.last_iteration = step;
     f->now.records += r->records;
     f->now.train_loss = r->loss;
+    f->has_loss |= !isnan(r->loss);
     f->now.learning_rate = r->learning_rate;
     f->granted = true;
     f->iteration = step;

@@ -48,6 +48,7 @@ struct fold {
     char reported[FOLD_REPORTED_MAX][REPORT_NAME_MAX]; /* names of validation results so far, the first of them */
     int n_reported;
     bool has_metric; /* the study's was among them */
+    bool has_loss;   /* steps tell that of training */
     /* the log up to here is in the epochs given out so far: where a later reader goes on */
     uint64_t safe_offset;
     int last_epoch; /* that was given out; who goes on with an epoch sets it to the one before */

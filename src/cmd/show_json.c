@@ -13,11 +13,12 @@ static json_t *time_or_null(int64_t ms)
 
 static int add_epoch_json(void *ctx, const struct store_epoch *r)
 {
-    json_t *one = json_pack("{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:I, s:o, s:o}", "accuracy", json_num(r->accuracy),
+    bool steps = r->iterations > 0; /* else none were told, which is not that there were none */
+    json_t *one = json_pack("{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "accuracy", json_num(r->accuracy),
                             "loss", json_num(r->loss), "seconds", json_num(r->seconds), "epoch", r->epoch, "attempt",
-                            r->attempt, "metric", json_num(r->metric), "records", json_num(r->records), "iterations",
-                            (json_int_t)r->iterations, "learning_rate", json_num(r->learning_rate), "end_ms",
-                            time_or_null(r->end_ms));
+                            r->attempt, "metric", json_num(r->metric), "records", json_num(steps ? r->records : NAN),
+                            "iterations", steps ? json_integer((json_int_t)r->iterations) : json_null(),
+                            "learning_rate", json_num(r->learning_rate), "end_ms", time_or_null(r->end_ms));
     return json_array_append_new(ctx, one) < 0 ? -ENOMEM : 0;
 }
 

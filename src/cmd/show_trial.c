@@ -27,8 +27,11 @@ static int add_epoch_row(void *ctx, const struct store_epoch *r)
     table_number(t, r->accuracy);
     table_number(t, r->loss);
     table_seconds(t, r->seconds);
-    table_cellf(t, "%lld", (long long)r->iterations);
-    table_number(t, r->seconds > 0 ? r->records / r->seconds : NAN);
+    if (r->iterations > 0)
+        table_cellf(t, "%lld", (long long)r->iterations);
+    else /* no steps were told, which is not that there were none */
+        table_number(t, NAN);
+    table_number(t, r->seconds > 0 && r->records > 0 ? r->records / r->seconds : NAN);
     table_number(t, r->learning_rate);
     table_cellf(t, "%d", r->attempt);
     return 0;

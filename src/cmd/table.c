@@ -312,7 +312,8 @@ static void put_above(const struct layout *l)
     struct flow f = flow_begin(l->b, 2, l->width);
     bool any = false;
     for (size_t c = 0; c < l->t->columns; c++) {
-        if (!l->above[c] || !*cell_at(l, 1, c))
+        const char *cell = cell_at(l, 1, c);
+        if (!l->above[c] || !*cell || strcmp(cell, "-") == 0) /* what no row has needs no words */
             continue;
         if (!any)
             flow_words(&f, "the same in all rows:", 0);

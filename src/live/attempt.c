@@ -672,15 +672,16 @@ static void explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
         buf_printf(&list, "%s%s", i ? ", " : "", f->reported[i]);
     }
     bool accuracy = strcasestr(buf_text(&list), "accuracy") != NULL, loss = strcasestr(buf_text(&list), "loss") != NULL;
-    if (!loss)
-        buf_puts(&list, list.len ? ", loss" : "loss"); /* of training: that one is always there */
-    names[n++] = "loss";
+    if (!loss && f->has_loss)
+        buf_puts(&list, list.len ? ", loss" : "loss");
+    if (loss || f->has_loss)
+        names[n++] = "loss";
     if (accuracy)
         names[n++] = "accuracy";
     const char *near = suggest_nearest(f->metric, names, n);
     (void)snprintf(out, STUDY_WHY_MAX, "metric '%s' is not reported by trial %d: there is %s; %s%s%s", f->metric,
-                   a->trial->row.number, buf_text(&list), near ? "did you mean '" : "give one of them as --metric",
-                   near ? near : "", near ? "'?" : "");
+                   a->trial->row.number, list.len ? buf_text(&list) : "none",
+                   near ? "did you mean '" : "give one of them as --metric", near ? near : "", near ? "'?" : "");
 }
 
 /* A metric that never comes would be told at the study's end, after all was trained. A validation may be rarer than epochs, so it is
@@ -689,7 +690,7 @@ static void check_metric(struct attempt *a)
 {
     struct study *s = a->study;
     const struct fold *f = &a->fold;
-    s->has_metric |= f->has_metric || strcasecmp(f->metric, "loss") == 0;
+    s->has_metric |= f->has_metric || (f->has_loss && strcasecmp(f->metric, "loss") == 0);
     if (s->has_metric || s->no_metric[0] || (f->n_reported == 0 && a->epochs_done < a->trial->row.epochs))
         return;
     explain_metric(a, s->no_metric);

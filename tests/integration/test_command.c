@@ -195,6 +195,29 @@ static void a_metric_that_never_comes_ends_the_study(void **state)
     harness_output_done(&o);
 }
 
+static void what_a_program_does_not_tell_is_absent_and_not_0(void **state)
+{
+    struct world *w = *state;
+    write_script(w, "tell() { echo \"epoch $epoch: accuracy 0.$((epoch + 1))\"; }\n");
+    write_study(w, "s",
+                "{ \"command\": [\"./train.sh\"], " ARGUMENTS
+                ", \"progress\": [\"epoch (?<epoch>\\\\d+): accuracy (?<accuracy>\\\\S+)\"] }",
+                "");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf", "--max-trials", "1");
+    expect("run", &o, 0, "s/1: finished: accuracy 0.4");
+    harness_output_done(&o);
+    o = RUN(w, "show", "s/1");
+    if (strstr(o.out, "iterations") || strstr(o.out, "records/s") || strstr(o.out, "loss -  "))
+        fail_msg("figures that nobody told: %s", o.out);
+    harness_output_done(&o);
+    o = RUN(w, "show", "s/1", "--json");
+    expect("json", &o, 0, "\"iterations\": null");
+    harness_output_done(&o);
+    o = RUN(w, "run", "--config", "s.conf", "--name", "t", "--metric", "loss");
+    expect("a metric that never comes", &o, 2, "there is accuracy; give one of them");
+    harness_output_done(&o);
+}
+
 static void a_program_that_is_not_there_is_told(void **state)
 {
     struct world *w = *state;
@@ -232,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_driver_that_is_killed_loses_no_epoch, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_trial_goes_on_from_the_checkpoint_that_it_told_of, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_metric_that_never_comes_ends_the_study, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(what_a_program_does_not_tell_is_absent_and_not_0, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_told, open_plain, world_close),
         cmocka_unit_test_setup_teardown(two_studies_train_beside_each_other, open_plain, world_close),
     };

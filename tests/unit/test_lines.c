@@ -98,7 +98,7 @@ static void test_lines_are_the_same_however_they_come(void **state)
     (void)state;
     static const char text[] = "one\n-\n\ntwo\nthree";
     const double seven = 7;
-    const struct line_reader reader = { parse_any, &seven };
+    const struct line_reader reader = { parse_any, &seven, NULL };
     for (size_t piece = 1; piece <= sizeof text; piece++) {
         struct lines s;
         struct heard h = { .n = 0 };
@@ -117,7 +117,7 @@ static void test_a_line_that_was_not_taken_comes_again(void **state)
 {
     (void)state;
     const double seven = 7;
-    const struct line_reader reader = { parse_any, &seven };
+    const struct line_reader reader = { parse_any, &seven, NULL };
     struct lines s;
     struct heard h = { .stop_at = 2 };
     lines_init(&s, &reader, 100);
