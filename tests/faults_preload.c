@@ -540,7 +540,8 @@ extern void *__interceptor_realloc(void *p, size_t n) __attribute__((weak));
 /* clang-format on */
 
 /* The C library's own search for users dies without memory, in several ways: as a whole it is one call that fails. */
-static _Thread_local bool looks_up;
+static _Thread_local bool looks_up
+    __attribute__((tls_model("initial-exec"))); /* read by malloc, before there is any other kind */
 
 int getpwuid_r(uid_t uid, struct passwd *out, char *room, size_t size, struct passwd **found)
 {
