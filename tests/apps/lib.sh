@@ -120,8 +120,10 @@ measured() {
     want "$1: trials with samples" "$(rows "SELECT count(DISTINCT s.trial) FROM samples s, trials t, studies u
         WHERE s.trial = t.id AND t.study = u.id AND u.name = '$1'")" "$(trial "$1" "len(d['trials'])")"
 }
-# profiled STUDY: windows of it were long enough for a profile
-profiled() {
+# alone NAME EPOCHS: nothing runs beside it; windows of it are long enough for profiles
+alone() {
+    begin "$1" "$1-alone" --policy v1 --setting cores=1 --max-trials 1 --epochs "$2" --window-seconds 0.3
+    ends
     want "$1: profiles" "$(rows "SELECT count(*) > 0 FROM profiles p, trials t, studies u
-        WHERE p.trial = t.id AND t.study = u.id AND u.name = '$1'")" 1
+        WHERE p.trial = t.id AND t.study = u.id AND u.name = '$1-alone'")" 1
 }
