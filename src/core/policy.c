@@ -90,6 +90,7 @@ const struct policy policies[] = {
     { .name = "pipetune",
       .help = "measured in short windows while the trial trains, and shared between trials",
       .wide = true,
+      .by_windows = true,
       .shares = true,
       .create = tuner_create,
       .destroy = tuner_destroy,

@@ -8,6 +8,7 @@ struct policy {
     const char *name, *help;
     bool joins_search; /* the knobs are dimensions of the search, and a trial's worth is its accuracy over time */
     bool wide;         /* trials are launched with the most slots that divide the batch, and narrowed while they run */
+    bool by_windows;   /* it measures in windows of steps, which span no epoch's end */
     bool shares;       /* trials may share warm sessions and be packed beside each other */
     /* Its machine, as in core/tuner.h; all NULL where a setting never changes. */
     void *(*create)(const struct tuner_space *space, const struct tuner_cfg *cfg);

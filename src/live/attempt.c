@@ -573,7 +573,7 @@ static int note_epoch(struct attempt *a, const struct store_epoch *row, struct e
                                                        .upto = a->fold.safe_offset,
                                                        .series = a->series };
     a->series = (struct series){ .n = 0 }; /* the next steps are of the next epoch */
-    return tuning_epoch(a->study->tuning, a->trial, row->epoch, row->seconds, row->records, e);
+    return tuning_epoch(a->study->tuning, a->trial, row, e);
 }
 
 static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)

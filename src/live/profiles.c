@@ -514,9 +514,12 @@ int profiles_tick(struct profiles *p, int64_t now_ms, profiles_answer *answer, v
 
 /* --- the end of a trial --- */
 
-static bool continues(const struct entry *x, const struct entry *first)
+/* What is left of a long epoch goes no further than its end; epochs that are shorter than a window make one together. */
+static bool continues(const struct measured *m, const struct entry *x, const struct entry *first)
 {
-    return x->epoch == first->epoch && x->setting.hot == first->setting.hot && x->setting.cold == first->setting.cold;
+    bool is_rest = first > m->list && first[-1].epoch == first->epoch;
+    return (x->epoch == first->epoch || !is_rest) && x->setting.hot == first->setting.hot &&
+           x->setting.cold == first->setting.cold;
 }
 
 static bool can_teach(const struct entry *x)
@@ -533,7 +536,7 @@ static int teach(struct profiles *p, const struct measured *m, profiles_answer *
         const struct entry *first = &m->list[i];
         double from = first->t_ms - first->dt_ms, to = from;
         profile_sum_clear(&p->sum);
-        for (end = i; end < m->completed && can_teach(&m->list[end]) && continues(&m->list[end], first) &&
+        for (end = i; end < m->completed && can_teach(&m->list[end]) && continues(m, &m->list[end], first) &&
                       to - from < window_ms * 0.8;
              end++) {
             add(p, &m->list[end]);

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/own.h"
+#include "core/pace.h"
 #include "core/tuner_log.h"
 #include "live/costing.h"
 #include "live/reuse.h"
@@ -15,10 +16,14 @@
 /* Steps shorter than this share of a window are handed on several at a time: while probing, and once settled. */
 static const double SHARE_PROBING = 1.0 / 12, SHARE_SETTLED = 1.0 / 2;
 
-/* A trial that the machine was told of. Its time is the log's: seconds since the first step's stamp. */
+/* A trial. Its time is the log's: seconds since the first step's stamp. */
 struct tuned {
     int trial;
     struct study_trial *row;
+    bool begun; /* the machine was told of it */
+    struct pace pace;
+    int first_epoch;               /* by epochs: the one that its time begins at the end of … */
+    double whole_s, whole_records; /* … and what was trained since: to the machine all of that is one epoch */
     int n_hot;
     bool alone;
     double base_ms; /* the stamp of the first step */
@@ -68,7 +73,7 @@ struct tuning {
     int waiting;
 };
 
-static struct tuned *find(const struct tuning *t, int trial)
+static struct tuned *met(const struct tuning *t, int trial)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->trials[i]->trial == trial)
@@ -76,8 +81,18 @@ static struct tuned *find(const struct tuning *t, int trial)
     return NULL;
 }
 
-static struct tuned *add(struct tuning *t, struct study_trial *row)
+/* One that the machine knows. */
+static struct tuned *find(const struct tuning *t, int trial)
 {
+    struct tuned *u = met(t, trial);
+    return u && u->begun ? u : NULL;
+}
+
+static struct tuned *meet(struct tuning *t, struct study_trial *row)
+{
+    struct tuned *known = met(t, row->row.number);
+    if (known)
+        return known;
     struct tuned **grown = array_more(t->trials, t->n, &t->cap, sizeof(struct tuned *));
     if (!grown)
         return NULL;
@@ -563,28 +578,29 @@ bool tuning_knows(const struct tuning *t, const struct study_trial *trial)
 
 /* --- what attempts report --- */
 
-static int begin(struct tuning *t, struct study_trial *trial, const struct app_report *ev, struct tuned **out,
-                 struct err *e)
+/* `epoch`: the first one that it trains of `epochs`, as the machine is to count them. */
+static int begin(struct tuning *t, struct tuned *u, int epoch, int epochs, struct err *e)
 {
     AUTO_KEYS struct keys k = { 0 };
+    const struct study_trial *trial = u->row;
     int rc = make_keys(t, trial, &k, e);
-    struct tuned *u = rc == 0 ? add(t, trial) : NULL;
-    if (!u)
-        return rc < 0 ? rc : err_sys(e, -ENOMEM, "trial %d", trial->row.number);
+    if (rc < 0)
+        return rc;
+    u->begun = true;
     u->in_force = tuning_in_force(t, trial->setting, trial->cores);
     u->cores = trial->cores;
     u->n_hot = hot_within(t, trial->room < trial->row.slots ? trial->room : trial->row.slots);
     u->alone = trial->alone;
-    u->last_epoch = ev->epoch;
-    *out = u;
+    u->last_epoch = epoch;
+    u->behind_ms = INFINITY;
     return feed(t,
                 &(struct tuner_event){ .kind = EV_TRIAL_STARTED,
                                        .trial = u->trial,
                                        .setting = u->in_force,
                                        .class_key = buf_text(&k.class),
                                        .family_key = buf_text(&k.family),
-                                       .epoch = ev->epoch,
-                                       .epochs = trial->row.epochs,
+                                       .epoch = epoch,
+                                       .epochs = epochs,
                                        .n_hot = u->n_hot,
                                        .alone = u->alone,
                                        .startup_s = trial->startup_s },
@@ -644,45 +660,68 @@ static int hand_on(struct tuning *t, struct tuned *u, bool all, struct err *e)
     return feed_costed(t, u, all, e);
 }
 
-static void gather(struct tuned *u, const struct app_report *ev, double seconds, double t_s)
+/* A step that has ended, or, by epochs, an epoch of those that are one to the machine. */
+struct stepped {
+    int epoch;
+    double end_ms, seconds, records, epoch_records;
+};
+
+static void gather(struct tuned *u, const struct stepped *x, double t_s)
 {
     struct tuner_event *s = &u->steps;
     if (!(s->records > 0))
-        u->steps_from_ms = u->base_ms + 1000 * (t_s - seconds);
+        u->steps_from_ms = u->base_ms + 1000 * (t_s - x->seconds);
     s->kind = EV_ITERATION;
     s->trial = u->trial;
     s->t_s = t_s;
-    s->epoch = ev->epoch;
-    s->seconds += seconds;
-    s->records += ev->records;
-    s->epoch_records = (double)ev->records_all;
+    s->epoch = x->epoch;
+    s->seconds += x->seconds;
+    s->records += x->records;
+    s->epoch_records = x->epoch_records;
+}
+
+/* Its time begins with the first. */
+static void see(struct tuned *u, double end_ms, int64_t now_ms)
+{
+    if (u->base_ms == 0)
+        u->base_ms = end_ms;
+    u->behind_ms = fmin(u->behind_ms, (double)now_ms - end_ms);
+}
+
+static int take_step(struct tuning *t, struct tuned *u, const struct stepped *x, struct err *e)
+{
+    int rc = 0;
+    if (u->last_epoch != x->epoch && u->steps.records > 0)
+        rc = hand_on(t, u, false, e);
+    gather(u, x, time_of(u, x->end_ms));
+    u->last_ms = x->end_ms;
+    u->last_epoch = x->epoch;
+    double share = tuning_settled(t, u->trial) ? SHARE_SETTLED : SHARE_PROBING;
+    if (rc == 0 && u->steps.seconds >= share * t->study->plan->cfg.window_seconds)
+        rc = hand_on(t, u, false, e);
+    return rc;
 }
 
 int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct app_report *ev, int64_t now_ms,
                      struct err *e)
 {
-    struct tuned *u = t ? find(t, trial->row.number) : NULL;
     if (!t || !(ev->records > 0) || trial->shared)
         return 0;
+    struct tuned *u = meet(t, trial);
+    if (!u)
+        return err_sys(e, -ENOMEM, "trial %d", trial->row.number);
     double end_ms = step_end_ms(ev, now_ms);
-    int rc = u ? 0 : begin(t, trial, ev, &u, e);
+    bool sized = ev->records_all > 0 || !t->policy->by_windows;
+    pace_step(&u->pace, ev->epoch, end_ms, ev->records, sized, t->study->plan->cfg.window_seconds);
+    if (u->pace.unit != PACE_STEPS)
+        return 0;
+    int rc = u->begun ? 0 : begin(t, u, ev->epoch, trial->row.epochs, e);
     if (rc < 0)
         return rc;
-    if (u->base_ms == 0) {
-        u->base_ms = end_ms;
-        u->behind_ms = INFINITY;
-    }
-    u->behind_ms = fmin(u->behind_ms, (double)now_ms - end_ms);
-    double seconds = step_seconds(u, ev, end_ms);
-    if (u->last_epoch != ev->epoch && u->steps.records > 0)
-        rc = hand_on(t, u, false, e);
-    gather(u, ev, seconds, time_of(u, end_ms));
-    u->last_ms = end_ms;
+    see(u, end_ms, now_ms);
+    const struct stepped x = { ev->epoch, end_ms, step_seconds(u, ev, end_ms), ev->records, (double)ev->records_all };
     u->last_wall_s = ev->wall_s;
-    u->last_epoch = ev->epoch;
-    double share = tuning_settled(t, u->trial) ? SHARE_SETTLED : SHARE_PROBING;
-    if (rc == 0 && u->steps.seconds >= share * t->study->plan->cfg.window_seconds)
-        rc = hand_on(t, u, false, e);
+    rc = take_step(t, u, &x, e);
     return rc < 0 ? rc : settle_up(t, e);
 }
 
@@ -716,22 +755,54 @@ static int keep_effective(struct tuning *t, struct study_trial *trial, struct er
     return 0;
 }
 
-int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double seconds, double records, struct err *e)
+static int end_epoch(struct tuning *t, struct tuned *u, int epoch, double seconds, double records, struct err *e)
 {
-    struct tuned *u = t ? find(t, trial->row.number) : NULL;
+    int rc = hand_on(t, u, true, e);
+    if (rc < 0)
+        return rc;
+    double cost = costing_epoch(&t->costing, &u->costed, seconds, records, (double)study_clock_ms(t->study));
+    return feed(
+        t,
+        &(struct tuner_event){
+            .kind = EV_EPOCH, .trial = u->trial, .t_s = u->t_s, .epoch = epoch, .seconds = cost, .records = records },
+        e);
+}
+
+/* By epochs: one that has ended is a step of the machine's only epoch, which is all that this launch trains behind its first. */
+static int step_by_epoch(struct tuning *t, struct tuned *u, const struct store_epoch *row, double records,
+                         struct err *e)
+{
+    int64_t now_ms = study_clock_ms(t->study);
+    double end_ms = row->end_ms > 0 ? (double)row->end_ms : (double)now_ms;
+    double seconds = (end_ms - u->last_ms) / 1000;
+    bool follows = u->begun && u->last_ms > 0;
+    int rc = u->begun ? 0 : begin(t, u, 1, 1, e);
+    if (!u->first_epoch)
+        u->first_epoch = row->epoch;
+    see(u, end_ms, now_ms);
+    u->last_ms = end_ms;
+    if (rc < 0 || !follows || !(seconds > 0))
+        return rc;
+    u->whole_s += seconds;
+    u->whole_records += records;
+    const struct stepped x = { 1, end_ms, seconds, records, records * (u->row->row.epochs - u->first_epoch) };
+    rc = take_step(t, u, &x, e);
+    if (rc == 0 && row->epoch >= u->row->row.epochs)
+        rc = end_epoch(t, u, 1, u->whole_s, u->whole_records, e);
+    return rc;
+}
+
+int tuning_epoch(struct tuning *t, struct study_trial *trial, const struct store_epoch *row, struct err *e)
+{
+    struct tuned *u = t ? met(t, trial->row.number) : NULL;
     if (!u)
         return 0;
-    int rc = hand_on(t, u, true, e);
-    if (rc == 0)
-        rc = feed(t,
-                  &(struct tuner_event){ .kind = EV_EPOCH,
-                                         .trial = u->trial,
-                                         .t_s = u->t_s,
-                                         .epoch = epoch,
-                                         .seconds = costing_epoch(&t->costing, &u->costed, seconds, records,
-                                                                  (double)study_clock_ms(t->study)),
-                                         .records = records },
-                  e);
+    double records = pace_epoch(&u->pace, row->records);
+    int rc = 0;
+    if (u->pace.unit == PACE_EPOCHS)
+        rc = trial->shared ? 0 : step_by_epoch(t, u, row, records, e);
+    else if (u->begun)
+        rc = end_epoch(t, u, row->epoch, row->seconds, row->records, e);
     return rc == 0 ? keep_effective(t, trial, e) : rc;
 }
 
@@ -806,11 +877,11 @@ static int finish(struct tuning *t, struct study_trial *trial, const struct tune
 
 int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struct err *e)
 {
-    struct tuned *u = t ? find(t, trial->row.number) : NULL;
+    struct tuned *u = t ? met(t, trial->row.number) : NULL;
     if (!u)
         return 0;
     int rc = keep_effective(t, trial, e);
-    if (rc == 0)
+    if (rc == 0 && u->begun)
         rc = finished ? finish(t, trial, u, e)
                       : feed(t, &(struct tuner_event){ .kind = EV_TRIAL_LOST, .trial = u->trial, .t_s = u->t_s }, e);
     drop(t, u);
@@ -948,7 +1019,7 @@ int tuning_tick(struct tuning *t, int64_t now_ms, struct err *e)
 {
     int rc = t ? settle_up(t, e) : 0; /* what was decided while something was on its way */
     for (size_t i = 0; t && rc == 0 && i < t->n; i++)
-        rc = t->trials[i]->row->shared ? 0 : wake(t, t->trials[i], now_ms, e);
+        rc = t->trials[i]->row->shared || !t->trials[i]->begun ? 0 : wake(t, t->trials[i], now_ms, e);
     return rc;
 }
 

@@ -40,8 +40,8 @@ int tuning_iteration(struct tuning *t, struct study_trial *trial, const struct a
 int tuning_break(struct tuning *t, int trial, struct err *e);
 
 /* An epoch is complete. What it leads to is for tuning_put(), inside a transaction of the caller's, which is to be followed by tuning_stored().
- * Nothing is done for a trial that has not begun. */
-int tuning_epoch(struct tuning *t, struct study_trial *trial, int epoch, double seconds, double records, struct err *e);
+ * Nothing is done for a trial of which no step was read. */
+int tuning_epoch(struct tuning *t, struct study_trial *trial, const struct store_epoch *row, struct err *e);
 int tuning_put(struct tuning *t, struct err *e);
 void tuning_stored(struct tuning *t);
 

@@ -334,6 +334,21 @@ static void test_a_finished_trial_leaves_windows_of_one_epoch_and_one_setting(vo
     assert_true(b->steps[2] > 0);
 }
 
+/* An epoch a second: several of them make a window. */
+static void test_windows_span_epochs_that_are_shorter(void **state)
+{
+    struct bench *b = *state;
+    double t = begin_ms();
+    profiles_setting(b->p, 1, (struct tuner_setting){ 1, 0 });
+    for (int i = 1; i <= 12; i++) {
+        steps(b, i, t + 1000 * (i - 1), t + 1000 * i, 4);
+        sample(b, t + 1000 * i, 1);
+    }
+    end(b, true);
+    assert_int_equal(b->n, 4);
+    assert_int_equal(b->told[1].epoch, 4);
+}
+
 /* Two seconds an interval, windows of three: they become four. */
 static void test_intervals_that_do_not_divide_the_window_make_longer_windows(void **state)
 {
@@ -686,6 +701,7 @@ int main(void)
         CASE(test_a_window_is_answered_when_its_last_sample_has_come),
         CASE(test_a_window_that_nobody_measured_is_answered_with_nothing),
         CASE(test_a_finished_trial_leaves_windows_of_one_epoch_and_one_setting),
+        CASE(test_windows_span_epochs_that_are_shorter),
         CASE(test_intervals_that_do_not_divide_the_window_make_longer_windows),
         CASE(test_a_clock_that_is_set_back_holds_nothing_up),
         CASE(test_what_teaches_nothing_becomes_no_window),

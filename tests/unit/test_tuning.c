@@ -39,6 +39,7 @@ struct bench {
     double wall_s;     /* BigDL's own */
     double core_share; /* of a step's time that falls with the cores */
     bool no_stamps, coarse_stamps;
+    bool unsized; /* a step does not tell how large its epoch is */
 };
 
 /* --- files ---------------------------------------------------------------------------------------------------------------- */
@@ -204,7 +205,7 @@ static struct app_report line(const struct bench *b, int epoch, double seconds)
                                                                : stamp,
                                 .stamp_coarse = b->coarse_stamps,
                                 .epoch = epoch,
-                                .records_all = (int64_t)RECORDS * STEPS,
+                                .records_all = b->unsized ? 0 : (int64_t)RECORDS * STEPS,
                                 .wall_s = b->wall_s,
                                 .records = RECORDS,
                                 .seconds = seconds };
@@ -226,10 +227,12 @@ static int step(struct bench *b, int epoch, struct err *e)
 
 static int in_transaction(struct bench *b, int epoch, double seconds, bool finished, struct err *e)
 {
+    const struct store_epoch row = {
+        .epoch = epoch, .seconds = seconds, .records = RECORDS * STEPS, .end_ms = our_ms(b)
+    };
     int rc = store_begin(b->study.store, e);
     if (rc == 0)
-        rc = epoch ? tuning_epoch(b->t, b->trial, epoch, seconds, RECORDS * STEPS, e)
-                   : tuning_end(b->t, b->trial, finished, e);
+        rc = epoch ? tuning_epoch(b->t, b->trial, &row, e) : tuning_end(b->t, b->trial, finished, e);
     if (rc == 0)
         rc = tuning_put(b->t, e);
     if (rc == 0)
@@ -437,6 +440,60 @@ static void test_steps_are_handed_on_several_at_a_time(void **state)
         fail_msg("%zu events of %d steps", i.n, STEPS * EPOCHS);
     expect_near("records", i.v[I_RECORDS], RECORDS * STEPS * EPOCHS, 1e-9);
     assert_true(i.most[I_SECONDS] < 0.4); /* no more than half a window, and a step */
+    end(&b);
+}
+
+/* Epochs that are over before a window is, or long ones that are told of as a whole: an epoch counts as a step. */
+static void test_epochs_are_steps_where_steps_tell_too_little(void **state)
+{
+    static const struct {
+        int steps, epochs;
+        double step_s; /* more than that of the bench */
+    } cases[] = { { 10, 200, 0 }, { 1, 60, 2 }, { 1, 400, 0 } };
+    (void)state;
+    for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+        struct bench b;
+        struct err e = { 0 };
+        begin(&b, "pipetune");
+        b.unsized = true;
+        b.core_share = 0.9;
+        next_trial(&b);
+        b.trial->row.epochs = cases[c].epochs;
+        check(launch(&b, &e), &e);
+        for (int k = 1; k <= cases[c].epochs; k++) {
+            double cores = tuning_cores(b.t, b.now);
+            for (int i = 0; i < cases[c].steps; i++) {
+                b.log_ms += cases[c].step_s * 1000 * (0.1 + 0.9 * 4 / cores);
+                check(step(&b, k, &e), &e);
+            }
+            check(in_transaction(&b, k, 1, false, &e), &e);
+        }
+        assert_true(tuning_settled(b.t, 1));
+        assert_true(b.settles >= 1 && b.applies >= 2);
+        assert_int_equal((int)tuning_cores(b.t, b.now), 4);
+        struct summed i = sum_of(&b, "i");
+        expect_near("records", i.v[I_RECORDS], RECORDS * cases[c].steps * (cases[c].epochs - 1), 0.02);
+        assert_true(i.most[I_EPOCH] == 1);
+        check(in_transaction(&b, 0, 0, true, &e), &e);
+        expect_agreement(&b);
+        end(&b);
+    }
+}
+
+/* Steps whose epoch is of unknown size count as such from the time on that it has lasted for two windows. */
+static void test_long_epochs_of_unknown_size_are_measured_by_steps(void **state)
+{
+    struct bench b;
+    struct err e = { 0 };
+    (void)state;
+    begin(&b, "pipetune");
+    b.unsized = true;
+    next_trial(&b);
+    check(train(&b, &e), &e);
+    assert_true(b.settles >= 1);
+    struct summed i = sum_of(&b, "i");
+    assert_true(i.most[I_EPOCH] == EPOCHS);
+    assert_true(i.v[I_RECORDS] > RECORDS * STEPS * EPOCHS * 0.9);
     end(&b);
 }
 
@@ -695,7 +752,7 @@ static void test_a_policy_that_chooses_nothing_needs_none(void **state)
     next_trial(&b);
     struct app_report ev = line(&b, 1, 0.1);
     check(tuning_iteration(b.t, b.trial, &ev, our_ms(&b), &e), &e);
-    check(tuning_epoch(b.t, b.trial, 1, 1, 64, &e), &e);
+    check(tuning_epoch(b.t, b.trial, &(struct store_epoch){ .epoch = 1, .seconds = 1, .records = 64 }, &e), &e);
     check(tuning_end(b.t, b.trial, true, &e), &e);
     check(tuning_bound(b.t, b.trial, true, &e), &e);
     check(tuning_break(b.t, 1, &e), &e);
@@ -746,6 +803,8 @@ int main(void)
         cmocka_unit_test(test_decisions_are_stored_with_what_led_to_them),
         cmocka_unit_test(test_the_best_setting_is_found_and_told),
         cmocka_unit_test(test_steps_are_handed_on_several_at_a_time),
+        cmocka_unit_test(test_epochs_are_steps_where_steps_tell_too_little),
+        cmocka_unit_test(test_long_epochs_of_unknown_size_are_measured_by_steps),
         cmocka_unit_test(test_every_clock_tells_the_same_seconds),
         cmocka_unit_test(test_a_break_costs_no_seconds),
         cmocka_unit_test(test_a_deadline_comes_in_time),
