@@ -149,6 +149,7 @@ struct app_kind {
     const char *divided; /* hyperparameters whose name begins so must be multiples of the slots: "batch"; NULL: none */
     const char *why_divided; /* "BigDL needs that" */
     enum app_memory memory;
+    bool held; /* its cores are the CPUs that it is held to: nothing else keeps it to them */
     struct app_workers workers;
     struct app_words words;
     bool (*is_local)(

@@ -381,6 +381,7 @@ const struct app_kind command_kind = {
     .stamped = true, /* by the launcher */
     .tells = true,
     .memory = APP_MEMORY_NONE,
+    .held = true,
     .words = { .program = "the command",
                .starting = "starting",
                .not_granted = "no room was granted",

@@ -78,7 +78,7 @@ int driver_take_room(struct driver *d, struct study_trial *t)
     if (d->nodes)
         t->cores = 0;
     free(t->cpus);
-    t->cpus = rc == 0 ? places_own_cpus(d->places, t->row.number) : NULL;
+    t->cpus = rc == 0 ? places_own_cpus(d->places, t->row.number, d->holds) : NULL;
     return rc;
 }
 
@@ -115,6 +115,13 @@ const char *driver_tag(const struct driver *d, const struct slot *s)
     return s->a.row.launch ? s->a.row.launch : w ? w->tag : NULL;
 }
 
+/* Where no policy chooses, it is the trial's own. */
+static struct setting setting_of(const struct driver *d, const struct study_trial *t, struct tuner_setting to)
+{
+    const struct plan *p = d->study->plan;
+    return d->study->tuning ? choices_setting(&p->choices, &p->space, to) : study_setting(d->study, t);
+}
+
 void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
 {
     const struct plan *p = d->study->plan;
@@ -123,7 +130,7 @@ void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
     s->narrow_ms = 0; /* a newer one is under way */
     if (!tag || (!d->narrows && !(d->study->tuning && places_is_divided(d->places))))
         return;
-    struct setting set = choices_setting(&p->choices, &p->space, to);
+    struct setting set = setting_of(d, s->a.trial, to);
     int cores = (int)setting_number(&p->space, &set, KNOB_CORES, t->slots);
     int cpus[ROOMS_MAX_CPUS];
     int n = places_assign(d->places, t->number, cores, cpus, d->e);
@@ -178,7 +185,9 @@ static void on_applied(void *ctx, const struct desired_want *want, const struct 
     if (fault)
         driver_note(d, &s->a.trial->row, fault);
     if (cores > 0) {
-        AUTO_FREE char *text = tuning_setting_text(d->study->tuning, want->to);
+        struct setting set = setting_of(d, s->a.trial, want->to);
+        AUTO_JSON json_t *j = plan_effective_json(d->study->plan, &set, 0);
+        AUTO_FREE char *text = json_text(j);
         profiles_setting(d->study->profiles, trial, tuning_in_force(d->study->tuning, want->to, cores));
         publish_setting(d->study->publish, trial, text, cores);
     }

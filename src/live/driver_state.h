@@ -49,6 +49,7 @@ struct driver {
     struct places *places; /* the room that there is, and who has it */
     struct nodes *nodes;   /* NULL: nothing is narrowed, nor measured */
     bool narrows;          /* settings are brought into force while trials run */
+    bool holds;            /* … and from their beginning, since they stay as they are launched */
     bool measures;         /* counters are read while trials run */
     int64_t changed_ms;    /* since 1970: when a trial came or went last */
     struct pool *pool;     /* NULL: every trial is submitted by itself */

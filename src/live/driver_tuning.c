@@ -163,7 +163,10 @@ int driver_set_up_tuning(struct driver *d)
     const struct plan *p = s->plan;
     int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);
     d->packs = p->policy->shares && app_is_local(&p->app) && s->sched.parallel > 1;
-    d->narrows = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
+    bool held = p->app.kind->held && app_is_local(&p->app) && space_knob(&p->space, KNOB_CORES);
+    bool changes = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
+    d->narrows = changes || held;
+    d->holds = held && !changes;
     if (rc == 0)
         rc = driver_set_up_samples(d);
     if (rc == 0)

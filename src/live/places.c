@@ -207,13 +207,13 @@ bool places_may_part(const struct places *p, int trial)
     return rooms_shares(&p->rooms, HERE, trial) > 0 && rooms_left(&p->rooms, HERE, trial) > 0;
 }
 
-char *places_own_cpus(const struct places *p, int trial)
+char *places_own_cpus(const struct places *p, int trial, bool held)
 {
     const struct room *m = here(p);
     struct buf text = BUF_INIT;
-    if (!places_is_divided(p))
-        return NULL;
     bool any = rooms_has(&p->rooms, HERE, trial);
+    if (!places_is_divided(p) && !(held && any))
+        return NULL;
     for (int i = 0; i < m->n; i++)
         if (any ? m->holder[i] == trial : m->holder[i] > 0) /* without any: not packed, it runs beside ours */
             buf_printf(&text, "%s%d", text.len ? "," : "", m->cpu[i]);

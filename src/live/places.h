@@ -62,7 +62,8 @@ bool places_is_shared(const struct places *p, int trial, char who[LEASE_WHO_MAX]
 /* Shares CPUs although there are some for it alone now: it is to be given them. */
 bool places_may_part(const struct places *p, int trial);
 
-/* The trial's own CPUs, "0,2", for a launch beside another driver's; NULL: it may be launched on all. Free it. */
-char *places_own_cpus(const struct places *p, int trial);
+/* The trial's own CPUs, "0,2", for a launch beside another driver's, or (`held`) wherever it has some; NULL: it may be launched on all.
+ * Free it. */
+char *places_own_cpus(const struct places *p, int trial, bool held);
 
 #endif

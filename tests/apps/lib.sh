@@ -84,14 +84,15 @@ decided() { "$pipetune" show "$1" --decisions | grep -q " $2 "; }
 # in_force TRIAL: its processes have as many CPUs as it is told to have
 in_force() { [ "$(cpus_of "$(launch "$1")" | wc -w)" = "$(effective "$1")" ]; }
 
-# hot NAME EPOCHS: cores are changed while it trains, and what is told of them is what the kernel says
+# hot NAME EPOCHS POLICY HOW: cores are changed while it trains, and what is told of them is what the kernel says
 hot() {
-    begin "$1" "$1-hot" --policy paper --max-trials 1 --epochs "$2"
-    wait_for 240 decided "$1-hot" settle
-    wait_for 10 in_force "$1-hot/1"
-    want "$1: it still trains" "$(trial "$1-hot/1" "d['trials'][0]['state']")" running
+    local name=$1-$3
+    begin "$1" "$name" --policy "$3" --max-trials 1 --epochs "$2" --window-seconds 0.3
+    wait_for 240 decided "$name" settle
+    wait_for 10 in_force "$name/1"
+    want "$name: it still trains" "$(trial "$name/1" "d['trials'][0]['state']")" running
     ends
-    want "$1: one launch, one core tried" "$(trial "$1-hot/1" "d['trials'][0]['attempts']") $("$pipetune" show "$1-hot" --decisions | grep -c 'one epoch with 1 core')" "1 1"
+    want "$name: one launch, one core tried" "$(trial "$name/1" "d['trials'][0]['attempts']") $("$pipetune" show "$name" --decisions | grep -c "$4")" "1 1"
 }
 
 # pair NAME EPOCHS: two trials at once, each on one slot; kill -9 of their driver; the next one finds both; all is measured

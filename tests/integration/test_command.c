@@ -140,6 +140,49 @@ static void a_program_is_tuned_by_what_it_tells(void **state)
     harness_output_done(&best);
 }
 
+/* What is told of each epoch, on which CPUs it was. */
+#define ON_CPUS                                                                                                        \
+    "tell() { nproc >>cpus; sed -n 's/Cpus_allowed_list://p' /proc/self/status >>list-$lr; touch at-$lr\n"             \
+    "  until [ $beside = no -o \\( -e at-0.1 -a -e at-0.2 \\) ]; do sleep 0.02; done\n"                                \
+    "  echo \"epoch $epoch: loss 0.$((9 - epoch)), accuracy 0.$((epoch + 1))\"; }\n"                                   \
+    "for word; do case $before in --lr) lr=$word;; esac; before=$word; done\n"
+
+static void expect_held(const struct world *w, const char *policy, const char *parallel)
+{
+    AUTO_FREE char *path = harness_path(w->dir, "cpus");
+    (void)remove(path);
+    struct harness_output o =
+        RUN(w, "run", "--config", "s.conf", "--name", policy, "--policy", policy, "--parallel", parallel);
+    expect(policy, &o, 0, "/2: finished: accuracy 0.4, loss 0.6");
+    harness_output_done(&o);
+    AUTO_FREE char *cpus = harness_read(w->dir, "cpus");
+    if (strcmp(cpus, "1\n1\n1\n1\n1\n1\n") != 0)
+        fail_msg("policy %s: CPUs by epoch: %s", policy, cpus);
+}
+
+/* A program is kept to its cores by nothing but the CPUs that it may run on. */
+static void cores_of_a_program_are_cpus_under_every_policy(void **state)
+{
+    static const char *const policies[] = { "v1", "v2", "pipetune" };
+    struct world *w = *state;
+    write_script(w, "beside=no\n" ON_CPUS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }", "");
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++)
+        expect_held(w, policies[i], "1");
+    harness_expect_rows("in force", "pipetune.db", "SELECT DISTINCT effective FROM trials", "{\"cores\": 1}");
+}
+
+static void programs_beside_each_other_have_cpus_of_their_own(void **state)
+{
+    struct world *w = *state;
+    write_script(w, "beside=yes\n" ON_CPUS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }", "");
+    expect_held(w, "v1", "2");
+    AUTO_FREE char *first = harness_read(w->dir, "list-0.1");
+    AUTO_FREE char *second = harness_read(w->dir, "list-0.2");
+    assert_string_not_equal(first, second);
+}
+
 static pid_t start_held(const struct world *w)
 {
     (void)setenv("HOLD", "3", 1);
@@ -252,6 +295,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_prints, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_pattern_that_is_too_slow_is_told_and_stops_nothing, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_tells, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(cores_of_a_program_are_cpus_under_every_policy, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(programs_beside_each_other_have_cpus_of_their_own, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_driver_that_is_killed_loses_no_epoch, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_trial_goes_on_from_the_checkpoint_that_it_told_of, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_metric_that_never_comes_ends_the_study, open_plain, world_close),
