@@ -1,0 +1,35 @@
+/* Conditions that people write in a config: "batch_size % cores == 0", "optimizer != 'sgd' || momentum > 0". Numbers and texts; what is
+ * compared with something of the other kind, or cannot be computed, does not hold. Pure.
+ *
+ *   or     a || b    a or b           compare  == != < <= > >=
+ *   and    a && b    a and b          sum      + -    product  * / %
+ *   not    !a        not a            minus    -a     brackets ( )
+ *   name   of what the caller knows; one with other than letters, digits, '_' and '.' stands between backticks
+ *   text   "adam" or 'adam'           functions  min(a, b) max(a, b) abs(a) log(a) sqrt(a) floor(a) */
+#ifndef CORE_EXPR_H
+#define CORE_EXPR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct expr;
+
+/* A number, or (text not NULL) a text, which is borrowed. */
+struct expr_value {
+    double number;
+    const char *text;
+};
+
+/* What a name stands for. */
+typedef struct expr_value expr_read(void *ctx, size_t name);
+
+/* `names`: those there are. -EINVAL: what is wrong, and where ("at 'lr)': …"); -ENOMEM. */
+int expr_parse(struct expr **out, const char *text, const char *const *names, size_t n_names, struct err *e);
+void expr_free(struct expr *x); /* NULL is fine */
+
+bool expr_uses(const struct expr *x, size_t name);
+bool expr_holds(const struct expr *x, expr_read *read, void *ctx);
+
+#endif
