@@ -114,9 +114,9 @@ static int find_checkpoint(const struct attempt *a, struct resume_point *out, st
 {
     const struct application *app = &a->study->plan->app;
     if (app->kind->part)
-        return resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, out, e);
+        return resume_find(a->study->reader, a->trial->row.id, a->checkpoint_dir, out, e);
     const struct app_argument *writes = app_file_argument(&app->file, "checkpoint");
-    return resume_find_told(a->study->store, a->trial->row.id, a->checkpoint_dir, writes && writes->words.n > 0, out,
+    return resume_find_told(a->study->reader, a->trial->row.id, a->checkpoint_dir, writes && writes->words.n > 0, out,
                             e);
 }
 
@@ -346,6 +346,7 @@ void attempt_done(struct attempt *a)
         (void)close(a->heard_fd); /* nothing was written */
     lines_done(&a->stream);
     series_done(&a->series);
+    checkpoints_done(&a->checkpoints);
     for (size_t i = 0; i < a->n_epochs; i++)
         series_done(&a->epochs[i].series);
     free(a->epochs);
@@ -585,7 +586,7 @@ static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)
 
 bool attempt_has_news(const struct attempt *a)
 {
-    return a->n_put < a->n_epochs;
+    return a->n_put < a->n_epochs || a->checkpoints.n_put < a->checkpoints.n;
 }
 
 int attempt_put(struct attempt *a, struct err *e)
@@ -596,6 +597,8 @@ int attempt_put(struct attempt *a, struct err *e)
         return 0;
     for (; rc == 0 && a->n_put < a->n_epochs; a->n_put++)
         rc = put_epoch(a, &a->epochs[a->n_put], e);
+    if (rc == 0)
+        rc = checkpoints_put(&a->checkpoints, s->store, a->trial->row.id, a->row.number, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
@@ -611,6 +614,7 @@ static void punch_accounted(struct attempt *a);
 void attempt_stored(struct attempt *a)
 {
     size_t n = a->n_put;
+    checkpoints_stored(&a->checkpoints, a->checkpoint_dir);
     if (n == 0)
         return;
     failpoint("epoch-committed");
@@ -749,47 +753,11 @@ static int tell_watchers(const struct hearing *r, const struct app_report *ev, u
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
 }
 
-struct told_checkpoints {
-    int older;  /* the epoch of the newest that goes; 0: none does */
-    char *path; /* its; owned */
-    int seen;
-};
-
-static int find_older(void *ctx, const struct store_checkpoint *c)
-{
-    enum { KEPT = 2 }; /* of a running trial */
-    struct told_checkpoints *t = ctx;
-    if (++t->seen != KEPT + 1)
-        return 0;
-    t->older = c->epoch;
-    t->path = strdup(c->path);
-    return t->path ? 0 : -ENOMEM;
-}
-
-/* A checkpoint was written whole: it is stored where it is, and one that two newer ones have replaced goes, where it is a file in the
- * trial's folder for them. */
 static int keep_checkpoint(struct attempt *a, const struct app_report *r, struct err *e)
 {
-    struct store *s = a->study->store;
-    struct told_checkpoints t = { 0 };
-    const struct store_checkpoint row = { .trial = a->trial->row.id,
-                                          .epoch = r->epoch > 0 ? r->epoch : a->epochs_done,
-                                          .attempt = a->row.number,
-                                          .path = (char *)(uintptr_t)r->text };
-    size_t len = strlen(a->checkpoint_dir);
-    if (row.epoch < 1)
-        return 0;
-    int rc = store_checkpoint_put(s, &row, e);
-    if (rc == 0)
-        rc = store_checkpoints(s, row.trial, find_older, &t, e);
-    AUTO_FREE char *path = t.path;
-    if (rc < 0 || t.older == 0)
-        return rc == -ENOMEM ? err_sys(e, rc, "trial %d", a->trial->row.number) : rc;
-    rc = store_checkpoint_forget(s, row.trial, t.older, e);
-    if (rc == 0 && strncmp(path, a->checkpoint_dir, len) == 0 && path[len] == '/' && !strstr(path, "/../") &&
-        strcmp(path, r->text) != 0 && ours_is_file(path))
-        (void)unlink(path); /* what stays is disk space */
-    return rc;
+    int epoch = r->epoch > 0 ? r->epoch : a->epochs_done;
+    int rc = epoch < 1 ? 0 : checkpoints_add(&a->checkpoints, epoch, r->text);
+    return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
 }
 
 static int on_event(void *ctx, const struct app_report *heard, uint64_t end)

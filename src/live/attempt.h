@@ -5,6 +5,7 @@
 #include "app/fold.h"
 #include "app/lines.h"
 #include "app/stamps.h"
+#include "live/checkpoints.h"
 #include "live/grant.h"
 #include "live/launcher.h"
 #include "live/pool.h"
@@ -108,6 +109,7 @@ struct attempt {
     struct attempt_epoch *epochs;                                       /* read, and not told by on_epoch yet */
     size_t n_epochs, cap_epochs;
     size_t n_put; /* so many of them are in a transaction, or stored */
+    struct checkpoints checkpoints;
     struct attempt_end end;
 };
 

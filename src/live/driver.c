@@ -105,7 +105,7 @@ void driver_tidy(struct driver *d, const struct attempt *a)
     struct tidy t = { 0 };
     const struct plan *p = d->study->plan;
     if (a->checkpoint_dir)
-        (void)tidy_checkpoints(&t, d->study->store, &a->trial->row, config_maximise(&p->cfg),
+        (void)tidy_checkpoints(&t, d->study->reader, &a->trial->row, config_maximise(&p->cfg),
                                tidy_keep_find(p->cfg.keep), a->checkpoint_dir, NULL);
 }
 

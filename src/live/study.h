@@ -66,6 +66,7 @@ struct study {
     struct energy *energy;     /* NULL: no meter is read */
     struct publish *publish;   /* NULL: nothing goes to an InfluxDB */
     struct writer *writer;     /* of the store: all transactions */
+    struct store *reader;      /* another connection, which does not wait for them: it sees what is committed */
 };
 
 /* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */
