@@ -9,8 +9,8 @@
  *   PIPETUNE_FAULT_COUNT=FILE     gets the line "struck CALL" when it happens; with N = 0 the count, at the exit. With
  *                  N > 0, a process that finds the file there is spared: only the first of several launchers fails
  *   PIPETUNE_CLOCK_SET=AT:BY      the wall clock of every program is set by BY ms when the machine has run AT ms (CLOCK_BOOTTIME)
- *   PIPETUNE_SLOW_SYNC=MS:FILE    each fsync in `pipetune` takes so much longer; FILE gets, at the exit, the longest time in ms between two
- *                  looks at the same file "heard", and how many looks there were
+ *   PIPETUNE_SLOW_SYNC=MS         each fsync in `pipetune` takes so much longer. PIPETUNE_STORY=FILE (base/failpoint.h) gets a line when one
+ *                  begins ("sync"), is over ("synced"), and when lines of a trial are read ("lines")
  *   PIPETUNE_FAULT_STATFS=nfs     statfs() says that every file is on NFS, in every program
  *
  * Memory that libc's stdio, or the loader, takes for itself before main() is not counted; a write to a pipe or an eventfd
@@ -187,39 +187,40 @@ static __attribute__((destructor)) void end(void)
 
 static struct {
     long sync_ms; /* 0: it is as it is */
-    const char *file;
-    ino_t heard; /* looked at last */
-    double seen_ms, longest_ms;
-    long looks;
+    const char *story;
     pid_t pid;
 } slow;
 
 static __attribute__((constructor)) void begin_slow(void)
 {
     const char *text = getenv("PIPETUNE_SLOW_SYNC");
-    char *rest = NULL;
     if (!text || strcmp("pipetune", program_invocation_short_name) != 0)
         return;
-    slow.sync_ms = strtol(text, &rest, 10);
-    slow.file = *rest == ':' ? rest + 1 : NULL;
+    slow.sync_ms = strtol(text, NULL, 10);
+    slow.story = getenv("PIPETUNE_STORY");
     slow.pid = getpid();
 }
 
-static __attribute__((destructor)) void end_slow(void)
+/* Past the calls below, which count. */
+static void tell_story(const char *line)
 {
-    if (!slow.sync_ms || !slow.file || getpid() != slow.pid)
-        return;
-    char line[64];
-    (void)snprintf(line, sizeof line, "%.0f %ld\n", slow.longest_ms, slow.looks);
-    plan.count_file = slow.file;
-    write_line(line);
+    int kept = errno, flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    int fd = slow.story ? (int)syscall(SYS_openat, AT_FDCWD, slow.story, flags, 0600) : -1;
+    if (fd >= 0) {
+        (void)!syscall(SYS_write, fd, line, strlen(line));
+        (void)syscall(SYS_close, fd);
+    }
+    errno = kept;
 }
 
 static void wait_for_disk(void)
 {
     struct timespec t = { .tv_sec = slow.sync_ms / 1000, .tv_nsec = slow.sync_ms % 1000 * 1000000 };
-    if (slow.sync_ms && getpid() == slow.pid)
-        (void)nanosleep(&t, NULL);
+    if (!slow.sync_ms || getpid() != slow.pid)
+        return;
+    tell_story("sync\n");
+    (void)nanosleep(&t, NULL);
+    tell_story("synced\n");
 }
 
 static bool is_heard(int fd)
@@ -230,22 +231,13 @@ static bool is_heard(int fd)
     return n > 6 && strncmp(target + n - 6, "/heard", 6) == 0;
 }
 
-/* Only one thread looks there. */
-static void note_look(int fd)
+static ssize_t note_read(int fd, ssize_t n)
 {
-    struct stat st;
-    struct timespec t;
     int kept = errno;
-    if (slow.sync_ms && is_heard(fd) && fstat(fd, &st) == 0) {
-        (void)clock_gettime(CLOCK_MONOTONIC, &t);
-        double now_ms = 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-        if (st.st_ino == slow.heard && now_ms - slow.seen_ms > slow.longest_ms)
-            slow.longest_ms = now_ms - slow.seen_ms;
-        slow.heard = st.st_ino;
-        slow.seen_ms = now_ms;
-        slow.looks++;
-    }
+    if (n > 0 && slow.sync_ms && is_heard(fd))
+        tell_story("lines\n");
     errno = kept;
+    return n;
 }
 
 /* --- does this call fail? ------------------------------------------------------------------------------------------- */
@@ -341,8 +333,7 @@ ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 
 ssize_t pread64(int fd, void *p, size_t n, off64_t at)
 {
-    note_look(fd);
-    return fails(KIND_PREAD, fd, NULL) ? -1 : syscall(SYS_pread64, fd, p, n, at);
+    return fails(KIND_PREAD, fd, NULL) ? -1 : note_read(fd, syscall(SYS_pread64, fd, p, n, at));
 }
 
 ssize_t pread(int fd, void *p, size_t n, off_t at)

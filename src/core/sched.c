@@ -179,16 +179,17 @@ void sched_give_up(struct sched *s, int number)
     find(s, number)->failures = s->retries;
 }
 
-static enum trial_state state_after(struct sched *s, struct sched_trial *t, enum outcome o)
+enum trial_state sched_state_after(const struct sched *s, int number, enum outcome o)
 {
+    const struct sched_trial *t = find(s, number);
     switch (o) {
     case OUTCOME_FINISHED: return TRIAL_FINISHED;
     case OUTCOME_PAUSED: return TRIAL_PAUSED;
     case OUTCOME_STOPPED: return TRIAL_STOPPED;
-    case OUTCOME_FAILED: return ++t->failures > s->retries ? TRIAL_FAILED : TRIAL_WAITING;
-    case OUTCOME_KILLED: return ++t->kills >= SCHED_KILLS_MAX ? TRIAL_FAILED : TRIAL_INTERRUPTED;
+    case OUTCOME_FAILED: return t->failures + 1 > s->retries ? TRIAL_FAILED : TRIAL_WAITING;
+    case OUTCOME_KILLED: return t->kills + 1 >= SCHED_KILLS_MAX ? TRIAL_FAILED : TRIAL_INTERRUPTED;
     case OUTCOME_INFEASIBLE: return TRIAL_INFEASIBLE;
-    case OUTCOME_ENVIRONMENT: s->stopping = true; return TRIAL_WAITING;
+    case OUTCOME_ENVIRONMENT: return TRIAL_WAITING;
     case OUTCOME_REFUSED:
     case OUTCOME_UNUSABLE:
     case OUTCOME_DOUBTED:
@@ -200,9 +201,12 @@ static enum trial_state state_after(struct sched *s, struct sched_trial *t, enum
 enum trial_state sched_ended(struct sched *s, int number, enum outcome o)
 {
     struct sched_trial *t = find(s, number);
-    enum trial_state state = state_after(s, t, o);
-    t->state = state;
+    t->state = sched_state_after(s, number, o);
+    t->failures += o == OUTCOME_FAILED;
+    t->kills += o == OUTCOME_KILLED;
+    s->stopping |= o == OUTCOME_ENVIRONMENT;
     s->waiting = false; /* the search was told of it, and may know more now */
+    enum trial_state state = t->state;
     if (trial_state_is_final(state)) {
         size_t at = (size_t)(t - s->trials);
         memmove(t, t + 1, (s->n - at - 1) * sizeof *t);

@@ -93,6 +93,9 @@ enum { SCHED_KILLS_MAX = 5 };
 /* Its next failure is the last, whatever retries are left. */
 void sched_give_up(struct sched *s, int number);
 
+/* What becomes of the trial if its attempt ends so: what sched_ended() will say. */
+enum trial_state sched_state_after(const struct sched *s, int number, enum outcome o);
+
 /* An attempt has ended: returns the trial's new state and forgets the trial when that is final.
  * OUTCOME_ENVIRONMENT also sets `stopping`. */
 enum trial_state sched_ended(struct sched *s, int number, enum outcome o);

@@ -114,9 +114,9 @@ static int find_checkpoint(const struct attempt *a, struct resume_point *out, st
 {
     const struct application *app = &a->study->plan->app;
     if (app->kind->part)
-        return resume_find(a->study->store, a->trial->row.id, a->checkpoint_dir, out, e);
+        return resume_find(a->study->reader, a->trial->row.id, a->checkpoint_dir, out, e);
     const struct app_argument *writes = app_file_argument(&app->file, "checkpoint");
-    return resume_find_told(a->study->store, a->trial->row.id, a->checkpoint_dir, writes && writes->words.n > 0, out,
+    return resume_find_told(a->study->reader, a->trial->row.id, a->checkpoint_dir, writes && writes->words.n > 0, out,
                             e);
 }
 
@@ -250,18 +250,7 @@ static int join_session(struct attempt *a, int session, const char *tag)
     return a->session_dir && a->run_id ? 0 : -ENOMEM;
 }
 
-static struct session_run run_of(const struct attempt *a, const json_t *hyper)
-{
-    return (struct session_run){ .id = a->run_id,
-                                 .hyper = hyper,
-                                 .epochs = a->trial->row.epochs,
-                                 .seed = a->study->plan->cfg.seed,
-                                 .checkpoint = a->checkpoint_dir,
-                                 .model = a->resume.model,
-                                 .state = a->resume.state };
-}
-
-int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out)
+int attempt_run(struct attempt *a, json_t **hyper, struct session_run *out)
 {
     *hyper = space_point_json(&a->study->plan->space, &a->trial->point);
     if (!*hyper)
@@ -270,21 +259,24 @@ int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out
     if (rc == -ENOENT && a->gained) /* it has gone on since, and what it trained has replaced that */
         rc = 0;
     if (rc == 0)
-        *out = run_of(a, *hyper);
+        *out = (struct session_run){ .id = a->run_id,
+                                     .hyper = *hyper,
+                                     .epochs = a->trial->row.epochs,
+                                     .seed = a->study->plan->cfg.seed,
+                                     .checkpoint = a->checkpoint_dir,
+                                     .model = a->resume.model,
+                                     .state = a->resume.state };
     return rc;
 }
 
-int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,
-                        struct session_run *out, struct err *e)
+int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, struct err *e)
 {
     int rc = prepare(a, s, t, e);
     if (rc < 0)
         return rc;
     a->row.launch = strdup(w->tag);
-    *hyper = space_point_json(&s->plan->space, &t->point);
-    if (!a->row.launch || !*hyper || join_session(a, w->number, w->tag) < 0)
+    if (!a->row.launch || join_session(a, w->number, w->tag) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    *out = run_of(a, *hyper);
     return 0;
 }
 
@@ -354,6 +346,7 @@ void attempt_done(struct attempt *a)
         (void)close(a->heard_fd); /* nothing was written */
     lines_done(&a->stream);
     series_done(&a->series);
+    checkpoints_done(&a->checkpoints);
     for (size_t i = 0; i < a->n_epochs; i++)
         series_done(&a->epochs[i].series);
     free(a->epochs);
@@ -378,36 +371,7 @@ static int set_text(char **slot, const char *text)
     return 0;
 }
 
-/* The setting as `show --decisions` prints it: what the trial really gets. */
-static int store_launch(struct attempt *a, struct err *e)
-{
-    struct study *s = a->study;
-    struct store_trial *t = &a->trial->row;
-    if ((s->tuning || a->trial->cpus) && set_text(&t->effective, a->row.setting) < 0)
-        return err_sys(e, -ENOMEM, "trial %d", t->number);
-    int rc = store_begin(s->store, e);
-    if (rc == 0)
-        rc = store_attempt_add(s->store, &a->row, e);
-    if (rc == 0)
-        rc = store_trial_update(s->store, t, e);
-    if (rc == 0)
-        rc = study_reopen(s, e);
-    if (rc == 0)
-        rc = study_decide(s, t->number, "launch", t->effective, e, "attempt %d on %d slot%s%s, %s%s", a->row.number,
-                          t->slots, t->slots == 1 ? "" : "s", a->session_dir ? " of a warm session" : "",
-                          a->row.resumed_from ? "from checkpoint " : "from the beginning",
-                          a->row.resumed_from ? a->row.resumed_from : "");
-    failpoint("attempt-before-commit");
-    if (rc == 0)
-        rc = store_commit(s->store, e);
-    if (rc < 0)
-        store_rollback(s->store);
-    else
-        s->ended = false;
-    return rc;
-}
-
-int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err *e)
+int attempt_ready(struct attempt *a, const struct launcher_ready *r, struct err *e)
 {
     a->row.pid = r->pid;
     a->row.start_ticks = (int64_t)r->start_ticks;
@@ -422,12 +386,35 @@ int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err
     if (set_text(&a->row.state, "running") < 0 || set_text(&a->row.boot_id, r->boot_id) < 0 ||
         set_text(&a->trial->row.state, trial_state_name(TRIAL_RUNNING)) < 0)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
-    int rc = store_launch(a, e);
-    if (rc < 0)
-        return rc;
+    return 0;
+}
+
+/* The setting as `show --decisions` prints it: what the trial really gets. */
+int attempt_put_launch(struct attempt *a, struct err *e)
+{
+    struct study *s = a->study;
+    struct store_trial *t = &a->trial->row;
+    if ((s->tuning || a->trial->cpus) && set_text(&t->effective, a->row.setting) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", t->number);
+    int rc = store_attempt_add(s->store, &a->row, e);
+    if (rc == 0)
+        rc = store_trial_update(s->store, t, e);
+    if (rc == 0)
+        rc = study_reopen(s, e);
+    if (rc == 0)
+        rc = study_decide(s, t->number, "launch", t->effective, e, "attempt %d on %d slot%s%s, %s%s", a->row.number,
+                          t->slots, t->slots == 1 ? "" : "s", a->session_dir ? " of a warm session" : "",
+                          a->row.resumed_from ? "from checkpoint " : "from the beginning",
+                          a->row.resumed_from ? a->row.resumed_from : "");
+    failpoint("attempt-before-commit");
+    return rc;
+}
+
+void attempt_launched(struct attempt *a)
+{
+    a->study->ended = false;
     a->trial->row.attempts = a->row.number;
     failpoint("attempt-committed");
-    return 0;
 }
 
 /* --- reading --- */
@@ -599,7 +586,7 @@ static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)
 
 bool attempt_has_news(const struct attempt *a)
 {
-    return a->n_put < a->n_epochs;
+    return a->n_put < a->n_epochs || a->checkpoints.n_put < a->checkpoints.n;
 }
 
 int attempt_put(struct attempt *a, struct err *e)
@@ -610,6 +597,8 @@ int attempt_put(struct attempt *a, struct err *e)
         return 0;
     for (; rc == 0 && a->n_put < a->n_epochs; a->n_put++)
         rc = put_epoch(a, &a->epochs[a->n_put], e);
+    if (rc == 0)
+        rc = checkpoints_put(&a->checkpoints, s->store, a->trial->row.id, a->row.number, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
     if (rc == 0)
@@ -625,6 +614,7 @@ static void punch_accounted(struct attempt *a);
 void attempt_stored(struct attempt *a)
 {
     size_t n = a->n_put;
+    checkpoints_stored(&a->checkpoints, a->checkpoint_dir);
     if (n == 0)
         return;
     failpoint("epoch-committed");
@@ -638,26 +628,6 @@ void attempt_stored(struct attempt *a)
     a->n_put = 0;
     a->n_epochs -= n;
     memmove(a->epochs, a->epochs + n, a->n_epochs * sizeof *a->epochs);
-}
-
-/* What was read up to the end, before it is judged by it. */
-static int store_news(struct attempt *a, struct err *e)
-{
-    struct study *s = a->study;
-    if (a->n_epochs == 0)
-        return 0;
-    int rc = store_begin(s->store, e);
-    if (rc == 0)
-        rc = attempt_put(a, e);
-    if (rc == 0)
-        rc = store_commit(s->store, e);
-    else
-        store_rollback(s->store);
-    if (rc < 0)
-        return rc;
-    attempt_stored(a);
-    tuning_act(s->tuning);
-    return 0;
 }
 
 /* "Top1Accuracy, Loss", and the name among them that is meant. */
@@ -783,47 +753,11 @@ static int tell_watchers(const struct hearing *r, const struct app_report *ev, u
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
 }
 
-struct told_checkpoints {
-    int older;  /* the epoch of the newest that goes; 0: none does */
-    char *path; /* its; owned */
-    int seen;
-};
-
-static int find_older(void *ctx, const struct store_checkpoint *c)
-{
-    enum { KEPT = 2 }; /* of a running trial */
-    struct told_checkpoints *t = ctx;
-    if (++t->seen != KEPT + 1)
-        return 0;
-    t->older = c->epoch;
-    t->path = strdup(c->path);
-    return t->path ? 0 : -ENOMEM;
-}
-
-/* A checkpoint was written whole: it is stored where it is, and one that two newer ones have replaced goes, where it is a file in the
- * trial's folder for them. */
 static int keep_checkpoint(struct attempt *a, const struct app_report *r, struct err *e)
 {
-    struct store *s = a->study->store;
-    struct told_checkpoints t = { 0 };
-    const struct store_checkpoint row = { .trial = a->trial->row.id,
-                                          .epoch = r->epoch > 0 ? r->epoch : a->epochs_done,
-                                          .attempt = a->row.number,
-                                          .path = (char *)(uintptr_t)r->text };
-    size_t len = strlen(a->checkpoint_dir);
-    if (row.epoch < 1)
-        return 0;
-    int rc = store_checkpoint_put(s, &row, e);
-    if (rc == 0)
-        rc = store_checkpoints(s, row.trial, find_older, &t, e);
-    AUTO_FREE char *path = t.path;
-    if (rc < 0 || t.older == 0)
-        return rc == -ENOMEM ? err_sys(e, rc, "trial %d", a->trial->row.number) : rc;
-    rc = store_checkpoint_forget(s, row.trial, t.older, e);
-    if (rc == 0 && strncmp(path, a->checkpoint_dir, len) == 0 && path[len] == '/' && !strstr(path, "/../") &&
-        strcmp(path, r->text) != 0 && ours_is_file(path))
-        (void)unlink(path); /* what stays is disk space */
-    return rc;
+    int epoch = r->epoch > 0 ? r->epoch : a->epochs_done;
+    int rc = epoch < 1 ? 0 : checkpoints_add(&a->checkpoints, epoch, r->text);
+    return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
 }
 
 static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
@@ -993,19 +927,10 @@ void attempt_say_stop(struct attempt *a)
     launcher_say_stop((pid_t)a->row.pid, (uint64_t)a->row.start_ticks, a->row.boot_id, a->row.launch);
 }
 
-struct exit_note {
-    bool there;
-    char kind[16];
-    int code;
-    bool starved;    /* the kernel killed something for want of memory meanwhile */
-    int64_t at_ms;   /* when it was written */
-    int64_t boot_ms; /* the same, by the clock that nobody sets; 0: not told */
-};
-
 /* DIR/exit, when it speaks of this attempt. */
-static void read_exit(const struct attempt *a, struct exit_note *out)
+static void read_exit(const struct attempt *a, struct attempt_exit *out)
 {
-    *out = (struct exit_note){ .code = -1 };
+    *out = (struct attempt_exit){ .code = -1 };
     AUTO_FREE char *path = io_join(launch_dir(a), "exit");
     AUTO_BUF struct buf b = BUF_INIT;
     struct stat st;
@@ -1013,7 +938,7 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
         return;
     int attempt = 0;
     char launch[80];
-    struct exit_note x = { .there = true };
+    struct attempt_exit x = { .there = true };
     if (sscanf(buf_text(&b), "attempt=%d launch=%79s kind=%15s code=%d", &attempt, launch, x.kind, &x.code) == 4 &&
         attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
         const char *kills = strstr(buf_text(&b), " oom_kills=");
@@ -1072,7 +997,7 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
     }
 }
 
-static enum outcome judge_exit(const struct attempt *a, const struct exit_note *x, char text[512])
+static enum outcome judge_exit(const struct attempt *a, const struct attempt_exit *x, char text[512])
 {
     if (strcmp(x->kind, "not-started") == 0 && x->code == 127) {
         (void)snprintf(text, 512, "%s could not be started, see %s/log", a->study->plan->app.kind->words.program,
@@ -1089,7 +1014,7 @@ static enum outcome judge_exit(const struct attempt *a, const struct exit_note *
 
 /* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A runtime that is told to
  * end does so by itself, with the same code. */
-static bool is_killed(const struct exit_note *x)
+static bool is_killed(const struct attempt_exit *x)
 {
     static const int signals[] = { SIGHUP, SIGINT, SIGKILL, SIGTERM };
     for (size_t i = 0; x->there && i < ARRAY_LEN(signals); i++)
@@ -1099,7 +1024,7 @@ static bool is_killed(const struct exit_note *x)
 }
 
 /* What stands in the log is not what it died of. */
-static enum outcome judge_killed(const struct attempt *a, const struct exit_note *x, char text[512])
+static enum outcome judge_killed(const struct attempt *a, const struct attempt_exit *x, char text[512])
 {
     if (x->starved && x->code == 128 + SIGKILL) {
         (void)snprintf(text, 512,
@@ -1123,7 +1048,7 @@ static enum outcome judge_served(const struct attempt *a, char text[512])
     return OUTCOME_FAILED;
 }
 
-static enum outcome judge(const struct attempt *a, const struct exit_note *x, char text[512])
+static enum outcome judge(const struct attempt *a, const struct attempt_exit *x, char text[512])
 {
     text[0] = '\0';
     if (a->epochs_done >= a->trial->row.epochs)
@@ -1182,7 +1107,7 @@ static bool fails_alike(const struct attempt *a, const char *text)
     return t->failures > 0 && !a->gained && !is_loss(a) && t->reason && strcmp(t->reason, text) == 0;
 }
 
-static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e)
+static int read_rest(struct attempt *a, const struct attempt_exit *x, struct err *e)
 {
     int rc = attempt_read(a, 0, e);
     struct hearing r = { .a = a, .now_ms = study_clock_ms(a->study), .e = e };
@@ -1198,7 +1123,7 @@ static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e
 }
 
 /* When it ended: by its own note; met dead without one, by its last line. */
-static int64_t end_time(const struct attempt *a, const struct exit_note *x)
+static int64_t end_time(const struct attempt *a, const struct attempt_exit *x)
 {
     int64_t at = a->adopted ? written_ms(a) : study_now_in(&a->row);
     if (x->there &&
@@ -1239,13 +1164,14 @@ static int tell_end(struct attempt *a, enum trial_state state, struct err *e)
     return study_tell(a->study, t, told, &none, e);
 }
 
-static int store_end(struct attempt *a, enum outcome o, enum trial_state state, const char *text, struct err *e)
+static int put_judged(struct attempt *a, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    int rc = store_begin(s->store, e);
-    if (rc == 0)
-        rc = profiles_end(s->profiles, t->number, has_trained(o), keep_profile, a, e);
+    enum outcome o = a->end.outcome;
+    enum trial_state state = a->end.state;
+    const char *text = a->end.text;
+    int rc = profiles_end(s->profiles, t->number, has_trained(o), keep_profile, a, e);
     if (rc == 0)
         rc = tuning_end(s->tuning, a->trial, has_trained(o), e);
     if (rc == 0 && a->out_of_memory)
@@ -1264,18 +1190,11 @@ static int store_end(struct attempt *a, enum outcome o, enum trial_state state, 
     if (rc == 0 && trial_state_is_final(state))
         rc = tell_end(a, state, e);
     failpoint("end-before-commit");
-    if (rc == 0)
-        rc = store_commit(s->store, e);
-    if (rc < 0)
-        store_rollback(s->store);
-    failpoint("end-committed");
-    if (rc == 0)
-        tuning_act(s->tuning);
     return rc;
 }
 
 /* An application that cannot read its checkpoint says so and exits; one that was killed says nothing of it. */
-static bool blames_checkpoint(const struct attempt *a, const struct exit_note *x)
+static bool blames_checkpoint(const struct attempt *a, const struct attempt_exit *x)
 {
     return a->row.resumed_from && !a->gained && (a->served == SERVED_FAILED || (x->there && x->code <= 128));
 }
@@ -1299,36 +1218,27 @@ static void hide_secrets(const struct plan *p, char text[512])
     (void)snprintf(text, 512, "%s", bare ? bare : "");
 }
 
-/* What the cluster did not grant is stored before how the attempt ended: a driver that dies in between asks for it no more. */
-static int refuse_ask(struct attempt *a, const char *why, struct err *e)
+int attempt_read_end(struct attempt *a, struct err *e)
 {
-    struct study *s = a->study;
-    int rc = store_begin(s->store, e);
-    int otherwise = rc < 0 ? rc : grant_refuse(s, a->trial, &a->fold, a->trial->row.slots, why, e);
-    if (otherwise >= 0)
-        rc = store_commit(s->store, e);
-    if (otherwise < 0 || rc < 0)
-        store_rollback(s->store);
-    return rc < 0 ? rc : otherwise;
+    read_exit(a, &a->end.note);
+    int rc = read_rest(a, &a->end.note, e);
+    a->row.exit_code = a->end.note.code;
+    a->row.ended_ms = end_time(a, &a->end.note);
+    return rc;
 }
 
-int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct err *e)
+/* What the cluster did not grant is stored with how the attempt ended: it is asked for no more. */
+static int judge_end(struct attempt *a, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    struct exit_note x;
-    read_exit(a, &x);
-    int rc = read_rest(a, &x, e);
-    if (rc == 0)
-        rc = store_news(a, e);
-    if (rc < 0)
-        return rc;
-    enum outcome o = judge(a, &x, text);
+    char *text = a->end.text;
+    enum outcome o = judge(a, &a->end.note, text);
     hide_secrets(s->plan, text); /* before it is compared with what was said before */
-    if (o == OUTCOME_FAILED && blames_checkpoint(a, &x))
+    if (o == OUTCOME_FAILED && blames_checkpoint(a, &a->end.note))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */
     bool not_granted = o == OUTCOME_INFEASIBLE && a->stop == STOP_NO_ROOM;
-    rc = not_granted ? refuse_ask(a, text, e) : 0;
+    int rc = not_granted ? grant_refuse(s, a->trial, &a->fold, t->slots, text, e) : 0;
     if (rc < 0)
         return rc;
     if (not_granted ? rc == 1 : o == OUTCOME_INFEASIBLE && refuse_setting(a))
@@ -1337,25 +1247,44 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
         o = OUTCOME_DOUBTED;
     if (o == OUTCOME_FAILED && fails_alike(a, text))
         sched_give_up(&s->sched, t->number);
-    a->row.exit_code = x.code;
-    a->row.ended_ms = end_time(a, &x);
+    a->end.outcome = o;
+    a->end.state = sched_state_after(&s->sched, t->number, o);
+    return 0;
+}
+
+static int fill_ended(struct attempt *a, struct err *e)
+{
+    struct store_trial *t = &a->trial->row;
+    const char *text = a->end.text;
+    enum outcome o = a->end.outcome;
     t->seconds += (double)(a->row.ended_ms - a->row.started_ms) / 1000.0;
     t->failures += o == OUTCOME_FAILED;
     t->kills += o == OUTCOME_KILLED;
-    enum trial_state state = sched_ended(&s->sched, t->number, o);
     if (set_text(&a->row.state, "ended") < 0 || set_text(&a->row.outcome, outcome_name(o)) < 0 ||
-        set_text(&a->row.cause, text) < 0 || set_text(&t->state, trial_state_name(state)) < 0 ||
+        set_text(&a->row.cause, text) < 0 || set_text(&t->state, trial_state_name(a->end.state)) < 0 ||
         set_text(&t->reason, text) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->number);
-    if (state == TRIAL_FINISHED) { /* why an earlier attempt ended is told with that attempt */
+    if (a->end.state == TRIAL_FINISHED) { /* why an earlier attempt ended is told with that attempt */
         free(t->reason);
         t->reason = NULL;
     }
-    *out = o;
-    rc = store_end(a, o, state, text, e);
+    return 0;
+}
+
+int attempt_put_end(struct attempt *a, struct err *e)
+{
+    int rc = attempt_put(a, e); /* it is judged by what these lead to */
     if (rc == 0)
-        (void)forget_heard(a, NULL); /* where it stays, the next attempt removes it */
-    if (rc == 0 && a->study->plan->secrets.knobs)
+        rc = judge_end(a, e);
+    if (rc == 0)
+        rc = fill_ended(a, e);
+    return rc == 0 ? put_judged(a, e) : rc;
+}
+
+void attempt_ended(struct attempt *a)
+{
+    failpoint("end-committed");
+    (void)forget_heard(a, NULL); /* where it stays, the next attempt removes it */
+    if (a->study->plan->secrets.knobs)
         secrets_forget(a->dir);
-    return rc;
 }

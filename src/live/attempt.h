@@ -5,6 +5,7 @@
 #include "app/fold.h"
 #include "app/lines.h"
 #include "app/stamps.h"
+#include "live/checkpoints.h"
 #include "live/grant.h"
 #include "live/launcher.h"
 #include "live/pool.h"
@@ -40,6 +41,24 @@ struct attempt_epoch {
     int64_t iteration;    /* its last */
     uint64_t upto;        /* lines before it are accounted then */
     struct series series; /* what was told by name since the one before */
+};
+
+/* What its launcher has left of how it ended. */
+struct attempt_exit {
+    bool there;
+    char kind[16];
+    int code;
+    bool starved;    /* the kernel killed something for want of memory meanwhile */
+    int64_t at_ms;   /* when it was written */
+    int64_t boot_ms; /* the same, by the clock that nobody sets; 0: not told */
+};
+
+/* How it ended: what is stored of it, and acted on when that is committed. */
+struct attempt_end {
+    struct attempt_exit note;
+    enum outcome outcome;
+    enum trial_state state; /* of the trial, from then on */
+    char text[512];         /* why; "" for a finished one */
 };
 
 struct attempt {
@@ -90,20 +109,21 @@ struct attempt {
     struct attempt_epoch *epochs;                                       /* read, and not told by on_epoch yet */
     size_t n_epochs, cap_epochs;
     size_t n_put; /* so many of them are in a transaction, or stored */
+    struct checkpoints checkpoints;
+    struct attempt_end end;
 };
 
 /* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, how its launcher is started. */
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
                     struct err *e);
 
-/* The same for a run of a warm session: *out is what to send it, and points into *a. */
-int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, json_t **hyper,
-                        struct session_run *out, struct err *e);
+/* The same for a run of a warm session. */
+int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, struct err *e);
 
-/* The same run once more, for a session that is met again. -ENOENT: what it went on from is gone; -ENOMEM. */
-int attempt_run_again(struct attempt *a, json_t **hyper, struct session_run *out);
+/* What to send the session, also one that is met again; *out points into *a and *hyper. -ENOENT: what it went on from is gone; -ENOMEM. */
+int attempt_run(struct attempt *a, json_t **hyper, struct session_run *out);
 
-/* The session's launcher as attempt_commit() wants to know it: with where this attempt's lines begin. */
+/* The session's launcher as attempt_ready() wants to know it: with where this attempt's lines begin. */
 struct launcher_ready attempt_session_ready(const struct attempt *a, const struct warm *w);
 
 /* Prepares to go on with the stored attempt `row` (copied) of the trial. */
@@ -111,8 +131,11 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
                    struct err *e);
 void attempt_done(struct attempt *a);
 
-/* The launcher holds the folder: stores the attempt as running, then the go may be given. */
-int attempt_commit(struct attempt *a, const struct launcher_ready *r, struct err *e);
+/* The launcher holds the folder: the attempt is to be stored as running, by attempt_put_launch() in a transaction. When that is committed,
+ * attempt_launched(), and the go may be given. */
+int attempt_ready(struct attempt *a, const struct launcher_ready *r, struct err *e);
+int attempt_put_launch(struct attempt *a, struct err *e);
+void attempt_launched(struct attempt *a);
 
 /* Reads what was heard since. Each complete epoch is to be stored: attempt_has_news(), and then, in a transaction, attempt_put() puts all that
  * there is; when that is committed, attempt_stored(). */
@@ -146,7 +169,10 @@ void attempt_say_stop(struct attempt *a);
 /* Tells its processes to end; `hard` kills. Safe when they are gone. */
 void attempt_signal(struct attempt *a, bool hard);
 
-/* Its processes are gone: reads the rest, judges, stores. `text` gets why it ended, "" for a finished one. */
-int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct err *e);
+/* Its processes are gone: reads the rest. How that is to be judged, from all that was told before, attempt_put_end() says and puts into the
+ * store, in a transaction: a->end. When that is committed, attempt_ended(). */
+int attempt_read_end(struct attempt *a, struct err *e);
+int attempt_put_end(struct attempt *a, struct err *e);
+void attempt_ended(struct attempt *a);
 
 #endif

@@ -99,75 +99,26 @@ struct slot *driver_slot_of_trial(struct driver *d, int number)
     return NULL;
 }
 
-/* --- an attempt is over --- */
-
-static const char *or_null(const char *text)
-{
-    return text && *text ? text : NULL;
-}
-
-/* The study is measured by what does not come: that is for its config to mend. */
-static void note_no_metric(struct driver *d)
-{
-    if (!d->study->no_metric[0] || d->result->end != DRIVER_DONE)
-        return;
-    d->result->end = DRIVER_CONFIG;
-    (void)snprintf(d->result->why, sizeof d->result->why, "%s", d->study->no_metric);
-}
-
 /* Older checkpoints go when newer ones are whole. What cannot be removed now `gc` removes. */
-static void tidy_up(struct driver *d, const struct attempt *a)
+void driver_tidy(struct driver *d, const struct attempt *a)
 {
     struct tidy t = { 0 };
     const struct plan *p = d->study->plan;
     if (a->checkpoint_dir)
-        (void)tidy_checkpoints(&t, d->study->store, &a->trial->row, config_maximise(&p->cfg),
+        (void)tidy_checkpoints(&t, d->study->reader, &a->trial->row, config_maximise(&p->cfg),
                                tidy_keep_find(p->cfg.keep), a->checkpoint_dir, NULL);
-}
-
-void driver_settle(struct driver *d, struct slot *s)
-{
-    char text[512];
-    enum outcome o;
-    /* The line at which the driver failed has been passed over: the next one judges, from the stored offset. */
-    if (d->rc < 0)
-        return;
-    int rc = attempt_settle(&s->a, text, &o, d->e);
-    if (rc < 0) {
-        driver_fail(d, rc);
-        return;
-    }
-    const struct store_trial *t = &s->a.trial->row;
-    tidy_up(d, &s->a);
-    driver_tell(
-        d, (struct driver_news){ .kind = NEWS_ENDED, .trial = t, .attempt = s->a.row.number, .text = or_null(text) });
-    note_no_metric(d);
-    if (o == OUTCOME_ENVIRONMENT && d->result->end == DRIVER_DONE) {
-        d->result->end = DRIVER_ENVIRONMENT;
-        (void)snprintf(d->result->why, sizeof d->result->why, "%s/%d cannot run here: %s", d->study->name, t->number,
-                       text);
-    }
-    int number = t->number;
-    bool final = trial_state_is_final((enum trial_state)trial_state_parse(t->state));
-    driver_let_go(d, s);
-    driver_drop_slot(d, s);
-    if (final)
-        study_drop(d->study, number);
-    driver_schedule(d);
-    if (d->packs)
-        driver_neighbours_changed(d);
 }
 
 /* --- the launcher's word --- */
 
 /* The attempt is stored as running; what was to be sent has been. */
-void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms)
+void driver_has_begun(struct driver *d, struct slot *s)
 {
     s->a.running = true;
     s->a.born_ms = s->a.line_ms = clock_ms();
     if (!d->first_launch_ms)
         d->first_launch_ms = clock_boot_ms() - (clock_ms() - s->started_ms);
-    s->narrow_ms = d->narrows ? s->a.born_ms + narrow_in_ms : 0;
+    s->narrow_ms = d->narrows ? s->a.born_ms + (s->a.run_id ? 0 : NARROW_MS) : 0;
     driver_tell(d, (struct driver_news){ .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = s->a.row.number });
 }
 
@@ -178,18 +129,11 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
     failpoint("launcher-ready");
     if (d->rc < 0) /* without a go it ends by itself */
         return;
-    int rc = attempt_commit(&s->a, r, d->e);
-    if (rc < 0) {
+    int rc = attempt_ready(&s->a, r, d->e);
+    if (rc < 0)
         driver_fail(d, rc);
-        return;
-    }
-    rc = launcher_go(s->a.launcher);
-    failpoint("go-sent");
-    if (rc < 0) { /* it has died since; its end is on the way */
-        driver_tell(d, (struct driver_news){
-                           .kind = NEWS_NOTE, .trial = &s->a.trial->row, .text = "its launcher died at the start" });
-    }
-    driver_has_begun(d, s, NARROW_MS);
+    else
+        driver_store_launch(d, s);
 }
 
 /* Back to what it was before the try: nothing was stored. */
@@ -207,6 +151,10 @@ static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
     struct driver *d = ctx;
     struct slot *s = driver_slot(d, id);
     launcher_free(MOVE_PTR(s->a.launcher));
+    if (s->stores == STORES_LAUNCH) { /* it was ready, and has died since */
+        s->gone = true;
+        return;
+    }
     if (busy && ++s->busy_tries < BUSY_TRIES && d->interrupts == 0) {
         s->retry_ms = clock_ms() + BUSY_RETRY_MS;
         return;
@@ -249,25 +197,13 @@ int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *
     return rc;
 }
 
-/* What has been refused since it was asked for may leave nothing to launch it with. */
-static void give_up(struct driver *d, struct study_trial *t, const char *why)
-{
-    int rc = study_give_up(d->study, t, why, d->e);
-    if (rc < 0) {
-        driver_fail(d, rc);
-        return;
-    }
-    driver_tell(d, (struct driver_news){ .kind = NEWS_ENDED, .trial = &t->row, .text = t->row.reason });
-    study_drop(d->study, t->row.number);
-}
-
 static void start(struct driver *d, int number)
 {
     struct study_trial *t = study_trial(d->study, number);
     struct err why;
     sched_started(&d->study->sched, number);
     if (study_slots(d->study, t, &why) < 0) {
-        give_up(d, t, why.text);
+        driver_give_up(d, t, why.text); /* what has been refused since it was asked for leaves nothing */
         return;
     }
     driver_tell_load(d); /* whether others wait for room decides what it is launched with */
@@ -290,33 +226,18 @@ static void start(struct driver *d, int number)
         driver_neighbours_changed(d);
 }
 
-static void ask(struct driver *d)
-{
-    struct study_trial *t = NULL;
-    int copy = 0;
-    int rc = study_ask(d->study, &t, &copy, d->e);
-    if (rc < 0) {
-        driver_fail(d, rc);
-        return;
-    }
-    if (rc == 0)
-        return;
-    enum trial_state state = (enum trial_state)trial_state_parse(t->row.state);
-    if (!trial_state_is_final(state))
-        return;
-    char text[64];
-    (void)snprintf(text, sizeof text, "same settings as %s/%d", d->study->name, copy);
-    driver_tell(d, (struct driver_news){
-                       .kind = copy ? NEWS_COPY : NEWS_ENDED, .trial = &t->row, .text = copy ? text : t->row.reason });
-    study_drop(d->study, t->row.number);
-}
-
 static bool starting(const struct driver *d)
 {
     for (size_t i = 0; i < d->n; i++)
         if (!d->slots[i]->a.running)
             return true;
     return false;
+}
+
+/* The search is asked when it, and who reads the store, knows all that has happened. */
+static bool may_ask(const struct driver *d)
+{
+    return !d->asking && !d->given_up && !driver_is_storing(d, STORES_END);
 }
 
 /* Sessions that no trial is left for; with the end of the study all of them, and the loop. */
@@ -341,14 +262,15 @@ void driver_schedule(struct driver *d)
         d->awaits_cpus = verb == SCHED_START && d->n == 0 && !driver_has_cpus(d, number);
         if (d->awaits_cpus)
             break;
-        if (verb == SCHED_START)
+        if (verb == SCHED_START && !d->given_up) {
             start(d, number);
-        else if (verb == SCHED_ASK)
-            ask(d);
-        else {
-            end_what_waits(d, verb == SCHED_END);
-            break;
+            continue;
         }
+        if (verb == SCHED_ASK && may_ask(d))
+            driver_ask(d);
+        else if ((verb == SCHED_WAIT || verb == SCHED_END) && !d->asking)
+            end_what_waits(d, verb == SCHED_END);
+        break;
     }
     driver_tell_load(d);
     if (d->leaving)
@@ -357,11 +279,11 @@ void driver_schedule(struct driver *d)
 
 /* --- ending all --- */
 
-/* Those that have no go yet are let go of: they end by themselves, and nothing was stored. */
+/* Those of which nothing is stored are let go of: without a go they end by themselves. */
 static void drop_starting(struct driver *d)
 {
     for (size_t i = d->n; i-- > 0;)
-        if (!d->slots[i]->a.running)
+        if (!d->slots[i]->a.running && d->slots[i]->stores == STORES_NOTHING)
             driver_give_back(d, d->slots[i]);
 }
 
@@ -376,9 +298,18 @@ static void end_all(struct driver *d, enum attempt_stop why, bool hard)
     driver_schedule(d);
 }
 
+/* The study is measured by what does not come: that is for its config to mend. */
+void driver_note_no_metric(struct driver *d)
+{
+    if (!d->study->no_metric[0] || d->result->end != DRIVER_DONE)
+        return;
+    d->result->end = DRIVER_CONFIG;
+    (void)snprintf(d->result->why, sizeof d->result->why, "%s", d->study->no_metric);
+}
+
 static void end_without_metric(struct driver *d)
 {
-    note_no_metric(d);
+    driver_note_no_metric(d);
     if (d->result->end != DRIVER_CONFIG || d->no_metric)
         return;
     d->no_metric = true;
@@ -389,6 +320,8 @@ static void end_without_metric(struct driver *d)
 
 void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard)
 {
+    if (s->stores == STORES_END) /* it has */
+        return;
     s->a.stop = s->a.stop == STOP_NONE ? why : s->a.stop;
     if (s->a.kill_ms == 0)
         s->a.kill_ms = clock_ms() + ATTEMPT_KILL_AFTER_MS;
@@ -442,42 +375,6 @@ static int end_at_epoch(struct driver *d, struct slot *s, int64_t now)
     return rc < 0 ? rc : 0;
 }
 
-/* Those that are gone meanwhile were stored at their end. */
-static int put_news(void *ctx, struct store *store, struct err *e)
-{
-    struct driver *d = ctx;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < d->n; i++) {
-        struct slot *s = d->slots[i];
-        rc = attempt_put(&s->a, e);
-        if (rc == 0 && s->new_cores && s->a.running)
-            rc = store_attempt_update(store, &s->a.row, e);
-        s->new_cores = false;
-    }
-    return rc;
-}
-
-static void on_news_stored(void *ctx, int rc, const struct err *e)
-{
-    struct driver *d = ctx;
-    if (rc < 0) {
-        driver_fail(d, err_set(d->e, rc, "%s", e->text));
-        return;
-    }
-    for (size_t i = 0; i < d->n; i++)
-        attempt_stored(&d->slots[i]->a);
-    tuning_stored(d->study->tuning);
-}
-
-int driver_store_news(struct driver *d)
-{
-    const struct write one = { .rows = put_news, .done = on_news_stored, .ctx = d };
-    int rc = writer_put(d->study->writer, d->study->store, one, d->e);
-    if (rc < 0)
-        driver_fail(d, rc);
-    return rc;
-}
-
 /* Figures that it would have found are missing from here on. */
 static void tell_dropped(struct driver *d, const struct slot *s)
 {
@@ -496,13 +393,15 @@ static void tell_dropped(struct driver *d, const struct slot *s)
 /* False when the loop is to end. */
 static bool tend(struct driver *d, struct slot *s, int64_t now)
 {
+    if (s->stores == STORES_END)
+        return d->rc == 0;
     if (s->retry_ms && now >= s->retry_ms)
         retry_start(d, s);
     if (s->narrow_ms && now >= s->narrow_ms)
         driver_narrow(d, s);
     if (d->measures && !s->measured && !s->retry_ms)
         driver_measure(d, s);
-    if (!s->a.running && s->a.launcher && now - s->started_ms > READY_MS)
+    if (!s->a.running && s->a.launcher && s->stores == STORES_NOTHING && now - s->started_ms > READY_MS)
         s->silent = true;
     if (!s->a.running && d->rc == 0)
         tell_coming(d, s);
@@ -565,7 +464,7 @@ static void on_tick(uv_timer_t *timer)
         d->study->woken) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = d->study->woken = false;
-    if (d->o->detach && !starting(d) && !d->awaits_cpus) {
+    if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus) {
         d->leaving = true;
         uv_stop(&d->loop);
     }
@@ -607,7 +506,7 @@ static void on_hangup(uv_signal_t *handle, int signum)
 static void on_epoch(struct attempt *a, const struct store_epoch *row)
 {
     struct driver *d = a->ctx;
-    tidy_up(d, a);
+    driver_tidy(d, a);
     driver_tell(
         d, (struct driver_news){ .kind = NEWS_EPOCH, .trial = &a->trial->row, .attempt = a->row.number, .epoch = row });
 }
@@ -652,6 +551,9 @@ static void close_own(uv_handle_t *h, void *ctx)
 
 static void tear_down(struct driver *d)
 {
+    if (d->study->writer)
+        writer_finish(d->study->writer); /* while those are there who handed something over */
+    store_trial_done(&d->asked.row);     /* of a proposal that nobody was told of */
     while (d->n > 0)
         driver_drop_slot(d, d->slots[d->n - 1]);
     free(d->slots);
@@ -671,8 +573,8 @@ static void tear_down(struct driver *d)
 static void run_loop(struct driver *d)
 {
     driver_schedule(d);
-    while (d->awaits_cpus && !places_is_ready(d->places)) { /* a hello away: not until the next tick */
-        (void)uv_run(&d->loop, UV_RUN_ONCE);
+    while (d->rc == 0 && !d->leaving && (d->asking || d->given_up || (d->awaits_cpus && !places_is_ready(d->places)))) {
+        (void)uv_run(&d->loop, UV_RUN_ONCE); /* a proposal, or a hello, away: not until the next tick */
         driver_schedule(d);
     }
     bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0 || d->awaits_cpus);
@@ -718,6 +620,9 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
         rc = driver_adopt(&d);
     if (rc == 0) {
         run_loop(&d);
+        d.over = true;
+        if (d.rc == 0)
+            writer_finish(s->writer);
         rc = d.rc;
     }
     if (rc == 0 && out->end == DRIVER_DONE && d.n == 0 && !s->sched.stopping)
@@ -725,5 +630,5 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
     conclude(&d);
     driver_end_samples(&d, rc);
     tear_down(&d);
-    return rc;
+    return rc < 0 ? rc : d.rc;
 }

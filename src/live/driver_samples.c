@@ -29,7 +29,10 @@ int driver_set_up_samples(struct driver *d)
     struct study *s = d->study;
     char why[512] = "", text[640];
     d->measures = strcmp(s->plan->cfg.scope, "none") != 0;
-    int rc = writer_open(&s->writer, &d->loop, s->store, d->e);
+    AUTO_FREE char *path = study_store_path(s->plan->cfg.store);
+    int rc = path ? store_open(&s->reader, path, STORE_READ, d->e) : err_sys(d->e, -ENOMEM, "study '%s'", s->name);
+    if (rc == 0)
+        rc = writer_open(&s->writer, &d->loop, s->store, d->e);
     if (rc == 0)
         rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
     if (rc == 0)
@@ -75,6 +78,7 @@ void driver_close_samples(struct driver *d)
     energy_close(MOVE_PTR(d->study->energy));
     publish_close(MOVE_PTR(d->study->publish));
     writer_close(MOVE_PTR(d->study->writer));
+    store_close(MOVE_PTR(d->study->reader));
     reuse_close(MOVE_PTR(d->study->reuse));
     profiles_close(MOVE_PTR(d->study->profiles));
 }

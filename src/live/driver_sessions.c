@@ -19,25 +19,39 @@ struct warm *driver_warm_of(const struct driver *d, const struct slot *s)
     return NULL;
 }
 
-/* Sends the trial to its session, which has said hello. */
-static int begin_run(struct driver *d, struct slot *s, struct warm *w)
+/* Its session has said hello: it gets the trial when the launch is stored. */
+static int begin_run(struct driver *d, struct slot *s, const struct warm *w)
+{
+    struct study_trial *t = s->a.trial;
+    attempt_done(&s->a);
+    int rc = attempt_prepare_run(&s->a, d->study, t, w, d->e);
+    driver_own(d, &s->a);
+    struct launcher_ready at = attempt_session_ready(&s->a, w);
+    if (rc == 0)
+        rc = attempt_ready(&s->a, &at, d->e);
+    if (rc == 0)
+        driver_store_launch(d, s);
+    return rc;
+}
+
+/* Where it cannot be told, the session ends, and the attempt with it: another one finds what there is to go on from. */
+static void send_run(struct driver *d, struct slot *s, struct warm *w)
 {
     AUTO_JSON json_t *hyper = NULL;
     struct session_run run;
-    struct study_trial *t = s->a.trial;
-    attempt_done(&s->a);
-    int rc = attempt_prepare_run(&s->a, d->study, t, w, &hyper, &run, d->e);
-    driver_own(d, &s->a);
-    if (rc < 0)
-        return rc;
-    struct launcher_ready at = attempt_session_ready(&s->a, w);
-    rc = attempt_commit(&s->a, &at, d->e);
-    if (rc < 0)
-        return rc;
-    (void)pool_run(d->pool, w, &run); /* where it cannot be told, it ends, and the attempt with it */
+    if (attempt_run(&s->a, &hyper, &run) == 0)
+        (void)pool_run(d->pool, w, &run);
+    else
+        pool_end(d->pool, w, false);
+}
+
+void driver_send_run(struct driver *d, struct slot *s)
+{
+    struct warm *w = driver_warm_of(d, s);
+    if (w)
+        send_run(d, s, w);
     failpoint("run-sent");
-    driver_has_begun(d, s, 0);
-    return 0;
+    driver_has_begun(d, s);
 }
 
 /* Those that serve nobody hold memory that others need, and a session's end takes time, too. */
@@ -136,6 +150,8 @@ void driver_on_hello(void *ctx, struct warm *w)
         pool_end(d->pool, w, false);
     if (!s)
         return;
+    if (s->stores != STORES_NOTHING) /* it gets the run when that is stored, or has ended */
+        return;
     if (!s->a.running) {
         int rc = d->rc < 0 ? 0 : begin_run(d, s, w);
         if (rc < 0)
@@ -143,13 +159,8 @@ void driver_on_hello(void *ctx, struct warm *w)
         return;
     }
     /* Met again. Whether it never got the run, is busy with it, or is done: to be sent it again is right. */
-    AUTO_JSON json_t *hyper = NULL;
-    struct session_run run;
     s->a.end_said = false; /* to be said again */
-    if (attempt_run_again(&s->a, &hyper, &run) == 0)
-        (void)pool_run(d->pool, w, &run);
-    else
-        pool_end(d->pool, w, false); /* and the attempt with it: another one finds what there is to go on from */
+    send_run(d, s, w);
 }
 
 void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
@@ -160,31 +171,11 @@ void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
         attempt_done_said(&s->a, m);
 }
 
-/* Its cores were not granted: the trial is launched with others, or known not to be launched at all. */
-static void refuse_warm(struct driver *d, struct slot *s, const struct warm *w)
-{
-    struct study *study = d->study;
-    char text[512];
-    grant_put_refused(study, &w->fold, w->slots, text);
-    int rc = store_begin(study->store, d->e);
-    if (rc == 0)
-        rc = grant_refuse(study, s->a.trial, &w->fold, w->slots, text, d->e);
-    if (rc >= 0)
-        rc = store_commit(study->store, d->e);
-    if (rc < 0) {
-        store_rollback(study->store);
-        driver_fail(d, rc);
-        return;
-    }
-    tuning_act(study->tuning);
-    driver_note(d, &s->a.trial->row, text);
-}
-
 void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
 {
     struct driver *d = ctx;
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
-    bool served = s && s->a.running;
+    bool served = s && (s->a.running || s->stores == STORES_LAUNCH);
     d->gone_warm = true; /* it is in the pool until this returns */
     if (w->tag)
         nodes_release(d->nodes, w->tag);
@@ -197,9 +188,11 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
         driver_settle(d, s);
         return;
     }
-    if (s && w->not_granted && d->rc == 0)
-        refuse_warm(d, s, w);
-    else if (s && d->interrupts == 0)
+    if (s && w->not_granted && d->rc == 0) {
+        driver_store_refusal(d, s, w);
+        return;
+    }
+    if (s && d->interrupts == 0)
         start_failed(d, w, why);
     if (s)
         driver_give_back(d, s);

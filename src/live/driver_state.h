@@ -1,6 +1,6 @@
-/* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_sessions.c (warm
- * sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of trials), driver_adopt.c (what an earlier driver
- * left), driver_cpus.c (room, settings in force, other drivers), driver_loop.c. */
+/* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_stores.c (what is committed
+ * before it is acted on), driver_sessions.c (warm sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of
+ * trials), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -15,8 +15,13 @@ struct nodes_reading;
 struct nodes_sample;
 struct places;
 
+/* What of it is on its way to the disk. Until that is there the slot is not dropped, nor anything else done with it. */
+enum slot_stores { STORES_NOTHING, STORES_LAUNCH, STORES_END, STORES_REFUSAL };
+
 struct slot {
     struct attempt a;
+    enum slot_stores stores;
+    bool gone; /* while its launch was on its way its processes ended: to be settled */
     int busy_tries;
     bool silent;        /* its launcher never said that it is ready */
     int64_t started_ms; /* monotonic: when its launcher was */
@@ -39,6 +44,9 @@ struct driver {
     struct slot **slots;
     size_t n, cap;
     uint64_t next_id;
+    bool asking;                        /* a proposal is on its way to the store */
+    struct study_asked asked;           /* … what it is */
+    const struct study_trial *given_up; /* one that cannot be launched is; NULL: none */
     int interrupts;
     bool over;    /* the loop has ended: nothing is started any more, and signals shorten what is still waited for */
     bool leaving; /* end the loop, let the trials run */
@@ -70,7 +78,16 @@ void driver_tell(struct driver *d, struct driver_news n);
 void driver_note(struct driver *d, const struct store_trial *trial, const char *text);
 void driver_fail(struct driver *d, int rc); /* the loop cannot go on; what runs goes on without it */
 
-int driver_store_news(struct driver *d); /* of the attempts, soon; negative: the loop fails */
+/* What happens is stored soon, and acted on when it is committed: of the attempts (negative: the loop fails); a launch, which gets its go
+ * then; an end, after which the slot is gone (while `adopting` at once); cores that a session was not granted; the next proposal; a trial
+ * that cannot be launched, one at a time. */
+int driver_store_news(struct driver *d);
+void driver_store_launch(struct driver *d, struct slot *s);
+void driver_settle(struct driver *d, struct slot *s);
+void driver_store_refusal(struct driver *d, struct slot *s, const struct warm *w);
+void driver_ask(struct driver *d);
+void driver_give_up(struct driver *d, struct study_trial *t, const char *why);
+bool driver_is_storing(const struct driver *d, enum slot_stores what); /* is any slot's? */
 
 struct slot *driver_slot(struct driver *d, uint64_t id); /* NULL: it is gone */
 struct slot *driver_slot_of_trial(struct driver *d, int number);
@@ -82,14 +99,16 @@ int driver_adopt(struct driver *d);
 
 void driver_schedule(struct driver *d); /* starts what can be started; ends the loop when nothing is left */
 int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *t);
-void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms);
+void driver_tidy(struct driver *d, const struct attempt *a); /* its older checkpoints */
+void driver_has_begun(struct driver *d, struct slot *s);
 void driver_give_back(struct driver *d, struct slot *s);
+void driver_note_no_metric(struct driver *d);
 void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard);
-void driver_settle(struct driver *d, struct slot *s); /* its attempt is over; the slot is gone then */
 void driver_own(struct driver *d, struct attempt *a); /* a prepared attempt gets its id, and its epochs are told here */
 
 struct warm *driver_warm_of(const struct driver *d, const struct slot *s);
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t);
+void driver_send_run(struct driver *d, struct slot *s); /* its launch is stored */
 void driver_settle_served(struct driver *d, int64_t now);
 void driver_end_idle_sessions(struct driver *d);
 void driver_end_sessions(struct driver *d);

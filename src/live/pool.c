@@ -17,6 +17,7 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "live/publish.h"
+#include "live/writer.h"
 #include "store/series.h"
 
 enum {
@@ -140,22 +141,49 @@ static void on_hello(void *ctx, uint64_t id, const struct session_message *m)
     p->ops.hello(p->ctx, w);
 }
 
-/* Into the series of its trial, where that has not ended meanwhile. */
+/* Figures on their way to the series of a trial. */
+struct figures {
+    int64_t trial;
+    int attempt;
+    struct series told;
+};
+
+static int put_figures(void *ctx, struct store *store, struct err *e)
+{
+    struct figures *f = ctx;
+    (void)e;
+    (void)store_series_put(store, f->trial, f->attempt, &f->told, NULL); /* the epoch itself is what counts */
+    return 0;
+}
+
+static void on_figures_stored(void *ctx, int rc, const struct err *e)
+{
+    struct figures *f = ctx;
+    (void)rc, (void)e; /* who stores what counts is told */
+    series_done(&f->told);
+    free(f);
+}
+
+/* Where the trial has not ended meanwhile. */
 static void keep_metrics(struct study *s, int trial, const struct session_message *m)
 {
     const struct study_trial *t = study_trial(s, trial);
-    struct series told = { 0 };
+    struct figures *f = t ? calloc(1, sizeof *f) : NULL;
     const char *name;
     json_t *value;
-    int rc = t ? 0 : -ENOENT;
+    int rc = f ? 0 : -ENOENT;
+    if (f)
+        *f = (struct figures){ .trial = t->row.id, .attempt = t->row.attempts };
     json_object_foreach(m->metrics, name, value)
     {
         if (rc == 0)
-            rc = series_add(&told, name, m->epoch, 0, study_clock_ms(s), json_number_value(value));
+            rc = series_add(&f->told, name, m->epoch, 0, study_clock_ms(s), json_number_value(value));
     }
+    const struct write one = { .rows = put_figures, .done = on_figures_stored, .ctx = f };
     if (rc == 0)
-        (void)store_series_put(s->store, t->row.id, t->row.attempts, &told, NULL); /* the epoch itself is what counts */
-    series_done(&told);
+        rc = writer_put(s->writer, s->store, one, NULL);
+    if (rc < 0 && f)
+        on_figures_stored(f, rc, NULL);
 }
 
 /* Epochs come by the log; what the application told of them comes here. */

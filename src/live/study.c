@@ -704,27 +704,21 @@ static int mark_infeasible(struct store_trial *row, const char *why, struct err 
     return row->state && row->reason ? 0 : err_sys(e, -ENOMEM, "trial %d", row->number);
 }
 
-int study_give_up(struct study *s, struct study_trial *t, const char *why, struct err *e)
+int study_give_up(struct study_trial *t, const char *why, struct err *e)
 {
     free(t->row.state);
     free(t->row.reason);
     t->row.state = t->row.reason = NULL;
-    (void)sched_ended(&s->sched, t->row.number, OUTCOME_INFEASIBLE);
-    int rc = mark_infeasible(&t->row, why, e);
+    return mark_infeasible(&t->row, why, e);
+}
+
+int study_put_given_up(struct study *s, const struct study_trial *t, struct err *e)
+{
+    int rc = store_trial_update(s->store, &t->row, e);
     if (rc == 0)
-        rc = store_begin(s->store, e);
-    if (rc < 0)
-        return rc;
-    rc = store_trial_update(s->store, &t->row, e);
-    if (rc == 0)
-        rc = study_decide(s, t->row.number, "infeasible", t->row.effective, e, "%s", why);
-    if (rc == 0)
-        rc = tell_end(s, &t->row, TOLD_INFEASIBLE, t->row.epochs, NAN, e); /* what it came to is no result */
-    if (rc == 0)
-        rc = store_commit(s->store, e);
-    if (rc < 0)
-        store_rollback(s->store);
-    return rc;
+        rc = study_decide(s, t->row.number, "infeasible", t->row.effective, e, "%s", t->row.reason);
+    double none = NAN; /* what it came to is no result */
+    return rc == 0 ? tell_end(s, &t->row, TOLD_INFEASIBLE, t->row.epochs, none, e) : rc;
 }
 
 uint64_t study_unasked(const struct study *s)
@@ -792,29 +786,21 @@ static int decide_proposal(struct study *s, const struct store_trial *row, struc
                         (unsigned long long)row->proposal);
 }
 
-static int store_proposal(struct study *s, struct store_trial *row, struct err *e)
+static int put_proposal(struct study *s, struct store_trial *row, struct err *e)
 {
-    int rc = store_begin(s->store, e);
-    if (rc == 0)
-        rc = store_trial_add(s->store, row, e);
+    int rc = store_trial_add(s->store, row, e);
     if (rc == 0)
         rc = decide_proposal(s, row, e);
     bool final = row->copy_of || row->reason;
-    if (rc == 0 && final)
-        rc = tell_end(s, row, row->copy_of ? TOLD_FINISHED : TOLD_INFEASIBLE, row->epochs, row->metric, e);
-    else if (rc == 0)
-        rc = keep_search(s, e);
-    if (rc == 0)
-        rc = store_commit(s->store, e);
-    if (rc < 0)
-        store_rollback(s->store);
-    return rc;
+    if (rc < 0 || !final)
+        return rc < 0 ? rc : keep_search(s, e);
+    return tell_end(s, row, row->copy_of ? TOLD_FINISHED : TOLD_INFEASIBLE, row->epochs, row->metric, e);
 }
 
 /* --- paused trials --- */
 
 /* One that still runs to its pause is started again when it has got there. */
-static int store_going_on(struct study *s, struct study_trial *t, struct err *e)
+static int put_going_on(struct study *s, struct study_trial *t, struct err *e)
 {
     bool runs = t->attempt != NULL;
     char **text = runs ? &t->attempt->ends_as : &t->row.state;
@@ -829,25 +815,14 @@ static int store_going_on(struct study *s, struct study_trial *t, struct err *e)
     return rc == 0 ? keep_search(s, e) : rc;
 }
 
-static int go_on(struct study *s, uint64_t proposal, struct study_trial **out, struct err *e)
+static struct study_trial *trial_of(const struct study *s, uint64_t proposal)
 {
     struct study_trial *t = NULL;
     for (size_t i = 0; i < s->n_open; i++)
         if (s->open_trials[i]->row.proposal == proposal)
             t = s->open_trials[i];
     assert(t);
-    sched_resume(&s->sched, t->row.number);
-    int rc = store_begin(s->store, e);
-    if (rc == 0)
-        rc = store_going_on(s, t, e);
-    failpoint("resume-before-commit");
-    if (rc == 0)
-        rc = store_commit(s->store, e);
-    if (rc < 0)
-        store_rollback(s->store);
-    failpoint("resume-committed");
-    *out = t;
-    return rc < 0 ? rc : 1;
+    return t;
 }
 
 struct newest_epoch {
@@ -909,31 +884,50 @@ int study_stop(struct study *s, struct study_trial *t, struct err *e)
     return rc;
 }
 
-int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e)
+/* In the transaction: what is asked and told between would else be stored without this. */
+int study_ask(struct study *s, struct study_asked *out, struct err *e)
 {
     struct proposal p;
+    *out = (struct study_asked){ .again = NULL };
     int rc = search_ask(&s->search, sched_may_add(&s->sched), &p);
     if (rc == -ENOMEM)
         return err_sys(e, rc, "study '%s'", s->name);
     sched_asked(&s->sched, rc);
     if (rc != 1)
         return 0;
-    *out_copy = 0;
-    if (p.again)
-        return go_on(s, p.id, out, e);
-    struct store_trial row = { 0 };
-    rc = fill_row(s, &p, &row, e);
-    if (rc == 0)
-        rc = store_proposal(s, &row, e);
-    if (rc == 0 && keep_open(s, &row, &p.point) < 0)
-        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
-    struct sched_trial t = rc == 0 ? sched_trial_of(&row) : (struct sched_trial){ 0 };
-    if (rc == 0 && sched_add(&s->sched, &t) < 0)
-        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
-    *out_copy = row.copy_of;
-    store_trial_done(&row);
-    if (rc < 0)
+    if (p.again) {
+        out->again = trial_of(s, p.id);
+        rc = put_going_on(s, out->again, e);
+        failpoint("resume-before-commit");
         return rc;
+    }
+    out->point = p.point;
+    rc = fill_row(s, &p, &out->row, e);
+    return rc == 0 ? put_proposal(s, &out->row, e) : rc;
+}
+
+static int take_proposal(struct study *s, const struct study_asked *asked, struct study_trial **out, struct err *e)
+{
+    struct sched_trial t = sched_trial_of(&asked->row);
+    if (keep_open(s, &asked->row, &asked->point) < 0 || sched_add(&s->sched, &t) < 0)
+        return err_sys(e, -ENOMEM, "study '%s'", s->name);
     *out = s->open_trials[s->n_open - 1];
     return 1;
+}
+
+int study_take(struct study *s, struct study_asked *asked, struct study_trial **out, int *out_copy, struct err *e)
+{
+    int rc = 0;
+    if (asked->again) {
+        sched_resume(&s->sched, asked->again->row.number);
+        failpoint("resume-committed");
+        *out = asked->again;
+        rc = 1;
+    } else if (asked->row.number) {
+        rc = take_proposal(s, asked, out, e);
+    }
+    *out_copy = asked->row.copy_of;
+    store_trial_done(&asked->row);
+    *asked = (struct study_asked){ .again = NULL };
+    return rc;
 }

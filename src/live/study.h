@@ -65,7 +65,8 @@ struct study {
     struct reuse *reuse;       /* NULL: nothing is known from earlier studies */
     struct energy *energy;     /* NULL: no meter is read */
     struct publish *publish;   /* NULL: nothing goes to an InfluxDB */
-    struct writer *writer;     /* of the store, for what nobody waits for */
+    struct writer *writer;     /* of the store: all transactions */
+    struct store *reader;      /* another connection, which does not wait for them: it sees what is committed */
 };
 
 /* Where the store is: the config's, PIPETUNE_STORE, ./pipetune.db; absolute. NULL: memory. */
@@ -95,10 +96,20 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e);
 bool study_left_running(const struct plan *plan);
 void study_close(struct study *s);
 
-/* Asks the search once and stores what it proposes, with the state that it is in then. A new trial: *out_copy is the number of the finished
- * trial whose result it takes, 0 when it must be run. Or a paused one that is gone on with. 1: *out is the trial (which may already be
- * final and is then only valid until the next call), 0 none now or none any more (the scheduler knows which), negative on an error. */
-int study_ask(struct study *s, struct study_trial **out, int *out_copy, struct err *e);
+/* What the search answered: a new trial's row and point, or a paused one that is gone on with (borrowed), or none of both. Zeroed: nothing. */
+struct study_asked {
+    struct store_trial row;
+    struct point point;
+    struct study_trial *again;
+};
+
+/* Asks the search once and puts what it proposes, with the state that it is in then, into the store, inside the caller's transaction. Where it
+ * proposes nothing, now or any more, the scheduler knows that. */
+int study_ask(struct study *s, struct study_asked *out, struct err *e);
+
+/* That is committed, and what it is made of released. 1: *out is the trial; of a new one *out_copy is the number of the finished trial whose
+ * result it takes, 0 when it must be run (it may already be final, and is to be dropped then). 0: it was no proposal. */
+int study_take(struct study *s, struct study_asked *asked, struct study_trial **out, int *out_copy, struct err *e);
 
 /* The folder of a warm session. NULL: memory. */
 char *study_session_dir(const struct study *s, int session);
@@ -113,8 +124,10 @@ int study_slots(const struct study *s, const struct study_trial *t, struct err *
  * another note. In a transaction of the caller's, if there is one. */
 int study_refuse(struct study *s, int trial, struct layout_ask ask, const char *why, struct err *e);
 
-/* A trial that was to be started cannot be launched here: it is infeasible, and final. */
-int study_give_up(struct study *s, struct study_trial *t, const char *why, struct err *e);
+/* A trial that was to be started cannot be launched here: it is infeasible, and final. study_put_given_up() stores that, inside the caller's
+ * transaction; when it is committed, the scheduler is to be told. */
+int study_give_up(struct study_trial *t, const char *why, struct err *e);
+int study_put_given_up(struct study *s, const struct study_trial *t, struct err *e);
 
 struct study_trial *study_trial(struct study *s, int number); /* NULL when it is final or unknown */
 

@@ -268,6 +268,8 @@ static void ask_for_profile(struct tuning *t, const struct tuner_action *a)
 
 static void act_on(struct tuning *t, size_t n)
 {
+    if (n == 0)
+        return;
     for (size_t i = 0; i < n; i++) { /* what is called back may not decide anything at once */
         const struct tuner_action *a = &t->todo[i];
         if (a->kind == ACT_APPLY)
@@ -282,12 +284,6 @@ static void act_on(struct tuning *t, size_t n)
     t->n_todo -= n;
     memmove(t->todo, t->todo + n, t->n_todo * sizeof *t->todo);
     t->n_ready = 0;
-}
-
-void tuning_act(struct tuning *t)
-{
-    if (t && t->n_todo > 0)
-        act_on(t, t->n_todo);
 }
 
 static int put_on_the_way(void *ctx, struct store *s, struct err *e)
@@ -310,10 +306,10 @@ static int settle_up(struct tuning *t, struct err *e)
 {
     if (t->failure.code < 0)
         return err_set(e, t->failure.code, "%s", t->failure.text);
-    if (t->storing)
+    if (t->storing || t->n_ready > 0)
         return 0;
     if (t->n_decisions == 0) {
-        tuning_act(t); /* what was asked for alone */
+        act_on(t, t->n_todo); /* what was asked for alone */
         return 0;
     }
     t->storing = t->study->writer != NULL;
@@ -816,7 +812,7 @@ int tuning_put(struct tuning *t, struct err *e)
 
 void tuning_stored(struct tuning *t)
 {
-    if (t && t->n_ready > 0)
+    if (t)
         act_on(t, t->n_ready);
 }
 
@@ -885,7 +881,7 @@ int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struc
         rc = finished ? finish(t, trial, u, e)
                       : feed(t, &(struct tuner_event){ .kind = EV_TRIAL_LOST, .trial = u->trial, .t_s = u->t_s }, e);
     drop(t, u);
-    return rc < 0 ? rc : put_all(t, e);
+    return rc < 0 ? rc : tuning_put(t, e);
 }
 
 int tuning_bound(struct tuning *t, struct study_trial *trial, bool explained, struct err *e)
@@ -903,7 +899,7 @@ int tuning_bound(struct tuning *t, struct study_trial *trial, bool explained, st
                                      .infeasible = true,
                                      .unexplained = !explained },
               e);
-    return rc < 0 ? rc : put_all(t, e);
+    return rc < 0 ? rc : tuning_put(t, e);
 }
 
 struct tuner_setting tuning_in_force(const struct tuning *t, struct tuner_setting to, int cores)

@@ -45,15 +45,12 @@ int tuning_epoch(struct tuning *t, struct study_trial *trial, const struct store
 int tuning_put(struct tuning *t, struct err *e);
 void tuning_stored(struct tuning *t);
 
-/* The attempt has ended (`finished`: the trial with it): inside the caller's transaction, which is to be followed by tuning_act(). */
+/* The attempt has ended (`finished`: the trial with it): inside the caller's transaction, which is to be followed by tuning_stored(). */
 int tuning_end(struct tuning *t, struct study_trial *trial, bool finished, struct err *e);
 
-/* The launch setting cannot be had. Inside the caller's transaction. `explained`: it ran out of memory, a bound of its class; else it was
+/* The launch setting cannot be had. The same. `explained`: it ran out of memory, a bound of its class; else it was
  * not granted, which says nothing of other settings. */
 int tuning_bound(struct tuning *t, struct study_trial *trial, bool explained, struct err *e);
-
-/* What was decided inside a transaction that is committed now. */
-void tuning_act(struct tuning *t);
 
 /* `to` is in force, or (`why` is not NULL) cannot be had. */
 int tuning_applied(struct tuning *t, int trial, struct tuner_setting to, int cores, const char *why, struct err *e);

@@ -193,16 +193,21 @@ static struct node *take_over(struct writer *w)
     return n;
 }
 
-static void on_async(uv_async_t *async)
+static void call_back(struct writer *w)
 {
-    struct writer *w = async->data;
-    if (w->stage != STAGE_NONE && is_done(w))
-        advance(w);
     if (has_failed(w))
         refuse_waiting(w);
     for (struct node *n; !w->closing && (n = take_over(w)); free(n)) /* who is called back may hand over more */
         if (n->one.done)
             n->one.done(n->one.ctx, n->rc, &w->failure);
+}
+
+static void on_async(uv_async_t *async)
+{
+    struct writer *w = async->data;
+    if (w->stage != STAGE_NONE && is_done(w))
+        advance(w);
+    call_back(w);
     if (w->stage == STAGE_NONE && (w->waiting.first || w->wanted) && !w->closing)
         begin(w);
 }
@@ -323,4 +328,12 @@ void writer_want(struct writer *w)
 void writer_settle(struct writer *w)
 {
     (void)gate(w, NULL); /* who handed over what failed is told of it */
+}
+
+void writer_finish(struct writer *w)
+{
+    do {
+        writer_settle(w);
+        call_back(w);
+    } while (w->waiting.first);
 }

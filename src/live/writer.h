@@ -40,4 +40,7 @@ void writer_want(struct writer *w);
 /* Waits until all that was handed over is committed, or is not. Who is to be called back is, later. */
 void writer_settle(struct writer *w);
 
+/* The same, and calls them back: from outside of the loop, for who ends. */
+void writer_finish(struct writer *w);
+
 #endif

@@ -70,6 +70,7 @@ static int set_up(void **state)
     struct bench *b = calloc(1, sizeof *b);
     char dir[] = "/tmp/pipetune-energy-XXXXXX";
     int copy;
+    struct study_asked asked;
     t0 = (double)(study_now_ms() / 1000 * 1000 + 10000);
     assert_non_null(mkdtemp(dir));
     b->dir = strdup(dir);
@@ -79,7 +80,10 @@ static int set_up(void **state)
     AUTO_FREE char *path = io_join(b->dir, "c.conf");
     check(plan_load(&b->plan, path, NULL, no_options, b, &e), &e);
     check(study_open(&b->study, &b->plan, false, &e), &e);
-    check(study_ask(&b->study, &b->trial, &copy, &e), &e);
+    check(store_begin(b->study.store, &e), &e);
+    check(study_ask(&b->study, &asked, &e), &e);
+    check(store_commit(b->study.store, &e), &e);
+    check(study_take(&b->study, &asked, &b->trial, &copy, &e), &e);
     assert_int_equal(uv_loop_init(&b->loop), 0);
     check(energy_open(&b->study.energy, &b->study, &b->loop, keep_note, b, &e), &e);
     *state = b;

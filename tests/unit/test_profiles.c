@@ -68,6 +68,7 @@ static int set_up(void **state)
     struct bench *b = calloc(1, sizeof *b);
     char dir[] = "/tmp/pipetune-profiles-XXXXXX";
     int copy;
+    struct study_asked asked;
     assert_non_null(mkdtemp(dir));
     b->dir = strdup(dir);
     write_file(b->dir, "bigdl.json", bigdl);
@@ -78,7 +79,10 @@ static int set_up(void **state)
     b->plan.offer = (struct offer){ .cores = 4, .memory_gb = 1 };
     check(choices_make(&b->plan.choices, &b->plan.space, &b->plan.offer, &b->plan.requested, &e), &e);
     check(study_open(&b->study, &b->plan, false, &e), &e);
-    check(study_ask(&b->study, &b->trial, &copy, &e), &e);
+    check(store_begin(b->study.store, &e), &e);
+    check(study_ask(&b->study, &asked, &e), &e);
+    check(store_commit(b->study.store, &e), &e);
+    check(study_take(&b->study, &asked, &b->trial, &copy, &e), &e);
     check(profiles_open(&b->p, &b->study, &e), &e);
     *state = b;
     return 0;

@@ -355,6 +355,7 @@ static void test_ended_tells_the_new_state(void **state)
         struct sched s = { .parallel = 1, .retries = 1 };
         assert_int_equal(add(&s, 1, TRIAL_WAITING, 0), 0);
         sched_started(&s, 1);
+        assert_int_equal(sched_state_after(&s, 1, ends[i].outcome), ends[i].want);
         assert_int_equal(sched_running(&s), 1);
         assert_int_equal(sched_ended(&s, 1, ends[i].outcome), ends[i].want);
         assert_int_equal(s.n, ends[i].left);

@@ -170,7 +170,11 @@ static void next_trial(struct bench *b)
 {
     struct err e = { 0 };
     int copy;
-    check(study_ask(&b->study, &b->trial, &copy, &e), &e);
+    struct study_asked asked;
+    check(store_begin(b->study.store, &e), &e);
+    check(study_ask(&b->study, &asked, &e), &e);
+    check(store_commit(b->study.store, &e), &e);
+    check(study_take(&b->study, &asked, &b->trial, &copy, &e), &e);
     assert_string_equal(b->trial->row.state, "waiting");
     assert_int_equal(b->trial->row.slots, 4);
 }
@@ -240,7 +244,7 @@ static int in_transaction(struct bench *b, int epoch, double seconds, bool finis
     if (rc < 0)
         store_rollback(b->study.store);
     else
-        tuning_act(b->t);
+        tuning_stored(b->t);
     return rc;
 }
 
@@ -759,7 +763,7 @@ static void test_a_policy_that_chooses_nothing_needs_none(void **state)
     check(tuning_load(b.t, 1, &e), &e);
     check(tuning_room(b.t, 1, 2, true, &e), &e);
     check(tuning_tick(b.t, our_ms(&b), &e), &e);
-    tuning_act(b.t);
+    tuning_stored(b.t);
     assert_false(tuning_settled(b.t, 1));
     end(&b);
 }

@@ -279,6 +279,25 @@ static void a_rider_that_falls_alone_may_try_again(void **state)
     assert_string_equal(buf_text(&f->heard), "mount off:it falls first mount off:ok done [first] [rider] ");
 }
 
+static void put_third(void *ctx, int rc, const struct err *e)
+{
+    done(ctx, rc, e);
+    put(ctx, second);
+}
+
+static void who_ends_is_called_back_without_the_loop(void **state)
+{
+    struct fix *f = *state;
+    assert_ok(f, writer_put(f->w, f->s, (struct write){ .rows = first, .done = put_third, .ctx = f }, &f->e));
+    writer_finish(f->w);
+    assert_string_equal(buf_text(&f->heard), "first done [first] second done [first] [second] ");
+    put(f, fails);
+    put(f, first);
+    buf_clear(&f->heard);
+    writer_finish(f->w);
+    assert_string_equal(buf_text(&f->heard), "it fails [first] [second] it fails [first] [second] ");
+}
+
 static void without_a_writer_it_is_written_at_once(void **state)
 {
     struct fix *f = *state;
@@ -313,6 +332,7 @@ int main(void)
         T(a_rider_goes_with_every_transaction_and_alone_if_wanted),
         T(a_rider_that_falls_takes_the_transaction_with_it),
         T(a_rider_that_falls_alone_may_try_again),
+        T(who_ends_is_called_back_without_the_loop),
         T(without_a_writer_it_is_written_at_once),
         T(without_memory_nothing_is_handed_over),
     };
