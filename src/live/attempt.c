@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/num.h"
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/suggest.h"
@@ -203,6 +204,15 @@ static int find_tell(const struct attempt *a, char **path, char **answer, struct
     return *answer ? session_path(path, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
 }
 
+/* Of a kind that does not keep to what its setting gives by itself. */
+static int64_t memory_limit(const struct study *s, const struct study_trial *t)
+{
+    struct setting set = study_setting(s, t);
+    bool limited = s->plan->app.kind->memory == APP_MEMORY_LIMIT;
+    double gb = limited ? setting_number(&s->plan->space, &set, KNOB_MEMORY, 0) : 0;
+    return (int64_t)(gb * (1 << 30));
+}
+
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
                     struct err *e)
 {
@@ -222,6 +232,7 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
         .tag = a->row.launch,
         .cpus = t->cpus,
         .attempt = a->row.number,
+        .memory = memory_limit(s, t),
         .log_mb = s->plan->cfg.log_mb,
         .app = &s->plan->app,
         .tell = tell,
@@ -998,6 +1009,7 @@ struct exit_note {
     char kind[16];
     int code;
     bool starved;    /* the kernel killed something for want of memory meanwhile */
+    bool limited;    /* … of the attempt's own, as it would have taken more than it was given */
     int64_t at_ms;   /* when it was written */
     int64_t boot_ms; /* the same, by the clock that nobody sets; 0: not told */
 };
@@ -1018,6 +1030,8 @@ static void read_exit(const struct attempt *a, struct exit_note *out)
         attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
         const char *kills = strstr(buf_text(&b), " oom_kills=");
         x.starved = kills && strtol(kills + strlen(" oom_kills="), NULL, 10) > 0;
+        kills = strstr(buf_text(&b), " memory_kills=");
+        x.limited = kills && strtol(kills + strlen(" memory_kills="), NULL, 10) > 0;
         const char *boot = strstr(buf_text(&b), " boot_ms=");
         x.boot_ms = boot ? strtoll(boot + strlen(" boot_ms="), NULL, 10) : 0;
         x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
@@ -1113,6 +1127,18 @@ static enum outcome judge_killed(const struct attempt *a, const struct exit_note
     return OUTCOME_KILLED;
 }
 
+/* Whatever its programs made of it that one of them was killed. */
+static enum outcome judge_limited(const struct attempt *a, char text[512])
+{
+    char gb[NUM_TEXT_MAX];
+    struct setting set = study_setting(a->study, a->trial);
+    (void)snprintf(text, 512,
+                   "out_of_memory: it took more than the %s GiB it was given, after %d of %d epochs; raise memory",
+                   num_print(setting_number(&a->study->plan->space, &set, KNOB_MEMORY, 0), gb), a->epochs_done,
+                   a->trial->row.epochs);
+    return OUTCOME_INFEASIBLE;
+}
+
 static enum outcome judge_served(const struct attempt *a, char text[512])
 {
     if (a->served == SERVED_FAILED)
@@ -1132,6 +1158,8 @@ static enum outcome judge(const struct attempt *a, const struct exit_note *x, ch
         (void)snprintf(text, 512, "%s", a->row.cause ? a->row.cause : "");
         return (enum outcome)outcome_parse(a->row.ends_as);
     }
+    if (x->limited && (a->stop == STOP_NONE || a->stop == STOP_STALLED))
+        return judge_limited(a, text);
     if (a->stop != STOP_NONE)
         return judge_stop(a, text);
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
@@ -1281,11 +1309,11 @@ static bool blames_checkpoint(const struct attempt *a, const struct exit_note *x
 }
 
 /* A setting that the policy chose has run out of memory: the trial goes on with more, as long as there is more. */
-static bool refuse_setting(struct attempt *a)
+static bool refuse_setting(struct attempt *a, const struct exit_note *x)
 {
     struct study_trial *t = a->trial;
     const struct fold_seen *why = cause_of(a);
-    a->out_of_memory = a->study->tuning && why && (why->cause->traits & CAUSE_IS_MEMORY);
+    a->out_of_memory = a->study->tuning && (x->limited || (why && (why->cause->traits & CAUSE_IS_MEMORY)));
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;
@@ -1331,7 +1359,7 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     rc = not_granted ? refuse_ask(a, text, e) : 0;
     if (rc < 0)
         return rc;
-    if (not_granted ? rc == 1 : o == OUTCOME_INFEASIBLE && refuse_setting(a))
+    if (not_granted ? rc == 1 : o == OUTCOME_INFEASIBLE && refuse_setting(a, &x))
         o = OUTCOME_REFUSED;
     if (o == OUTCOME_ENVIRONMENT && !confirms(&s->doubt, a, text))
         o = OUTCOME_DOUBTED;

@@ -171,6 +171,17 @@ void driver_has_begun(struct driver *d, struct slot *s, int64_t narrow_in_ms)
     driver_tell(d, (struct driver_news){ .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = s->a.row.number });
 }
 
+static void tell_unlimited(struct driver *d, const char *why)
+{
+    char text[400];
+    if (!*why || d->told_unlimited)
+        return;
+    d->told_unlimited = true;
+    (void)snprintf(text, sizeof text, "memory has no limit here, and trials may take more than their setting gives: %s",
+                   why);
+    driver_note(d, NULL, text);
+}
+
 static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
 {
     struct driver *d = ctx;
@@ -190,6 +201,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
                            .kind = NEWS_NOTE, .trial = &s->a.trial->row, .text = "its launcher died at the start" });
     }
     driver_has_begun(d, s, NARROW_MS);
+    tell_unlimited(d, r->unlimited);
 }
 
 /* Back to what it was before the try: nothing was stored. */

@@ -59,6 +59,7 @@ struct driver {
     bool packs;            /* trials are packed beside each other */
     bool awaits_cpus;      /* what is next is not started for want of them */
     bool asked_cpus;       /* … and that was told */
+    bool told_unlimited;   /* that memory cannot be limited here */
     int64_t asked_ms;      /* monotonic: since when other drivers are asked for some */
     bool gone_warm;        /* a session that served nobody has ended since the last tick */
 };
