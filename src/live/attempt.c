@@ -523,17 +523,34 @@ static bool is_free(const struct attempt *a)
     return a->row.ends_at == 0 || strcmp(a->row.ends_as, outcome_name(OUTCOME_INTERRUPTED)) == 0;
 }
 
+/* All that was told of the epoch by its name, and the two figures that every search may ask for. */
+static size_t told_metrics(const struct attempt_epoch *x, struct told_metric out[REPORT_VALUES_MAX + 2])
+{
+    const struct told_metric usual[] = { { "accuracy", x->row.accuracy }, { "loss", x->row.loss } };
+    size_t n = 0;
+    for (; n < x->n_values; n++)
+        out[n] = (struct told_metric){ x->values[n].name, x->values[n].value };
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        size_t k = 0;
+        while (k < x->n_values && strcmp(x->values[k].name, usual[i].name) != 0)
+            k++;
+        if (k == x->n_values && !isnan(usual[i].value))
+            out[n++] = usual[i];
+    }
+    return n;
+}
+
 /* What the search wants of it after this epoch. Once it is to be ended, whatever it trains until then changes nothing. */
 static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct err *e)
 {
     const struct store_epoch *row = &x->row;
     const struct store_trial *t = &a->trial->row;
-    const struct told_metric metrics[] = { { "accuracy", row->accuracy }, { "loss", row->loss } };
+    struct told_metric metrics[REPORT_VALUES_MAX + 2];
     struct told told = { .kind = TOLD_EPOCH,
                          .epoch = row->epoch,
                          .value = t->metric,
                          .metrics = metrics,
-                         .n_metrics = ARRAY_LEN(metrics),
+                         .n_metrics = told_metrics(x, metrics),
                          .seconds = x->seconds,
                          .joules = NAN };
     struct search_answer answer;
@@ -571,18 +588,21 @@ static int keep_epoch(struct attempt *a, const struct fold_epoch *f, struct err 
 }
 
 /* It is put into the store when the driver gets to it. */
-static int note_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
+static int note_epoch(struct attempt *a, const struct store_epoch *row, const struct fold_epoch *f, struct err *e)
 {
     struct attempt_epoch *grown = array_more(a->epochs, a->n_epochs, &a->cap_epochs, sizeof *grown);
     if (!grown)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     a->epochs = grown;
-    a->epochs[a->n_epochs++] = (struct attempt_epoch){ .row = *row,
-                                                       .metric = worth(a, row->metric),
-                                                       .seconds = seconds_so_far(a),
-                                                       .iteration = a->fold.iteration,
-                                                       .upto = a->fold.safe_offset,
-                                                       .series = a->series };
+    struct attempt_epoch *x = &a->epochs[a->n_epochs++];
+    *x = (struct attempt_epoch){ .row = *row,
+                                 .metric = worth(a, row->metric),
+                                 .seconds = seconds_so_far(a),
+                                 .iteration = a->fold.iteration,
+                                 .upto = a->fold.safe_offset,
+                                 .series = a->series,
+                                 .n_values = f->n_values };
+    memcpy(x->values, f->values, sizeof x->values);
     a->series = (struct series){ .n = 0 }; /* the next steps are of the next epoch */
     return tuning_epoch(a->study->tuning, a->trial, row->epoch, row->seconds, row->records, e);
 }
@@ -713,7 +733,7 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     struct store_epoch row = epoch_row(a, f);
     int rc = keep_epoch(a, f, e);
     if (rc == 0)
-        rc = note_epoch(a, &row, e);
+        rc = note_epoch(a, &row, f, e);
     if (rc < 0)
         return rc;
     a->gained = true;

@@ -40,6 +40,8 @@ struct attempt_epoch {
     int64_t iteration;    /* its last */
     uint64_t upto;        /* lines before it are accounted then */
     struct series series; /* what was told by name since the one before */
+    size_t n_values;      /* … of the epoch as a whole, the newest of each name */
+    struct report_value values[REPORT_VALUES_MAX];
 };
 
 struct attempt {
