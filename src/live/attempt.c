@@ -551,8 +551,7 @@ static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct 
                          .value = t->metric,
                          .metrics = metrics,
                          .n_metrics = told_metrics(x, metrics),
-                         .seconds = x->seconds,
-                         .joules = NAN };
+                         .seconds = x->seconds };
     struct search_answer answer;
     int rc = study_tell(a->study, t, told, &answer, e);
     bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && is_free(a) && row->epoch < t->epochs;
@@ -1279,11 +1278,9 @@ static int tell_end(struct attempt *a, enum trial_state state, struct err *e)
     const struct store_trial *t = &a->trial->row;
     bool worth = state == TRIAL_FINISHED || state == TRIAL_STOPPED;
     struct search_answer none;
-    struct told told = { .kind = kinds[state],
-                         .epoch = a->epochs_done,
-                         .value = worth ? t->metric : (double)NAN,
-                         .seconds = t->seconds,
-                         .joules = NAN };
+    struct told told = {
+        .kind = kinds[state], .epoch = a->epochs_done, .value = worth ? t->metric : (double)NAN, .seconds = t->seconds
+    };
     return study_tell(a->study, t, told, &none, e);
 }
 

@@ -427,7 +427,7 @@ static const struct CMUnitTest tests[] = {
 /* Three epochs of it, whose figures have names of its own. */
 #define TRAIN                                                                                                          \
     "#!/bin/sh\n"                                                                                                      \
-    "for e in 1 2 3; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done\n"                                         \
+    "for e in 1 2 3; do i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done\n"                                         \
     "echo \"epoch $e: f1 0.$e perplexity $e.5 val_accuracy 0.9\"; done\n"
 #define PATTERN                                                                                                        \
     "epoch (?<epoch>\\\\d+): f1 (?<f1>\\\\S+) perplexity (?<perplexity>\\\\S+) val_accuracy (?<val_accuracy>\\\\S+)"
@@ -455,7 +455,15 @@ static void a_search_is_told_every_figure_by_its_name(void **state)
     expect_heard(*state, "", "f1 0.2, perplexity 2.5, val_accuracy 0.9, accuracy 0.9; joules not known");
 }
 
+/* By the one meter that any machine has. */
+static void a_search_is_told_what_a_trial_has_spent(void **state)
+{
+    expect_heard(*state, "\"monitoring\": { \"interval\": 0.1, \"meters\": \"estimate\" },",
+                 "f1 0.2, perplexity 2.5, val_accuracy 0.9, accuracy 0.9; joules known");
+}
+
 static const struct CMUnitTest heard[] = {
+    cmocka_unit_test_setup_teardown(a_search_is_told_what_a_trial_has_spent, world_open, world_close),
     cmocka_unit_test_setup_teardown(a_search_is_told_every_figure_by_its_name, world_open, world_close),
 };
 
