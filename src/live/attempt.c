@@ -328,6 +328,8 @@ static int last_epoch(void *ctx, const struct store_epoch *row)
     a->gained = true;
     if (row->epoch > a->epochs_done)
         a->epochs_done = row->epoch;
+    if (!isnan(row->metric) && row->epoch > a->metric_epoch)
+        a->metric_epoch = row->epoch;
     a->fold.since_ms = row->end_ms;
     return 0;
 }
@@ -368,6 +370,7 @@ void attempt_done(struct attempt *a)
     for (size_t i = 0; i < a->n_epochs; i++)
         series_done(&a->epochs[i].series);
     free(a->epochs);
+    free(a->figures);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
     free(a->dir);
@@ -587,7 +590,8 @@ static int keep_epoch(struct attempt *a, const struct fold_epoch *f, struct err 
 }
 
 /* It is put into the store when the driver gets to it. */
-static int note_epoch(struct attempt *a, const struct store_epoch *row, const struct fold_epoch *f, struct err *e)
+static int note(struct attempt *a, const struct store_epoch *row, const struct fold_epoch *f, bool amends,
+                struct err *e)
 {
     struct attempt_epoch *grown = array_more(a->epochs, a->n_epochs, &a->cap_epochs, sizeof *grown);
     if (!grown)
@@ -599,22 +603,42 @@ static int note_epoch(struct attempt *a, const struct store_epoch *row, const st
                                  .seconds = seconds_so_far(a),
                                  .iteration = a->fold.iteration,
                                  .upto = a->fold.safe_offset,
-                                 .series = a->series,
+                                 .amends = amends,
                                  .n_values = f->n_values };
     memcpy(x->values, f->values, sizeof x->values);
+    return 0;
+}
+
+static int note_epoch(struct attempt *a, const struct store_epoch *row, const struct fold_epoch *f, struct err *e)
+{
+    int rc = note(a, row, f, false, e);
+    if (rc < 0)
+        return rc;
+    a->epochs[a->n_epochs - 1].series = a->series;
     a->series = (struct series){ .n = 0 }; /* the next steps are of the next epoch */
     return tuning_epoch(a->study->tuning, a->trial, row->epoch, row->seconds, row->records, e);
+}
+
+/* The trial's newest figures. A validation may be rarer than epochs, and a metric may be told when later ones are complete. */
+static void keep_newest(struct attempt *a, const struct attempt_epoch *x)
+{
+    struct store_trial *t = &a->trial->row;
+    bool newest = !x->amends || x->row.epoch >= a->epochs_done;
+    if (newest && !isnan(x->row.accuracy))
+        t->accuracy = x->row.accuracy;
+    if (newest)
+        t->loss = x->row.loss;
+    if (isnan(x->row.metric) || (x->amends && x->row.epoch < a->metric_epoch))
+        return;
+    t->metric = x->metric;
+    a->metric_epoch = x->row.epoch;
 }
 
 static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    if (!isnan(x->row.accuracy)) /* a validation may be rarer than epochs */
-        t->accuracy = x->row.accuracy;
-    t->loss = x->row.loss;
-    if (!isnan(x->row.metric))
-        t->metric = x->metric;
+    keep_newest(a, x);
     t->kills = 0;
     a->row.log_offset = x->upto;
     int rc = store_epoch_put(s->store, &x->row, e);
@@ -690,8 +714,8 @@ static int store_news(struct attempt *a, struct err *e)
     return 0;
 }
 
-/* "Top1Accuracy, Loss", and the name among them that is meant. */
-static void explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
+/* "Top1Accuracy, Loss", and the name among them that is meant: is there one? */
+static bool explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
 {
     const struct fold *f = &a->fold;
     const char *names[FOLD_REPORTED_MAX + 2];
@@ -712,23 +736,38 @@ static void explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
     (void)snprintf(out, STUDY_WHY_MAX, "metric '%s' is not reported by trial %d: there is %s; %s%s%s", f->metric,
                    a->trial->row.number, list.len ? buf_text(&list) : "none",
                    near ? "did you mean '" : "give one of them as --metric", near ? near : "", near ? "'?" : "");
+    return near != NULL;
 }
 
 /* A metric that never comes would be told at the study's end, after all was trained. A validation may be rarer than epochs, so it is
- * the first figures that tell, and at the last epoch none. */
-static void check_metric(struct attempt *a)
+ * the first figures that tell, and at the last epoch none. What a session tells may come when its trial is `over` alone: until then a
+ * name is wrong only where it looks like another one. */
+static void check_metric(struct attempt *a, bool over)
 {
+    char why[STUDY_WHY_MAX];
     struct study *s = a->study;
     const struct fold *f = &a->fold;
     s->has_metric |= f->has_metric || (f->has_loss && strcasecmp(f->metric, "loss") == 0);
     if (s->has_metric || s->no_metric[0] || (f->n_reported == 0 && a->epochs_done < a->trial->row.epochs))
         return;
-    explain_metric(a, s->no_metric);
+    bool slip = explain_metric(a, why);
+    if (a->run_id && !over && !slip)
+        return;
+    memcpy(s->no_metric, why, sizeof why);
     s->sched.stopping = true;
 }
 
-static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e)
+/* What the session has told of this epoch. */
+static void take_figures(struct attempt *a, struct fold_epoch *f)
 {
+    for (size_t i = 0; i < a->n_figures; i++)
+        if (a->figures[i].epoch == f->epoch)
+            fold_tell(&a->fold, f, a->figures[i].name, a->figures[i].value);
+}
+
+static int on_epoch(struct attempt *a, struct fold_epoch *f, struct err *e)
+{
+    take_figures(a, f);
     struct store_epoch row = epoch_row(a, f);
     int rc = keep_epoch(a, f, e);
     if (rc == 0)
@@ -739,8 +778,81 @@ static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e
     a->epochs_done = row.epoch;
     a->study->doubt.n = 0; /* a trial can run here */
     sched_gained(&a->study->sched, a->trial->row.number);
-    check_metric(a);
+    check_metric(a, false);
     return 0;
+}
+
+static int keep_figure(struct attempt *a, int epoch, const char *name, double value)
+{
+    size_t i = 0;
+    fold_tell(&a->fold, NULL, name, value);
+    while (i < a->n_figures &&
+           (a->figures[i].epoch != epoch || strncmp(a->figures[i].name, name, REPORT_NAME_MAX - 1) != 0))
+        i++;
+    if (i == a->n_figures) {
+        struct attempt_figure *grown = array_more(a->figures, a->n_figures, &a->cap_figures, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        a->figures = grown;
+        a->figures[a->n_figures++] = (struct attempt_figure){ .epoch = epoch };
+        (void)snprintf(grown[i].name, sizeof grown->name, "%s", name);
+    }
+    a->figures[i].value = value;
+    return 0;
+}
+
+static int take_row(void *ctx, const struct store_epoch *row)
+{
+    struct store_epoch *to = ctx;
+    if (row->epoch == to->epoch && row->attempt == to->attempt)
+        *to = *row;
+    return 0;
+}
+
+/* The epoch as it was noted last. -ENOENT: it was not, in this attempt. */
+static int noted_row(const struct attempt *a, int epoch, struct store_epoch *out, struct err *e)
+{
+    *out = (struct store_epoch){ .epoch = epoch, .attempt = a->row.number };
+    for (size_t i = a->n_epochs; i-- > 0;)
+        if (a->epochs[i].row.epoch == epoch) {
+            *out = a->epochs[i].row;
+            return 0;
+        }
+    int rc = store_epochs(a->study->store, a->trial->row.id, take_row, out, e);
+    return rc < 0 ? rc : out->trial ? 0 : -ENOENT;
+}
+
+/* The study's metric was told of an epoch that was noted without it, or with another value. What the log says of the accuracy stands. */
+static int amend(struct attempt *a, int epoch, struct err *e)
+{
+    struct store_epoch row;
+    struct fold_epoch f = { .epoch = epoch, .accuracy = NAN, .loss = NAN, .train_loss = NAN, .metric = NAN };
+    take_figures(a, &f);
+    double metric = epoch_row(a, &f).metric;
+    int rc = isnan(metric) ? -ENOENT : noted_row(a, epoch, &row, e);
+    bool stands = rc == 0 && !isnan(row.metric) && strcasecmp(a->fold.metric, "accuracy") == 0;
+    if (rc < 0 || stands || row.metric == metric)
+        return rc == -ENOENT ? 0 : rc;
+    row.metric = metric;
+    row.accuracy = isnan(row.accuracy) ? f.accuracy : row.accuracy;
+    row.loss = isnan(row.loss) ? f.loss : row.loss;
+    return note(a, &row, &f, true, e);
+}
+
+int attempt_figures_said(struct attempt *a, const struct session_message *m, struct err *e)
+{
+    const char *name;
+    json_t *value;
+    int rc = 0;
+    json_object_foreach(m->metrics, name, value)
+    {
+        if (rc == 0)
+            rc = keep_figure(a, m->epoch, name, json_number_value(value));
+    }
+    a->study->has_metric |= a->fold.has_metric;
+    if (rc < 0)
+        return err_sys(e, rc, "trial %d", a->trial->row.number);
+    return m->epoch <= a->epochs_done ? amend(a, m->epoch, e) : 0; /* else its epoch takes them */
 }
 
 /* Of what a session wrote for this trial, only the lines between the two marks are this attempt's. */
@@ -1241,6 +1353,7 @@ static int read_rest(struct attempt *a, const struct exit_note *x, struct err *e
     /* An epoch without its result counts only when the application ended by itself: one that was cut short in its
      * validation would be finished without an accuracy. */
     bool by_itself = a->served == SERVED_OK || (x->there && strcmp(x->kind, "exited") == 0 && x->code == 0);
+    take_figures(a, &f);
     return isnan(f.metric) && !by_itself ? 0 : on_epoch(a, &f, e);
 }
 
@@ -1364,6 +1477,8 @@ int attempt_settle(struct attempt *a, char text[512], enum outcome *out, struct 
     struct exit_note x;
     read_exit(a, &x);
     int rc = read_rest(a, &x, e);
+    if (rc == 0 && a->run_id && a->served == SERVED_OK && a->epochs_done > 0)
+        check_metric(a, true);
     if (rc == 0)
         rc = store_news(a, e);
     if (rc < 0)

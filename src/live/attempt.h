@@ -39,6 +39,7 @@ struct attempt_epoch {
     double seconds;       /* of the trial, up to then */
     int64_t iteration;    /* its last */
     uint64_t upto;        /* lines before it are accounted then */
+    bool amends;          /* … that was noted before: of it, a session has told the metric late */
     struct series series; /* what was told by name since the one before */
     size_t n_values;      /* … of the epoch as a whole, the newest of each name */
     struct report_value values[REPORT_VALUES_MAX];
@@ -92,6 +93,13 @@ struct attempt {
     struct attempt_epoch *epochs;                                       /* read, and not told by on_epoch yet */
     size_t n_epochs, cap_epochs;
     size_t n_put; /* so many of them are in a transaction, or stored */
+    struct attempt_figure {
+        int epoch;
+        char name[REPORT_NAME_MAX];
+        double value;
+    } * figures; /* told over the session's socket, each of an epoch once */
+    size_t n_figures, cap_figures;
+    int metric_epoch; /* the newest whose metric is known; 0: none */
 };
 
 /* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, how its launcher is started. */
@@ -129,6 +137,10 @@ int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e);
 
 /* A session that was told to end it trains on, further than the word may take. */
 bool attempt_ignores_end(const struct attempt *a);
+
+/* It told figures of an epoch over its session's socket: they count as if its log had them, whichever comes first. -ENOMEM, and what reading
+ * the store says. */
+int attempt_figures_said(struct attempt *a, const struct session_message *m, struct err *e);
 
 /* The session is done with it. */
 void attempt_done_said(struct attempt *a, const struct session_message *m);

@@ -94,6 +94,7 @@ void driver_settle_served(struct driver *d, int64_t now);
 void driver_end_idle_sessions(struct driver *d);
 void driver_end_sessions(struct driver *d);
 void driver_on_hello(void *ctx, struct warm *w);
+void driver_on_told(void *ctx, struct warm *w, const struct session_message *m);
 void driver_on_done(void *ctx, struct warm *w, const struct session_message *m);
 void driver_on_warm_gone(void *ctx, struct warm *w, const char *why);
 
