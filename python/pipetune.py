@@ -206,7 +206,7 @@ def keras(trial):
 
     class Tell(Callback):
         def on_epoch_end(self, epoch, logs=None):
-            trial.tell(epoch=epoch + 1, **(logs or {}))
+            trial.tell(epoch=epoch + 1, **_numbers(logs or {}))
             self.model.stop_training |= trial.stopped
 
     return Tell()
@@ -221,7 +221,7 @@ def lightning(trial):
 
     class Tell(Callback):
         def on_train_epoch_end(self, trainer, module):
-            trial.tell(epoch=trainer.current_epoch + 1, **{k: v for k, v in trainer.callback_metrics.items()})
+            trial.tell(epoch=trainer.current_epoch + 1, **_numbers(trainer.callback_metrics))
             trainer.should_stop |= trial.stopped
 
     return Tell()
@@ -245,8 +245,8 @@ def xgboost(trial):
 
     class Tell(TrainingCallback):
         def after_iteration(self, model, epoch, evals_log):
-            trial.tell(epoch=epoch + 1, **{f"{data}-{name}": values[-1] for data, of in evals_log.items()
-                                           for name, values in of.items()})
+            trial.tell(epoch=epoch + 1, **_numbers({f"{data}-{name}": values[-1] for data, of in evals_log.items()
+                                                    for name, values in of.items()}))
             return trial.stopped
 
     return Tell()
@@ -255,7 +255,7 @@ def xgboost(trial):
 def lightgbm(trial):
     """lgb.train(…, callbacks=[pipetune.lightgbm(trial)]): a round is an epoch"""
     def tell(env):
-        trial.tell(epoch=env.iteration + 1, **{f"{e[0]}-{e[1]}": e[2] for e in env.evaluation_result_list or []})
+        trial.tell(epoch=env.iteration + 1, **_numbers({f"{e[0]}-{e[1]}": e[2] for e in env.evaluation_result_list or []}))
         if trial.stopped:
             from lightgbm.callback import EarlyStopException
             raise EarlyStopException(env.iteration, env.evaluation_result_list)
@@ -268,10 +268,19 @@ def partial_fit(trial, model, batches, score, count=1, start=0, **options):
     for epoch in trial.epochs(count, start=start):
         for x, y in batches():
             model.partial_fit(x, y, **options)
-            trial.step(records=len(x))
+            trial.step(records=x.shape[0] if hasattr(x, "shape") else len(x))  # sparse ones have no len()
         trial.tell(**score(model))
     return model
 
 
 def _numbers(figures):
-    return {name: value for name, value in figures.items() if isinstance(value, (int, float))}
+    """What of a framework's figures is a number, and no word of ours; of cross-validation's pairs the mean."""
+    found = {}
+    for name, value in figures.items():
+        if name in RESERVED or isinstance(value, str):
+            continue
+        try:
+            found[name] = _number(value[0] if isinstance(value, tuple) else value)
+        except (TypeError, ValueError, RuntimeError):  # a tensor of many, and each framework's word for that
+            continue
+    return found

@@ -81,7 +81,6 @@ void app_steps_done(struct app_steps *s);
 
 /* What becomes of memory that a setting gives. */
 enum app_memory {
-    APP_MEMORY_NONE,  /* nothing: it takes what it takes */
     APP_MEMORY_HEAP,  /* the application is told, and keeps to it */
     APP_MEMORY_LIMIT, /* its cgroup is limited */
 };

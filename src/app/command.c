@@ -380,7 +380,7 @@ const struct app_kind command_kind = {
     .needle = needle,
     .stamped = true, /* by the launcher */
     .tells = true,
-    .memory = APP_MEMORY_NONE,
+    .memory = APP_MEMORY_LIMIT,
     .held = true,
     .words = { .program = "the command",
                .starting = "starting",

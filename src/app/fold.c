@@ -118,21 +118,26 @@ static void keep_value(struct fold_epoch *to, const char *name, double value)
     to->values[i].value = value;
 }
 
-static void on_value(struct fold *f, const char *name, double value)
+void fold_tell(struct fold *f, struct fold_epoch *x, const char *name, double value)
 {
     note_reported(f, name);
-    if (!f->open)
+    if (!x)
         return;
-    keep_value(&f->now, name, value);
+    keep_value(x, name, value);
     bool top1 = strcmp(name, "Top1Accuracy") == 0;
-    if (top1 || (isnan(f->now.accuracy) && strcasestr(name, "accuracy")))
-        f->now.accuracy = value;
+    if (top1 || (isnan(x->accuracy) && strcasestr(name, "accuracy")))
+        x->accuracy = value;
     if (strcasecmp(name, "loss") == 0)
-        f->now.loss = value;
+        x->loss = value;
     if (strcasecmp(name, f->metric) == 0)
-        f->now.metric = value;
+        x->metric = value;
     if (strcasecmp(f->metric, "accuracy") == 0)
-        f->now.metric = f->now.accuracy;
+        x->metric = x->accuracy;
+}
+
+static void on_value(struct fold *f, const char *name, double value)
+{
+    fold_tell(f, f->open ? &f->now : NULL, name, value);
 }
 
 static double known(double told, double before)

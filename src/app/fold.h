@@ -70,6 +70,10 @@ void fold_init(struct fold *f, const char *metric, uint64_t offset);
 /* Takes one report, whose line ends at `end`: 1 when it completes an epoch, given in *out; else 0. */
 int fold_report(struct fold *f, const struct app_report *r, uint64_t end, struct fold_epoch *out);
 
+/* A figure of the epoch *x that came by another way than reports: it counts as if they had told it. `x` NULL: of one that is not known yet,
+ * only that there is such a figure. */
+void fold_tell(struct fold *f, struct fold_epoch *x, const char *name, double value);
+
 /* The log has ended: 1 when an epoch was only waiting for results, given in *out; else 0. */
 int fold_end(struct fold *f, struct fold_epoch *out);
 

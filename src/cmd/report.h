@@ -110,7 +110,9 @@ int report_load_heat(struct report *r);
 
 /* Pages of it: all is in memory. report_html.c, report_json.c, report_csv.c */
 void report_put_html(struct buf *b, const struct report *r);
-json_t *report_json(const struct report *r); /* NULL: memory */
+void report_put_curves(struct buf *b,
+                       const struct report *r); /* of the page, report_curves.c; reads series as they are drawn */
+json_t *report_json(const struct report *r);    /* NULL: memory */
 void report_put_csv(struct buf *b, const struct report *r);
 
 #endif

@@ -10,8 +10,6 @@
 #include "cmd/svg.h"
 #include "cmd/table.h"
 
-enum { LINES_MAX = 200 };
-
 static const char absent[] = "<span class=\"none\">absent</span>";
 
 /* --- pieces --- */
@@ -275,69 +273,6 @@ static void put_trials(struct buf *b, const struct report *r)
     buf_puts(b, "</table></div>\n");
 }
 
-/* --- accuracy per epoch --- */
-
-struct curve {
-    struct buf title;
-    double *x, *y;
-};
-
-static void curves_done(struct curve *c, size_t n)
-{
-    for (size_t i = 0; c && i < n; i++) {
-        buf_done(&c[i].title);
-        free(c[i].x);
-    }
-    free(c);
-}
-
-static bool make_curve(struct curve *c, struct svg_line *line, const struct report *r, const struct report_trial *t)
-{
-    c->x = calloc(2 * t->n_epochs + 1, sizeof *c->x);
-    if (!c->x)
-        return false;
-    c->y = c->x + t->n_epochs;
-    for (size_t i = 0; i < t->n_epochs; i++) {
-        c->x[i] = t->epochs[i].epoch;
-        c->y[i] = t->epochs[i].accuracy;
-    }
-    AUTO_JSON json_t *hyper = look_object(t->row.hyper);
-    bool best = t->row.number == r->totals.best_trial;
-    buf_printf(&c->title, "%s/%d%s: ", r->study.name, t->row.number, best ? ", the best" : "");
-    show_put_short_members(&c->title, hyper);
-    *line = (struct svg_line){ buf_text(&c->title), c->x, c->y, t->n_epochs, best };
-    return !c->title.failed;
-}
-
-/* The best one's is always among them. */
-static void put_curves(struct buf *b, const struct report *r)
-{
-    size_t n = 0, left_out = 0;
-    AUTO_FREE struct svg_line *lines = calloc(LINES_MAX + 1, sizeof *lines);
-    struct curve *curves = calloc(LINES_MAX + 1, sizeof *curves);
-    b->failed |= !lines || !curves;
-    for (size_t i = 0; !b->failed && i < r->n; i++) {
-        const struct report_trial *t = &r->trials[i];
-        bool best = t->row.number == r->totals.best_trial;
-        if (t->n_epochs == 0)
-            continue;
-        if (n >= LINES_MAX && !best) {
-            left_out++;
-            continue;
-        }
-        b->failed |= !make_curve(&curves[n], &lines[n], r, t);
-        n++;
-    }
-    buf_puts(b, "<h2>Accuracy per epoch</h2>\n<div class=\"wide\">");
-    bool drawn = !b->failed && svg_chart(b, "epoch", "accuracy", lines, n);
-    buf_puts(b, "</div>\n");
-    if (!drawn)
-        buf_printf(b, "<p>%s: no epoch has an accuracy.</p>\n", absent);
-    if (left_out)
-        buf_printf(b, "<p>The first %d trials and the best are drawn; %zu are left out.</p>\n", LINES_MAX, left_out);
-    curves_done(curves, n);
-}
-
 /* --- stories --- */
 
 static void put_tried(struct buf *b, const struct report_story *s)
@@ -505,7 +440,7 @@ void report_put_html(struct buf *b, const struct report *r)
     put_study(b, r);
     put_best(b, r);
     put_trials(b, r);
-    put_curves(b, r);
+    report_put_curves(b, r);
     put_stories(b, r);
     put_heats(b, r);
     put_origin(b, r);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/num.h"
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/suggest.h"
@@ -203,6 +204,15 @@ static int find_tell(const struct attempt *a, char **path, char **answer, struct
     return *answer ? session_path(path, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
 }
 
+/* Of a kind that does not keep to what its setting gives by itself. */
+static int64_t memory_limit(const struct study *s, const struct study_trial *t)
+{
+    struct setting set = study_setting(s, t);
+    bool limited = s->plan->app.kind->memory == APP_MEMORY_LIMIT;
+    double gb = limited ? setting_number(&s->plan->space, &set, KNOB_MEMORY, 0) : 0;
+    return (int64_t)(gb * (1 << 30));
+}
+
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
                     struct err *e)
 {
@@ -222,6 +232,7 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
         .tag = a->row.launch,
         .cpus = t->cpus,
         .attempt = a->row.number,
+        .memory = memory_limit(s, t),
         .log_mb = s->plan->cfg.log_mb,
         .app = &s->plan->app,
         .tell = tell,
@@ -309,6 +320,8 @@ static int last_epoch(void *ctx, const struct store_epoch *row)
     a->gained = true;
     if (row->epoch > a->epochs_done)
         a->epochs_done = row->epoch;
+    if (!isnan(row->metric) && row->epoch > a->metric_epoch)
+        a->metric_epoch = row->epoch;
     a->fold.since_ms = row->end_ms;
     return 0;
 }
@@ -350,6 +363,7 @@ void attempt_done(struct attempt *a)
     for (size_t i = 0; i < a->n_epochs; i++)
         series_done(&a->epochs[i].series);
     free(a->epochs);
+    free(a->figures);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
     free(a->dir);
@@ -499,19 +513,35 @@ static bool is_free(const struct attempt *a)
     return a->row.ends_at == 0 || strcmp(a->row.ends_as, outcome_name(OUTCOME_INTERRUPTED)) == 0;
 }
 
+/* All that was told of the epoch by its name, and the two figures that every search may ask for. */
+static size_t told_metrics(const struct attempt_epoch *x, struct told_metric out[REPORT_VALUES_MAX + 2])
+{
+    const struct told_metric usual[] = { { "accuracy", x->row.accuracy }, { "loss", x->row.loss } };
+    size_t n = 0;
+    for (; n < x->n_values; n++)
+        out[n] = (struct told_metric){ x->values[n].name, x->values[n].value };
+    for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+        size_t k = 0;
+        while (k < x->n_values && strcmp(x->values[k].name, usual[i].name) != 0)
+            k++;
+        if (k == x->n_values && !isnan(usual[i].value))
+            out[n++] = usual[i];
+    }
+    return n;
+}
+
 /* What the search wants of it after this epoch. Once it is to be ended, whatever it trains until then changes nothing. */
 static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct err *e)
 {
     const struct store_epoch *row = &x->row;
     const struct store_trial *t = &a->trial->row;
-    const struct told_metric metrics[] = { { "accuracy", row->accuracy }, { "loss", row->loss } };
+    struct told_metric metrics[REPORT_VALUES_MAX + 2];
     struct told told = { .kind = TOLD_EPOCH,
                          .epoch = row->epoch,
                          .value = t->metric,
                          .metrics = metrics,
-                         .n_metrics = ARRAY_LEN(metrics),
-                         .seconds = x->seconds,
-                         .joules = NAN };
+                         .n_metrics = told_metrics(x, metrics),
+                         .seconds = x->seconds };
     struct search_answer answer;
     int rc = study_tell(a->study, t, told, &answer, e);
     bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && is_free(a) && row->epoch < t->epochs;
@@ -547,31 +577,55 @@ static int keep_epoch(struct attempt *a, const struct fold_epoch *f, struct err 
 }
 
 /* It is put into the store when the driver gets to it. */
-static int note_epoch(struct attempt *a, const struct store_epoch *row, struct err *e)
+static int note(struct attempt *a, const struct store_epoch *row, const struct fold_epoch *f, bool amends,
+                struct err *e)
 {
     struct attempt_epoch *grown = array_more(a->epochs, a->n_epochs, &a->cap_epochs, sizeof *grown);
     if (!grown)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     a->epochs = grown;
-    a->epochs[a->n_epochs++] = (struct attempt_epoch){ .row = *row,
-                                                       .metric = worth(a, row->metric),
-                                                       .seconds = seconds_so_far(a),
-                                                       .iteration = a->fold.iteration,
-                                                       .upto = a->fold.safe_offset,
-                                                       .series = a->series };
+    struct attempt_epoch *x = &a->epochs[a->n_epochs++];
+    *x = (struct attempt_epoch){ .row = *row,
+                                 .metric = worth(a, row->metric),
+                                 .seconds = seconds_so_far(a),
+                                 .iteration = a->fold.iteration,
+                                 .upto = a->fold.safe_offset,
+                                 .amends = amends,
+                                 .n_values = f->n_values };
+    memcpy(x->values, f->values, sizeof x->values);
+    return 0;
+}
+
+static int note_epoch(struct attempt *a, const struct store_epoch *row, const struct fold_epoch *f, struct err *e)
+{
+    int rc = note(a, row, f, false, e);
+    if (rc < 0)
+        return rc;
+    a->epochs[a->n_epochs - 1].series = a->series;
     a->series = (struct series){ .n = 0 }; /* the next steps are of the next epoch */
     return tuning_epoch(a->study->tuning, a->trial, row, e);
+}
+
+/* The trial's newest figures. A validation may be rarer than epochs, and a metric may be told when later ones are complete. */
+static void keep_newest(struct attempt *a, const struct attempt_epoch *x)
+{
+    struct store_trial *t = &a->trial->row;
+    bool newest = !x->amends || x->row.epoch >= a->epochs_done;
+    if (newest && !isnan(x->row.accuracy))
+        t->accuracy = x->row.accuracy;
+    if (newest)
+        t->loss = x->row.loss;
+    if (isnan(x->row.metric) || (x->amends && x->row.epoch < a->metric_epoch))
+        return;
+    t->metric = x->metric;
+    a->metric_epoch = x->row.epoch;
 }
 
 static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)
 {
     struct study *s = a->study;
     struct store_trial *t = &a->trial->row;
-    if (!isnan(x->row.accuracy)) /* a validation may be rarer than epochs */
-        t->accuracy = x->row.accuracy;
-    t->loss = x->row.loss;
-    if (!isnan(x->row.metric))
-        t->metric = x->metric;
+    keep_newest(a, x);
     t->kills = 0;
     a->row.log_offset = x->upto;
     int rc = store_epoch_put(s->store, &x->row, e);
@@ -630,8 +684,8 @@ void attempt_stored(struct attempt *a)
     memmove(a->epochs, a->epochs + n, a->n_epochs * sizeof *a->epochs);
 }
 
-/* "Top1Accuracy, Loss", and the name among them that is meant. */
-static void explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
+/* "Top1Accuracy, Loss", and the name among them that is meant: is there one? */
+static bool explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
 {
     const struct fold *f = &a->fold;
     const char *names[FOLD_REPORTED_MAX + 2];
@@ -652,35 +706,123 @@ static void explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
     (void)snprintf(out, STUDY_WHY_MAX, "metric '%s' is not reported by trial %d: there is %s; %s%s%s", f->metric,
                    a->trial->row.number, list.len ? buf_text(&list) : "none",
                    near ? "did you mean '" : "give one of them as --metric", near ? near : "", near ? "'?" : "");
+    return near != NULL;
 }
 
 /* A metric that never comes would be told at the study's end, after all was trained. A validation may be rarer than epochs, so it is
- * the first figures that tell, and at the last epoch none. */
-static void check_metric(struct attempt *a)
+ * the first figures that tell, and at the last epoch none. What a session tells may come when its trial is `over` alone: until then a
+ * name is wrong only where it looks like another one. */
+static void check_metric(struct attempt *a, bool over)
 {
+    char why[STUDY_WHY_MAX];
     struct study *s = a->study;
     const struct fold *f = &a->fold;
     s->has_metric |= f->has_metric || (f->has_loss && strcasecmp(f->metric, "loss") == 0);
     if (s->has_metric || s->no_metric[0] || (f->n_reported == 0 && a->epochs_done < a->trial->row.epochs))
         return;
-    explain_metric(a, s->no_metric);
+    bool slip = explain_metric(a, why);
+    if (a->run_id && !over && !slip)
+        return;
+    memcpy(s->no_metric, why, sizeof why);
     s->sched.stopping = true;
 }
 
-static int on_epoch(struct attempt *a, const struct fold_epoch *f, struct err *e)
+/* What the session has told of this epoch. */
+static void take_figures(struct attempt *a, struct fold_epoch *f)
 {
+    for (size_t i = 0; i < a->n_figures; i++)
+        if (a->figures[i].epoch == f->epoch)
+            fold_tell(&a->fold, f, a->figures[i].name, a->figures[i].value);
+}
+
+static int on_epoch(struct attempt *a, struct fold_epoch *f, struct err *e)
+{
+    take_figures(a, f);
     struct store_epoch row = epoch_row(a, f);
     int rc = keep_epoch(a, f, e);
     if (rc == 0)
-        rc = note_epoch(a, &row, e);
+        rc = note_epoch(a, &row, f, e);
     if (rc < 0)
         return rc;
     a->gained = true;
     a->epochs_done = row.epoch;
     a->study->doubt.n = 0; /* a trial can run here */
     sched_gained(&a->study->sched, a->trial->row.number);
-    check_metric(a);
+    check_metric(a, false);
     return 0;
+}
+
+static int keep_figure(struct attempt *a, int epoch, const char *name, double value)
+{
+    size_t i = 0;
+    fold_tell(&a->fold, NULL, name, value);
+    while (i < a->n_figures &&
+           (a->figures[i].epoch != epoch || strncmp(a->figures[i].name, name, REPORT_NAME_MAX - 1) != 0))
+        i++;
+    if (i == a->n_figures) {
+        struct attempt_figure *grown = array_more(a->figures, a->n_figures, &a->cap_figures, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        a->figures = grown;
+        a->figures[a->n_figures++] = (struct attempt_figure){ .epoch = epoch };
+        (void)snprintf(grown[i].name, sizeof grown->name, "%s", name);
+    }
+    a->figures[i].value = value;
+    return 0;
+}
+
+static int take_row(void *ctx, const struct store_epoch *row)
+{
+    struct store_epoch *to = ctx;
+    if (row->epoch == to->epoch && row->attempt == to->attempt)
+        *to = *row;
+    return 0;
+}
+
+/* The epoch as it was noted last. -ENOENT: it was not, in this attempt. */
+static int noted_row(const struct attempt *a, int epoch, struct store_epoch *out, struct err *e)
+{
+    *out = (struct store_epoch){ .epoch = epoch, .attempt = a->row.number };
+    for (size_t i = a->n_epochs; i-- > 0;)
+        if (a->epochs[i].row.epoch == epoch) {
+            *out = a->epochs[i].row;
+            return 0;
+        }
+    int rc = store_epochs(a->study->store, a->trial->row.id, take_row, out, e);
+    return rc < 0 ? rc : out->trial ? 0 : -ENOENT;
+}
+
+/* The study's metric was told of an epoch that was noted without it, or with another value. What the log says of the accuracy stands. */
+static int amend(struct attempt *a, int epoch, struct err *e)
+{
+    struct store_epoch row;
+    struct fold_epoch f = { .epoch = epoch, .accuracy = NAN, .loss = NAN, .train_loss = NAN, .metric = NAN };
+    take_figures(a, &f);
+    double metric = epoch_row(a, &f).metric;
+    int rc = isnan(metric) ? -ENOENT : noted_row(a, epoch, &row, e);
+    bool stands = rc == 0 && !isnan(row.metric) && strcasecmp(a->fold.metric, "accuracy") == 0;
+    if (rc < 0 || stands || row.metric == metric)
+        return rc == -ENOENT ? 0 : rc;
+    row.metric = metric;
+    row.accuracy = isnan(row.accuracy) ? f.accuracy : row.accuracy;
+    row.loss = isnan(row.loss) ? f.loss : row.loss;
+    return note(a, &row, &f, true, e);
+}
+
+int attempt_figures_said(struct attempt *a, const struct session_message *m, struct err *e)
+{
+    const char *name;
+    json_t *value;
+    int rc = 0;
+    json_object_foreach(m->metrics, name, value)
+    {
+        if (rc == 0)
+            rc = keep_figure(a, m->epoch, name, json_number_value(value));
+    }
+    a->study->has_metric |= a->fold.has_metric;
+    if (rc < 0)
+        return err_sys(e, rc, "trial %d", a->trial->row.number);
+    return m->epoch <= a->epochs_done ? amend(a, m->epoch, e) : 0; /* else its epoch takes them */
 }
 
 /* Of what a session wrote for this trial, only the lines between the two marks are this attempt's. */
@@ -943,6 +1085,8 @@ static void read_exit(const struct attempt *a, struct attempt_exit *out)
         attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
         const char *kills = strstr(buf_text(&b), " oom_kills=");
         x.starved = kills && strtol(kills + strlen(" oom_kills="), NULL, 10) > 0;
+        kills = strstr(buf_text(&b), " memory_kills=");
+        x.limited = kills && strtol(kills + strlen(" memory_kills="), NULL, 10) > 0;
         const char *boot = strstr(buf_text(&b), " boot_ms=");
         x.boot_ms = boot ? strtoll(boot + strlen(" boot_ms="), NULL, 10) : 0;
         x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
@@ -1038,6 +1182,18 @@ static enum outcome judge_killed(const struct attempt *a, const struct attempt_e
     return OUTCOME_KILLED;
 }
 
+/* Whatever its programs made of it that one of them was killed. */
+static enum outcome judge_limited(const struct attempt *a, char text[512])
+{
+    char gb[NUM_TEXT_MAX];
+    struct setting set = study_setting(a->study, a->trial);
+    (void)snprintf(text, 512,
+                   "out_of_memory: it took more than the %s GiB it was given, after %d of %d epochs; raise memory",
+                   num_print(setting_number(&a->study->plan->space, &set, KNOB_MEMORY, 0), gb), a->epochs_done,
+                   a->trial->row.epochs);
+    return OUTCOME_INFEASIBLE;
+}
+
 static enum outcome judge_served(const struct attempt *a, char text[512])
 {
     if (a->served == SERVED_FAILED)
@@ -1057,6 +1213,8 @@ static enum outcome judge(const struct attempt *a, const struct attempt_exit *x,
         (void)snprintf(text, 512, "%s", a->row.cause ? a->row.cause : "");
         return (enum outcome)outcome_parse(a->row.ends_as);
     }
+    if (x->limited && (a->stop == STOP_NONE || a->stop == STOP_STALLED))
+        return judge_limited(a, text);
     if (a->stop != STOP_NONE)
         return judge_stop(a, text);
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
@@ -1119,6 +1277,7 @@ static int read_rest(struct attempt *a, const struct attempt_exit *x, struct err
     /* An epoch without its result counts only when the application ended by itself: one that was cut short in its
      * validation would be finished without an accuracy. */
     bool by_itself = a->served == SERVED_OK || (x->there && strcmp(x->kind, "exited") == 0 && x->code == 0);
+    take_figures(a, &f);
     return isnan(f.metric) && !by_itself ? 0 : on_epoch(a, &f, e);
 }
 
@@ -1156,11 +1315,9 @@ static int tell_end(struct attempt *a, enum trial_state state, struct err *e)
     const struct store_trial *t = &a->trial->row;
     bool worth = state == TRIAL_FINISHED || state == TRIAL_STOPPED;
     struct search_answer none;
-    struct told told = { .kind = kinds[state],
-                         .epoch = a->epochs_done,
-                         .value = worth ? t->metric : (double)NAN,
-                         .seconds = t->seconds,
-                         .joules = NAN };
+    struct told told = {
+        .kind = kinds[state], .epoch = a->epochs_done, .value = worth ? t->metric : (double)NAN, .seconds = t->seconds
+    };
     return study_tell(a->study, t, told, &none, e);
 }
 
@@ -1200,11 +1357,11 @@ static bool blames_checkpoint(const struct attempt *a, const struct attempt_exit
 }
 
 /* A setting that the policy chose has run out of memory: the trial goes on with more, as long as there is more. */
-static bool refuse_setting(struct attempt *a)
+static bool refuse_setting(struct attempt *a, const struct attempt_exit *x)
 {
     struct study_trial *t = a->trial;
     const struct fold_seen *why = cause_of(a);
-    a->out_of_memory = a->study->tuning && why && (why->cause->traits & CAUSE_IS_MEMORY);
+    a->out_of_memory = a->study->tuning && (x->limited || (why && (why->cause->traits & CAUSE_IS_MEMORY)));
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;
@@ -1222,6 +1379,8 @@ int attempt_read_end(struct attempt *a, struct err *e)
 {
     read_exit(a, &a->end.note);
     int rc = read_rest(a, &a->end.note, e);
+    if (rc == 0 && a->run_id && a->served == SERVED_OK && a->epochs_done > 0)
+        check_metric(a, true);
     a->row.exit_code = a->end.note.code;
     a->row.ended_ms = end_time(a, &a->end.note);
     return rc;
@@ -1241,7 +1400,7 @@ static int judge_end(struct attempt *a, struct err *e)
     int rc = not_granted ? grant_refuse(s, a->trial, &a->fold, t->slots, text, e) : 0;
     if (rc < 0)
         return rc;
-    if (not_granted ? rc == 1 : o == OUTCOME_INFEASIBLE && refuse_setting(a))
+    if (not_granted ? rc == 1 : o == OUTCOME_INFEASIBLE && refuse_setting(a, &a->end.note))
         o = OUTCOME_REFUSED;
     if (o == OUTCOME_ENVIRONMENT && !confirms(&s->doubt, a, text))
         o = OUTCOME_DOUBTED;

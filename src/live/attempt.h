@@ -40,7 +40,10 @@ struct attempt_epoch {
     double seconds;       /* of the trial, up to then */
     int64_t iteration;    /* its last */
     uint64_t upto;        /* lines before it are accounted then */
+    bool amends;          /* … that was noted before: of it, a session has told the metric late */
     struct series series; /* what was told by name since the one before */
+    size_t n_values;      /* … of the epoch as a whole, the newest of each name */
+    struct report_value values[REPORT_VALUES_MAX];
 };
 
 /* What its launcher has left of how it ended. */
@@ -49,6 +52,7 @@ struct attempt_exit {
     char kind[16];
     int code;
     bool starved;    /* the kernel killed something for want of memory meanwhile */
+    bool limited;    /* … of the attempt's own, as it would have taken more than it was given */
     int64_t at_ms;   /* when it was written */
     int64_t boot_ms; /* the same, by the clock that nobody sets; 0: not told */
 };
@@ -111,6 +115,13 @@ struct attempt {
     size_t n_put; /* so many of them are in a transaction, or stored */
     struct checkpoints checkpoints;
     struct attempt_end end;
+    struct attempt_figure {
+        int epoch;
+        char name[REPORT_NAME_MAX];
+        double value;
+    } * figures; /* told over the session's socket, each of an epoch once */
+    size_t n_figures, cap_figures;
+    int metric_epoch; /* the newest whose metric is known; 0: none */
 };
 
 /* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, how its launcher is started. */
@@ -150,6 +161,10 @@ int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e);
 
 /* A session that was told to end it trains on, further than the word may take. */
 bool attempt_ignores_end(const struct attempt *a);
+
+/* It told figures of an epoch over its session's socket: they count as if its log had them, whichever comes first. -ENOMEM, and what reading
+ * the store says. */
+int attempt_figures_said(struct attempt *a, const struct session_message *m, struct err *e);
 
 /* The session is done with it. */
 void attempt_done_said(struct attempt *a, const struct session_message *m);

@@ -122,6 +122,17 @@ void driver_has_begun(struct driver *d, struct slot *s)
     driver_tell(d, (struct driver_news){ .kind = NEWS_LAUNCH, .trial = &s->a.trial->row, .attempt = s->a.row.number });
 }
 
+static void tell_unlimited(struct driver *d, const char *why)
+{
+    char text[400];
+    if (!*why || d->told_unlimited)
+        return;
+    d->told_unlimited = true;
+    (void)snprintf(text, sizeof text, "memory has no limit here, and trials may take more than their setting gives: %s",
+                   why);
+    driver_note(d, NULL, text);
+}
+
 static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
 {
     struct driver *d = ctx;
@@ -134,6 +145,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
         driver_fail(d, rc);
     else
         driver_store_launch(d, s);
+    tell_unlimited(d, r->unlimited);
 }
 
 /* Back to what it was before the try: nothing was stored. */

@@ -59,7 +59,8 @@ double driver_memory_gb(const struct driver *d, const struct study_trial *t)
 {
     struct setting set = study_setting(d->study, t);
     const struct plan *p = d->study->plan;
-    return HEAP_SHARE * setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(&p->app));
+    double share = p->app.kind->memory == APP_MEMORY_HEAP ? HEAP_SHARE : 1;
+    return share * setting_number(&p->space, &set, KNOB_MEMORY, app_memory_gb(&p->app));
 }
 
 int driver_keep_memory(struct driver *d, const struct study_trial *t)

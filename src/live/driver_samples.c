@@ -126,6 +126,8 @@ void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sa
         if (!its || strcmp(its, tag) != 0)
             continue;
         int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, sample), d->e);
+        if (rc == 0)
+            rc = energy_sampled(d->study->energy, s->a.trial->row.number, sample, d->e);
         publish_sample(d->study->publish, s->a.trial->row.number, sample);
         if (rc < 0)
             driver_fail(d, rc);

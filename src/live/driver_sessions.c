@@ -163,11 +163,27 @@ void driver_on_hello(void *ctx, struct warm *w)
     send_run(d, s, w);
 }
 
+/* The attempt of this run; NULL: it is none's, or over. */
+static struct slot *slot_of_run(struct driver *d, const struct warm *w, const char *id)
+{
+    struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
+    return s && s->a.run_id && strcmp(s->a.run_id, id) == 0 ? s : NULL;
+}
+
+void driver_on_told(void *ctx, struct warm *w, const struct session_message *m)
+{
+    struct driver *d = ctx;
+    struct slot *s = d->rc < 0 ? NULL : slot_of_run(d, w, m->id);
+    int rc = s && s->a.running ? attempt_figures_said(&s->a, m, d->e) : 0;
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
 void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
 {
     struct driver *d = ctx;
-    struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
-    if (s && s->a.run_id && strcmp(s->a.run_id, m->id) == 0)
+    struct slot *s = slot_of_run(d, w, m->id);
+    if (s)
         attempt_done_said(&s->a, m);
 }
 

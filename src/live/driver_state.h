@@ -68,6 +68,7 @@ struct driver {
     bool packs;            /* trials are packed beside each other */
     bool awaits_cpus;      /* what is next is not started for want of them */
     bool asked_cpus;       /* … and that was told */
+    bool told_unlimited;   /* that memory cannot be limited here */
     int64_t asked_ms;      /* monotonic: since when other drivers are asked for some */
     bool gone_warm;        /* a session that served nobody has ended since the last tick */
 };
@@ -113,6 +114,7 @@ void driver_settle_served(struct driver *d, int64_t now);
 void driver_end_idle_sessions(struct driver *d);
 void driver_end_sessions(struct driver *d);
 void driver_on_hello(void *ctx, struct warm *w);
+void driver_on_told(void *ctx, struct warm *w, const struct session_message *m);
 void driver_on_done(void *ctx, struct warm *w, const struct session_message *m);
 void driver_on_warm_gone(void *ctx, struct warm *w, const char *why);
 

@@ -158,7 +158,7 @@ static void on_settled(void *ctx, int trial, struct tuner_setting at, const char
 int driver_set_up_tuning(struct driver *d)
 {
     static const struct tuning_ops tuning = { on_apply, on_relaunch, on_settled };
-    static const struct pool_ops pool = { driver_on_hello, driver_on_done, driver_on_warm_gone };
+    static const struct pool_ops pool = { driver_on_hello, driver_on_told, driver_on_done, driver_on_warm_gone };
     struct study *s = d->study;
     const struct plan *p = s->plan;
     int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);

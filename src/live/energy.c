@@ -15,10 +15,12 @@
 #include "live/writer.h"
 #include "monitoring/ledger.h"
 #include "store/energy.h"
+#include "store/samples.h"
 
 enum {
     STORE_EVERY_MS = 5000, /* one transaction for many readings */
     SILENT_MS = 10000,     /* of a node, against the others */
+    LATE_MS = 60000,       /* that a reading or a CPU time may come after another one of its time */
     ROWS_MAX = 16,         /* of meters_local */
 };
 
@@ -29,12 +31,19 @@ struct entry {
     struct meter_reading r;
 };
 
+/* What a trial has taken, added up until so long ago that nothing comes of that time any more. */
+struct spent {
+    int trial;
+    const struct meter_ops *meter;
+    double j, upto_ms; /* j NAN: nothing is known of that time */
+};
+
 struct energy {
     struct study *study;
     const struct plan *plan;      /* its */
     const struct meters_cfg *cfg; /* the plan's */
-    struct ledger *ledger;        /* NULL: nobody asks for power */
-    struct metering *metering;    /* NULL: no meter of the network */
+    struct ledger *ledger;
+    struct metering *metering; /* NULL: no meter of the network */
     struct metering_ops ops;
     struct nodes_metering wanted;
     struct buf names;                   /* of those that the helpers read */
@@ -44,6 +53,8 @@ struct energy {
     int64_t set_ms; /* by how much the wall clock, which meters read, was set since */
     struct entry *list;
     size_t n, cap;
+    struct spent *spent; /* by trial, as they were asked for */
+    size_t n_spent, cap_spent;
     int64_t stored_ms;
     bool storing;       /* it is handed over, and not in the store yet */
     struct err failure; /* of storing; code 0: none */
@@ -51,6 +62,12 @@ struct energy {
     void *ctx;
     bool failed; /* without memory */
 };
+
+static void know(struct energy *en, int node, const struct meter_ops *meter, const struct meter_reading *r)
+{
+    if (r->state == METER_OK && meter->kind != METER_CPU && r->to_ms > en->until_ms[node])
+        en->until_ms[node] = r->to_ms;
+}
 
 /* --- opening --- */
 
@@ -86,6 +103,54 @@ static void on_note(void *ctx, const char *text)
     en->note(en->ctx, text);
 }
 
+/* --- what earlier drivers read --- */
+
+static int recall_reading(void *ctx, const struct store_reading *row)
+{
+    struct energy *en = ctx;
+    const struct meter_ops *meter = meter_find(row->meter);
+    int state = meter_state_find(row->state);
+    if (!meter || state < 0 || row->node < 0 || (size_t)row->node > en->plan->n_nodes ||
+        (state == METER_OK && !isfinite(row->value)))
+        return 0; /* of another version, or another config */
+    struct meter_reading r = { .state = (enum meter_state)state,
+                               .from_ms = row->from_ms,
+                               .to_ms = row->to_ms,
+                               .value = row->value,
+                               .error = row->error };
+    know(en, row->node, meter, &r);
+    return ledger_read(en->ledger, row->node, meter, &r);
+}
+
+struct recalling {
+    struct energy *en;
+    int trial;
+};
+
+static int recall_sample(void *ctx, const struct store_sample *row)
+{
+    const struct recalling *r = ctx;
+    if (row->node < 0 || (size_t)row->node > r->en->plan->n_nodes || !isfinite(row->cpu_s))
+        return 0;
+    return ledger_cpu(r->en->ledger, row->node, r->trial, row->t_ms - row->dt_ms, row->t_ms, row->cpu_s);
+}
+
+/* Of what goes on: nobody asks what those have spent that are over. */
+static int recall(struct energy *en, struct err *e)
+{
+    const struct study *s = en->study;
+    int rc = store_readings(s->store, s->id, recall_reading, en, e);
+    for (size_t i = 0; rc == 0 && i < s->n_open; i++) {
+        struct recalling r = { en, s->open_trials[i]->row.number };
+        rc = store_samples(s->store, s->open_trials[i]->row.id, recall_sample, &r, e);
+    }
+    for (size_t i = 0; rc == 0 && i < en->cfg->n; i++)
+        rc = isnan(en->cfg->v[i].idle_w) ? 0 : ledger_idle(en->ledger, -1, en->cfg->v[i].meter, en->cfg->v[i].idle_w);
+    return rc == -ENOMEM ? err_sys(e, rc, "meters") : rc;
+}
+
+/* --- opening, all of it --- */
+
 static int open_all(struct energy *en, uv_loop_t *loop, struct err *e)
 {
     const struct plan *p = en->plan;
@@ -95,14 +160,15 @@ static int open_all(struct energy *en, uv_loop_t *loop, struct err *e)
     en->until_ms = calloc(p->n_nodes + 1, sizeof *en->until_ms);
     en->failing = calloc(p->n_nodes + 1, sizeof *en->failing);
     en->opened_ms = study_clock_ms(en->study);
-    bool counts = objective_needs_power(objective_find(p->cfg.objective));
-    en->ledger = counts ? ledger_new() : NULL;
+    en->ledger = ledger_new();
     en->metering = metering_new(loop, en->wanted.interval_ms, &en->ops, en);
     buf_puts(&en->names, "cpu");
-    if (!en->until_ms || !en->failing || (counts && !en->ledger) || !en->metering)
+    if (!en->until_ms || !en->failing || !en->ledger || !en->metering)
         return err_sys(e, -ENOMEM, "meters");
     for (size_t i = 0; rc == 0 && i < en->cfg->n; i++)
         rc = add_meter(en, &en->cfg->v[i], e);
+    if (rc == 0)
+        rc = recall(en, e);
     en->wanted.meters = buf_text(&en->names);
     return rc == 0 && en->names.failed ? err_sys(e, -ENOMEM, "meters") : rc;
 }
@@ -153,6 +219,7 @@ void energy_close(struct energy *en)
     store_rest(en);
     metering_free(en->metering);
     ledger_free(en->ledger);
+    free(en->spent);
     buf_done(&en->names);
     free(en->until_ms);
     free(en->failing);
@@ -175,9 +242,8 @@ static int take(struct energy *en, int node, const struct meter_ops *meter, cons
         return -ENOMEM;
     en->list = grown;
     en->list[en->n++] = (struct entry){ .node = node, .meter = meter, .r = *r };
-    if (r->state == METER_OK && meter->kind != METER_CPU && r->to_ms > en->until_ms[node])
-        en->until_ms[node] = r->to_ms;
-    return en->ledger ? ledger_read(en->ledger, node, meter, r) : 0;
+    know(en, node, meter, r);
+    return ledger_read(en->ledger, node, meter, r);
 }
 
 /* From the loop, which cannot be told of a failure at once: the next tick is. */
@@ -221,6 +287,15 @@ int energy_metered(struct energy *en, const struct nodes_reading *r, struct err 
         return 0;
     watch(en, (int)r->node, meter, &r->r);
     return take(en, (int)r->node, meter, &r->r) < 0 ? err_sys(e, -ENOMEM, "meters") : 0;
+}
+
+int energy_sampled(struct energy *en, int trial, const struct nodes_sample *s, struct err *e)
+{
+    const struct reading *cpu = &s->v[FEATURE_PROC_CPU_TIME];
+    if (!en || cpu->state != READING_OK || s->node > en->plan->n_nodes)
+        return 0;
+    int rc = ledger_cpu(en->ledger, (int)s->node, trial, s->t_ms - s->dt_ms, s->t_ms, cpu->value);
+    return rc < 0 ? err_sys(e, rc, "meters") : 0;
 }
 
 /* --- storing --- */
@@ -280,7 +355,7 @@ int energy_tick(struct energy *en, int64_t now_ms, struct err *e)
 
 const struct meter_ops *energy_choose(const struct energy *en, int64_t now_ms)
 {
-    if (!en || !en->ledger || now_ms - en->opened_ms < 3 * (int64_t)en->wanted.interval_ms)
+    if (!en || now_ms - en->opened_ms < 3 * (int64_t)en->wanted.interval_ms)
         return NULL;
     for (size_t i = 0; i < en->cfg->n; i++)
         for (int node = 0; node < ledger_nodes(en->ledger); node++)
@@ -307,13 +382,55 @@ double energy_power_w(struct energy *en, const struct meter_ops *meter, double f
 {
     double sum = 0;
     bool any = false;
-    for (int i = 0; en && en->ledger && meter && i < ledger_nodes(en->ledger); i++) {
+    for (int i = 0; en && meter && i < ledger_nodes(en->ledger); i++) {
         if (!ledger_has(en->ledger, i, meter) || is_silent(en, (size_t)i))
             continue;
         sum += ledger_power_w(en->ledger, i, meter, from_ms, to_ms);
         any = true;
     }
     return any ? sum : NAN;
+}
+
+static struct spent *spent_of(struct energy *en, int trial, const struct meter_ops *meter)
+{
+    size_t i = 0;
+    while (i < en->n_spent && en->spent[i].trial != trial)
+        i++;
+    if (i == en->n_spent) {
+        struct spent *grown = array_more(en->spent, en->n_spent, &en->cap_spent, sizeof *grown);
+        if (!grown)
+            return NULL;
+        en->spent = grown;
+        en->spent[en->n_spent++] = (struct spent){ .trial = trial };
+    }
+    if (en->spent[i].meter != meter) /* the first, or one that is preferred has begun to read */
+        en->spent[i] = (struct spent){ .trial = trial, .meter = meter, .j = NAN };
+    return &en->spent[i];
+}
+
+static double sum(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : a + b;
+}
+
+static double between(struct energy *en, const struct spent *s, double to_ms)
+{
+    struct ledger_figure f;
+    return ledger_of_trial(en->ledger, s->trial, s->meter, s->upto_ms, to_ms, &f) < 0 ? (double)NAN : f.j;
+}
+
+double energy_trial_j(struct energy *en, int trial)
+{
+    const struct meter_ops *meter = en ? energy_choose(en, INT64_MAX) : NULL;
+    double until = energy_until_ms(en);
+    struct spent *s = meter ? spent_of(en, trial, meter) : NULL;
+    if (!s)
+        return NAN;
+    if (until - s->upto_ms > 2 * LATE_MS) {
+        s->j = sum(s->j, between(en, s, until - LATE_MS));
+        s->upto_ms = until - LATE_MS;
+    }
+    return sum(s->j, between(en, s, until));
 }
 
 double energy_until_ms(const struct energy *en)

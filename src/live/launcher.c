@@ -94,13 +94,15 @@ static void on_pidfd(uv_poll_t *p, int status, int events)
     gone(p->data);
 }
 
-/* "ready BOOT PID START HEARD_SIZE", "busy" or "error TEXT". */
+/* "ready BOOT PID START HEARD_SIZE [WHY]", "busy" or "error TEXT". */
 static void on_line(struct launcher *l)
 {
     struct launcher_ready r;
-    int pid;
-    if (sscanf(l->line, "ready %36s %d %" SCNu64 " %" SCNu64, r.boot_id, &pid, &r.start_ticks, &r.heard_size) == 4) {
+    int pid, n = 0;
+    if (sscanf(l->line, "ready %36s %d %" SCNu64 " %" SCNu64 "%n", r.boot_id, &pid, &r.start_ticks, &r.heard_size,
+               &n) == 4) {
         r.pid = pid;
+        (void)snprintf(r.unlimited, sizeof r.unlimited, "%s", l->line + n + (l->line[n] == ' '));
         if (l->ops)
             l->ops->ready(l->ctx, l->id, &r);
     } else if (strcmp(l->line, "busy") == 0) {
@@ -179,6 +181,10 @@ static void put_words(struct strv *argv, const struct launcher_words *w)
     if (w->cpus) {
         strv_add(argv, "--cpus");
         strv_add(argv, w->cpus);
+    }
+    if (w->memory > 0) {
+        strv_add(argv, "--memory");
+        strv_addf(argv, "%" PRId64, w->memory);
     }
     strv_add(argv, "--log-cap");
     strv_addf(argv, "%" PRId64, w->log_mb << 20);

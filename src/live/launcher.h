@@ -19,6 +19,7 @@ struct launcher_ready {
     pid_t pid;
     uint64_t start_ticks;
     uint64_t heard_size; /* of what is heard of it (node/log_files.h): where this attempt's lines begin */
+    char unlimited[256]; /* why its memory has no limit although it was to have one; "" */
 };
 
 /* Called from the loop with the id given at the start; after `refused` or `gone` nothing more is called. */
@@ -37,6 +38,7 @@ struct launcher_words {
     const char *cpus; /* of this machine, that it is held to from its beginning: "0,2"; NULL: all */
     const char *runs; /* of a session: the folder with those of its trials, by number; NULL */
     int attempt;
+    int64_t memory;                /* bytes that what it runs may take together; 0: as many as there are */
     int64_t log_mb;                /* that its log may take on disk */
     const struct application *app; /* whose output it keeps */
     const char *tell, *answer;     /* the socket of its programs, and what they are answered; NULL: none */

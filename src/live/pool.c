@@ -186,11 +186,12 @@ static void keep_metrics(struct study *s, int trial, const struct session_messag
         on_figures_stored(f, rc, NULL);
 }
 
-/* Epochs come by the log; what the application told of them comes here. */
+/* Epochs come by the log; what the application told of them comes here, before or after. */
 static void on_epoch(void *ctx, uint64_t id, const struct session_message *m)
 {
     struct pool *p = ctx;
-    const struct warm *w = by_id(p, id);
+    struct warm *w = by_id(p, id);
+    p->ops.told(p->ctx, w, m);
     keep_metrics(p->study, w->trial, m);
     publish_metrics(p->study->publish, w->trial, m->epoch, m->metrics, study_clock_ms(p->study));
 }

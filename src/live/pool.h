@@ -35,7 +35,8 @@ struct pool;
 
 /* Called from the loop, never from within a call below. */
 struct pool_ops {
-    void (*hello)(void *ctx, struct warm *w); /* a run can be sent now */
+    void (*hello)(void *ctx, struct warm *w);                                 /* a run can be sent now */
+    void (*told)(void *ctx, struct warm *w, const struct session_message *m); /* figures of an epoch of its run's */
     void (*done)(void *ctx, struct warm *w, const struct session_message *m);
     void (*gone)(void *ctx, struct warm *w, const char *why); /* its process has ended; freed after the call */
 };

@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/utf8.h"
+#include "live/energy.h"
 #include "live/provenance.h"
 #include "live/publish.h"
 #include "live/tidy.h"
@@ -622,6 +623,7 @@ int study_tell(struct study *s, const struct store_trial *t, struct told told, s
         .proposal = t->proposal, .epoch = told.epoch, .value = told.value, .done = told.kind != TOLD_EPOCH
     };
     told.id = t->proposal;
+    told.joules = energy_trial_j(s->energy, t->number);
     int rc = store_tell_add(s->store, s->id, &tell, e);
     if (rc == 0 && search_tell(&s->search, &told, out) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
@@ -638,7 +640,7 @@ static int tell_end(struct study *s, const struct store_trial *t, enum told_kind
                     struct err *e)
 {
     struct search_answer none;
-    struct told told = { .kind = kind, .epoch = epoch, .value = value, .seconds = t->seconds, .joules = NAN };
+    struct told told = { .kind = kind, .epoch = epoch, .value = value, .seconds = t->seconds };
     return study_tell(s, t, told, &none, e);
 }
 

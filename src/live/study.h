@@ -131,7 +131,7 @@ int study_put_given_up(struct study *s, const struct study_trial *t, struct err 
 
 struct study_trial *study_trial(struct study *s, int number); /* NULL when it is final or unknown */
 
-/* Tells the search of this trial (told.id is filled in here), and stores that and the state it is in then, inside the caller's
+/* Tells the search of this trial (told.id and told.joules are filled in here), and stores that and the state it is in then, inside the caller's
  * transaction. */
 int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out,
                struct err *e);

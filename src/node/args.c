@@ -31,6 +31,7 @@ static const struct option_row {
     { "--launch", OPTION_TEXT, true, offsetof(struct args, launch), 0, 0 },
     { "--log-cap", OPTION_NUMBER, false, offsetof(struct args, log_cap), 0, INT64_MAX / 4 },
     { "--mark", OPTION_TEXT, false, offsetof(struct args, mark), 0, 0 },
+    { "--memory", OPTION_NUMBER, false, offsetof(struct args, memory), 1, INT64_MAX },
     { "--runs", OPTION_TEXT, false, offsetof(struct args, runs), 0, 0 },
     { "--step", OPTION_NEEDLE, false, offsetof(struct args, step), 0, 0 },
     { "--tell", OPTION_TEXT, false, offsetof(struct args, tell), 0, 0 },

@@ -31,6 +31,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "node/args.h"
+#include "node/cgroup.h"
 #include "node/cpus.h"
 #include "node/log.h"
 #include "node/teller.h"
@@ -50,9 +51,10 @@ enum {
     FD_PARKED = 10, /* out of the way of 0…4 while the child puts its descriptors in place */
 };
 
-const char exec_usage[] = "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
-                          "       [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
-                          "       [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
+const char exec_usage[] =
+    "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
+    "       [--memory BYTES] [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
+    "       [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
@@ -65,6 +67,8 @@ struct launcher {
     int lock_fd, signal_fd, control_fd;
     struct log log;
     struct teller teller;
+    struct cgroup cgroup; /* of the steps */
+    char unlimited[512];  /* why they have none although they were to; "": as it was to be */
 
     pid_t step;    /* 0: none runs */
     int step_wait; /* as wait4 gave it, once step is 0 */
@@ -296,7 +300,8 @@ child(const struct launcher *l, const char *path, char **argv, int out_fd, int f
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != l->self)
         _exit(CODE_NOT_FOUND);
     int report = fail_fd;
-    if (child_descriptors(l->lock_fd, out_fd, fail_fd) == 0) {
+    errno = l->cgroup.fd < 0 ? 0 : -cgroup_enter(&l->cgroup); /* without its limit it does not run: nobody would know */
+    if (errno == 0 && child_descriptors(l->lock_fd, out_fd, fail_fd) == 0) {
         report = FD_FAIL_IN_CHILD;
         default_signals();
         if (!l->o->folder || chdir(l->o->folder) == 0)
@@ -556,6 +561,24 @@ static int open_teller(struct launcher *l, struct err *e)
     return teller_open(&l->teller, l->o->tell, l->o->answer, &l->log, e);
 }
 
+static const char *cgroup_root(void)
+{
+#ifdef PIPETUNE_FAILPOINTS
+    const char *root = getenv("PIPETUNE_CGROUP_ROOT");
+    if (root)
+        return root;
+#endif
+    return "/sys/fs/cgroup";
+}
+
+/* Where there can be none it is told, and they run without. */
+static void open_cgroup(struct launcher *l)
+{
+    struct err why;
+    if (l->o->memory && cgroup_open(&l->cgroup, "/proc", cgroup_root(), l->o->launch, l->o->memory, &why) < 0)
+        (void)snprintf(l->unlimited, sizeof l->unlimited, "%s", why.text);
+}
+
 static int prepare(struct launcher *l, struct err *e)
 {
     int rc = lead_session(e);
@@ -573,6 +596,8 @@ static int prepare(struct launcher *l, struct err *e)
     rc = log_open(&l->log, l->o, e);
     if (rc == 0 && l->o->tell)
         rc = open_teller(l, e);
+    if (rc == 0)
+        open_cgroup(l);
     return rc < 0 ? rc : write_pid(l, e);
 }
 
@@ -627,11 +652,15 @@ static int write_exit(struct launcher *l)
 {
     AUTO_FREE char *path = io_join(l->o->dir, "exit");
     AUTO_FREE char *text = NULL;
+    char kills[40] = "";
+    uint64_t n = 0;
+    if (cgroup_kills(&l->cgroup, &n))
+        (void)snprintf(kills, sizeof kills, " memory_kills=%" PRIu64, n);
     if (!path || asprintf(&text,
                           "attempt=%" PRIu64 " launch=%s kind=%s code=%d log_end=%" PRIu64
-                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu oom_kills=%" PRIu64 " boot_ms=%" PRId64 "\n",
+                          " cpu_s=%.3f max_rss_kb=%ld leftovers=%zu oom_kills=%" PRIu64 "%s boot_ms=%" PRId64 "\n",
                           l->o->attempt, l->o->launch, l->kind, l->code, log_size(&l->log), l->cpu_s, l->max_rss_kb,
-                          l->leftovers, proc_oom_kills() - l->oom_kills, clock_boot_ms()) < 0) {
+                          l->leftovers, proc_oom_kills() - l->oom_kills, kills, clock_boot_ms()) < 0) {
         text = NULL;
         return -ENOMEM;
     }
@@ -672,8 +701,8 @@ static int launch(struct launcher *l)
         (void)say(l, "error %s\n", e.text);
         return EXIT_FAILURE;
     }
-    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "\n", l->boot_id, (long)l->self, l->start_ticks,
-             log_heard_size(&l->log));
+    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "%s%s\n", l->boot_id, (long)l->self, l->start_ticks,
+             log_heard_size(&l->log), l->unlimited[0] ? " " : "", l->unlimited);
     failpoint("node-ready");
     if (rc < 0 || !told_to_go(l)) { /* who has not heard of us will not answer */
         remove_pid(l);
@@ -722,12 +751,14 @@ int exec_run(int argc, char **argv)
                               .signal_fd = -1,
                               .control_fd = (int)o.control,
                               .log = LOG_CLOSED,
+                              .cgroup = CGROUP_NONE,
                               .pipe_fd = -1,
                               .fail_fd = -1,
                               .kind = "not-started" };
         hold_to(o.cpus);
         code = launch(&l);
         teller_close(&l.teller);
+        cgroup_close(&l.cgroup);
         log_done(&l.log);
         free(l.pid_path);
     }

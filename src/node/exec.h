@@ -1,7 +1,8 @@
 /* `pipetune-node exec`: starts one attempt of a trial, watches it to its end, and says how it ended. It needs its parent
  * only until the go byte; from there on the driver may die, come back, and read what is in the folder.
  *
- *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--log-cap BYTES]
+ *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]
+ *        [--memory BYTES] [--log-cap BYTES]
  *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
@@ -10,8 +11,10 @@
  *
  *   busy                                      someone holds DIR/lock            exit 75
  *   error TEXT                                nothing was started               exit 1
- *   ready BOOT_ID PID START_TICKS HEARD_SIZE  'g' starts the steps; any other byte, end of file or TERM:
- *                                             DIR/pid is removed, nothing was started, exit 0
+ *   ready BOOT_ID PID START_TICKS HEARD_SIZE [WHY]
+ *                                             'g' starts the steps; any other byte, end of file or TERM:
+ *                                             DIR/pid is removed, nothing was started, exit 0. WHY: --memory was
+ *                                             given, and the steps will have no cgroup with that limit (cgroup.h)
  *
  * DIR/lock  flock'ed for the launcher's whole life, and the step's (its fd 3): free = nothing of the attempt runs
  * DIR/pid   BOOT_ID PID START_TICKS ATTEMPT TAG\n          from before `ready` to after `exit` is written
@@ -22,11 +25,12 @@
  * SOCKET    where the programs of the steps, which find it in PIPETUNE_TELL, tell of themselves (teller.h); LINE is what a hello is
  *           answered. There from before `ready` until `exit` is written
  * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N
- *           oom_kills=N boot_ms=N\n, all on one line
+ *           oom_kills=N [memory_kills=N] boot_ms=N\n, all on one line
  *           code is as a shell has it: 128 + signal when signalled, 127 when the program could not be started, and 143
  *           (not-started) when TERM came before a step. log_end is the size of DIR/log. cpu_s and max_rss_kb are over all
  *           processes that ended below the launcher. oom_kills: processes of this machine, whosoever, that the kernel killed
- *           meanwhile because memory was full. boot_ms: when, since the machine was started.
+ *           meanwhile because memory was full. memory_kills: those of the steps' own, since they would have
+ *           taken more than --memory; not there where they have no cgroup that counts it. boot_ms: when, since the machine was started.
  *
  * SIGUSR1 to the launcher tells those programs that the trial is to end at the next epoch's end.
  * SIGTERM to the launcher is passed on to everything below it; what is left after the grace gets SIGKILL. Whoever sends it

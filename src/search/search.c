@@ -14,13 +14,12 @@ const struct search_ops *const searches[] = { &search_grid, &search_random, NULL
 const struct stop_ops stop_none = { .name = "none", .help = "every trial to the last epoch" };
 
 #ifdef PIPETUNE_FAILPOINTS
-extern const struct stop_ops stop_shuffle; /* tests/stop_shuffle.c */
+extern const struct stop_ops stop_shuffle, stop_listen; /* tests/NAME.c */
 #endif
 const struct stop_ops *const stops[] = {
-    &stop_none,
-    &stop_median,
+    &stop_none,    &stop_median,
 #ifdef PIPETUNE_FAILPOINTS
-    &stop_shuffle,
+    &stop_shuffle, &stop_listen,
 #endif
     NULL,
 };

@@ -10,7 +10,7 @@
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-unborn-N (the first N while they start) session-mute (no done) session-garbage (for a done) session-protocol (another one)
- *              session-old (protocol 1, without end)
+ *              session-old (protocol 1, without end) metric-late (that of the last epoch alone, long after it)
  *   FAKE_WORKERS   "CORES:GIB,CORES:GIB": the cluster's workers, which grant what they have and no more; without it one has room for all
  *   FAKE_EXECUTOR  a program (fake-tagged) that is started as each executor that was granted; without it there is none to be found
  *   FAKE_HUGE_MB   (64) what huge-log prints; FAKE_MUMBLE_MS (3000) how long mumble says nothing but chatter, once an epoch; FAKE_ORPHAN_S (60) how long the child of ignore-term stays
@@ -785,8 +785,11 @@ static void finish_epoch(struct run *r)
     note("INFO DistriOptimizer$", "%s Loss is (Loss: %s, count: 10000, Average Loss: %s)", h,
          java_float(loss * 10000, sum), java_float(loss, b));
     save(r, wall);
-    if (in_session)
+    if (in_session && (!fails("metric-late") || r->epoch == r->job->epochs)) {
+        if (fails("metric-late")) /* when its log has been read for long */
+            wait_ms(500);
         session_metric(r->epoch, (double)correct / 10000);
+    }
 }
 
 /* ---- misbehaviour --------------------------------------------------------------------------------------------------- */

@@ -422,14 +422,61 @@ static const struct CMUnitTest tests[] = {
 };
 
 /* Both beside each other: they mostly wait. */
+/* --- what a search is told --- */
+
+/* Three epochs of it, whose figures have names of its own. */
+#define TRAIN                                                                                                          \
+    "#!/bin/sh\n"                                                                                                      \
+    "for e in 1 2 3; do i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done\n"                                         \
+    "echo \"epoch $e: f1 0.$e perplexity $e.5 val_accuracy 0.9\"; done\n"
+#define PATTERN                                                                                                        \
+    "epoch (?<epoch>\\\\d+): f1 (?<f1>\\\\S+) perplexity (?<perplexity>\\\\S+) val_accuracy (?<val_accuracy>\\\\S+)"
+
+static void expect_heard(struct world *w, const char *more, const char *want)
+{
+    char text[1024];
+    world_script(w, "train.sh", TRAIN);
+    harness_write(w->dir, "s.json", "{ \"command\": [\"./train.sh\"], \"progress\": [\"" PATTERN "\"] }");
+    (void)snprintf(text, sizeof text,
+                   "{ \"application\": \"s.json\", \"search\": { \"stop\": \"listen\" }, %s\n"
+                   "  \"study\": { \"name\": \"s\", \"epochs\": 3, \"metric\": \"f1\" },\n"
+                   "  \"systemParameters\": { \"cores\": [1] }, \"hyperParameters\": { \"lr\": [0.1] } }\n",
+                   more);
+    harness_write(w->dir, "s.conf", text);
+    struct harness_output o = RUN(w, "run", "--config", "s.conf");
+    if (o.code != 0)
+        fail_msg("got exit %d, %s%s", o.code, o.out, o.err);
+    harness_output_done(&o);
+    harness_expect_rows("what it heard", "pipetune.db", "SELECT reason FROM decisions WHERE kind = 'stop'", want);
+}
+
+static void a_search_is_told_every_figure_by_its_name(void **state)
+{
+    expect_heard(*state, "", "f1 0.2, perplexity 2.5, val_accuracy 0.9, accuracy 0.9; joules not known");
+}
+
+/* By the one meter that any machine has. */
+static void a_search_is_told_what_a_trial_has_spent(void **state)
+{
+    expect_heard(*state, "\"monitoring\": { \"interval\": 0.1, \"meters\": \"estimate\" },",
+                 "f1 0.2, perplexity 2.5, val_accuracy 0.9, accuracy 0.9; joules known");
+}
+
+static const struct CMUnitTest heard[] = {
+    cmocka_unit_test_setup_teardown(a_search_is_told_what_a_trial_has_spent, world_open, world_close),
+    cmocka_unit_test_setup_teardown(a_search_is_told_every_figure_by_its_name, world_open, world_close),
+};
+
 int main(void)
 {
+    if (fork() == 0)
+        return cmocka_run_group_tests_name("what a search is told", heard, NULL, NULL);
     static int (*const set_ups[])(void **) = { set_up_submissions, set_up_sessions };
     int failed = 0, how = 0;
     for (size_t i = 0; i < ARRAY_LEN(set_ups); i++)
         if (fork() == 0) /* a process of its own: its cases are its only children */
             return cmocka_run_group_tests_name(i ? "in sessions" : "by submission", tests, set_ups[i], tear_down);
-    for (size_t i = 0; i < ARRAY_LEN(set_ups); i++)
+    for (size_t i = 0; i <= ARRAY_LEN(set_ups); i++)
         failed |= wait(&how) < 0 || !WIFEXITED(how) || WEXITSTATUS(how) != 0;
     return failed;
 }

@@ -409,6 +409,44 @@ static void test_trials_share_sessions(void **state)
     }
 }
 
+#define METRICS                                                                                                        \
+    "SELECT t.number, e.epoch, e.metric = e.accuracy, t.metric = e.metric FROM epochs e JOIN trials t ON t.id = "      \
+    "e.trial"                                                                                                          \
+    " WHERE e.metric IS NOT NULL ORDER BY 1, 2"
+#define TOLD "SELECT count(DISTINCT proposal || '/' || epoch) FROM tells WHERE value IS NOT NULL AND NOT done"
+
+/* That of the fake is told by metric() alone. */
+static void test_a_study_may_be_about_what_a_session_tells(void **state)
+{
+    struct world *w = *state;
+    write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
+    expect_exit("each epoch", RUN(w, "run", "c.conf", "--metric", "fake", "--parallel", "1"), 0);
+    assert_int_equal(sessions(), 1);
+    expect_rows("each epoch", TRIALS, "1|finished 2|finished");
+    expect_rows("each epoch", METRICS, "1|1|1|0 1|2|1|1 2|1|1|0 2|2|1|1");
+    expect_rows("each epoch", TOLD, "4");
+    expect_rows("each epoch", "SELECT count(*) FROM series WHERE name = 'fake'", "4");
+    (void)setenv("FAKE_FAIL", "metric-late", 1);
+    expect_exit("at the end", RUN(w, "run", "c.conf", "--name", "late", "--metric", "fake", "--parallel", "1"), 0);
+    expect_rows("at the end",
+                "SELECT t.number, e.epoch, e.metric = e.accuracy, t.metric = e.metric FROM epochs e"
+                " JOIN trials t ON t.id = e.trial JOIN studies s ON s.id = t.study"
+                " WHERE s.name = 'late' AND e.metric IS NOT NULL ORDER BY 1, 2",
+                "1|2|1|1 2|2|1|1");
+}
+
+static void test_a_metric_that_no_session_tells_ends_the_study(void **state)
+{
+    struct world *w = *state;
+    write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
+    struct harness_output o = RUN(w, "run", "c.conf", "--metric", "throughput", "--parallel", "1");
+    if (o.code != 2 ||
+        !strstr(o.err, "metric 'throughput' is not reported by trial 1: there is Top1Accuracy, Loss, fake"))
+        fail_msg("got exit %d, %s%s", o.code, o.out, o.err);
+    harness_output_done(&o);
+    assert_int_equal(begun(), 1);
+}
+
 static void test_a_session_that_cannot_be_had_is_told_and_done_without(void **state)
 {
     struct world *w = *state;
@@ -1076,6 +1114,8 @@ static int run_settings(void)
 static int run_sessions(void)
 {
     const struct CMUnitTest tests[] = {
+        ROW(test_a_study_may_be_about_what_a_session_tells),
+        ROW(test_a_metric_that_no_session_tells_ends_the_study),
         ROW(test_a_session_that_cannot_be_had_is_told_and_done_without),
         ROW(test_a_session_that_dies_while_starting_is_started_again),
         ROW(test_mishaps_of_sessions),

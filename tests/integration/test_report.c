@@ -353,6 +353,36 @@ static const char *place(const char *text, const char *part)
     return at;
 }
 
+/* What programs tell by name: a chart for each, with the steps' left out, and the study's own first. */
+static void test_html_draws_every_figure(void **state)
+{
+    struct shown *w = *state;
+    free(harness_ask(w->store,
+                     "INSERT INTO series (trial, name, step, epoch, attempt, at_ms, value)"
+                     " SELECT t.id, n.name, n.step, n.epoch, 1, 0, n.value FROM trials t JOIN studies s ON s.id = "
+                     "t.study, (SELECT 'f1 <micro>' AS name, 0 AS step, 1 AS epoch, 0.25 AS value"
+                     " UNION SELECT 'f1 <micro>', 0, 2, 0.5 UNION SELECT 'f1 <micro>', 7, 2, 9"
+                     " UNION SELECT 'grad', 1, 1, 3 UNION SELECT 'Top1Accuracy', 0, 1, 0.9"
+                     " UNION SELECT 'lr', 0, 1, NULL) n WHERE s.name = 'demo' AND t.number IN (1, 2)"));
+    AUTO_OUTPUT struct harness_output o = LOOK(w, "report", "demo", "--store", "@");
+    assert_int_equal(o.code, 0);
+    expect_balanced(o.out);
+    expect_text(o.out, "<h2>f1 &lt;micro&gt; per epoch</h2>");
+    expect_no_text(o.out, "grad per epoch");
+    expect_no_text(o.out, "Top1Accuracy per epoch");
+    expect_no_text(o.out, "lr per epoch"); /* nothing to draw */
+    const char *chart = place(o.out, "<h2>f1 &lt;micro&gt; per epoch</h2>");
+    AUTO_FREE char *svg = strndup(chart, (size_t)(place(chart, "</svg>") - chart));
+    assert_int_equal(harness_count(svg, "<path class=\"line"), 2);
+    expect_text(svg, "demo/1, the best");
+    free(harness_ask(w->store,
+                     "UPDATE studies SET config = json_set(config, '$.study.metric', 'f1 <micro>') WHERE name = "
+                     "'demo'"));
+    AUTO_OUTPUT struct harness_output first = LOOK(w, "report", "demo", "--store", "@");
+    if (place(first.out, "<h2>f1 &lt;micro&gt; per") > place(first.out, "<h2>Accuracy per"))
+        fail_msg("it is not first: %s", first.out);
+}
+
 static void test_html_tells_results_first_and_fits_a_phone(void **state)
 {
     struct shown *w = *state;
@@ -527,6 +557,7 @@ int main(void)
         cmocka_unit_test(test_help_knows_them),
         cmocka_unit_test(
             test_html_tells_results_first_and_fits_a_phone), /* last: it changes the store that all look at */
+        cmocka_unit_test(test_html_draws_every_figure),      /* the same */
     };
     return cmocka_run_group_tests_name("report", tests, make_world, end_world);
 }

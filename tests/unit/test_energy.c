@@ -17,6 +17,7 @@
 #include "live/costing.h"
 #include "live/energy.h"
 #include "store/energy.h"
+#include "store/samples.h"
 
 static double t0; /* a moment, ms since 1970, when every meter has had its time to read */
 #define T0 t0
@@ -212,6 +213,68 @@ static void power_is_that_of_all_nodes(void **state)
     assert_true(energy_until_ms(b->study.energy) == T0 + 16000);
 }
 
+/* So many CPU seconds of a trial in the second that ends then, of all that a node's CPUs were busy. */
+static void worked(struct bench *b, int trial, double to_s, double cpu_s, double busy_s)
+{
+    struct err e = { 0 };
+    struct nodes_sample s = { .t_ms = T0 + 1000 * to_s, .dt_ms = 1000 };
+    struct nodes_reading busy = {
+        .meter = "cpu",
+        .r = { .state = METER_OK, .from_ms = T0 + 1000 * to_s - 1000, .to_ms = T0 + 1000 * to_s, .value = busy_s }
+    };
+    s.v[FEATURE_PROC_CPU_TIME] = (struct reading){ .value = cpu_s, .state = READING_OK };
+    check(energy_metered(b->study.energy, &busy, &e), &e);
+    check(energy_sampled(b->study.energy, trial, &s, &e), &e);
+}
+
+static void expect_spent(const char *name, struct bench *b, int trial, double want)
+{
+    double got = energy_trial_j(b->study.energy, trial);
+    if (isnan(want) ? !isnan(got) : !(fabs(got - want) < 1e-6))
+        fail_msg("%s: got %g J, want %g J", name, got, want);
+}
+
+/* Of 10 W idle, as an estimate has them, and the rest by CPU time. */
+static void a_trial_has_spent_its_share(void **state)
+{
+    struct bench *b = *state;
+    expect_spent("nothing was read", b, 1, NAN);
+    for (int i = 1; i <= 10; i++) {
+        second(b, 0, i, METER_OK, 30);
+        worked(b, 1, i, 1, 2);
+    }
+    expect_spent("half of what is above idle", b, 1, 100);
+    expect_spent("one that did nothing", b, 2, NAN);
+    for (int i = 11; i <= 400; i++) {
+        second(b, 0, i, METER_OK, 30);
+        worked(b, 1, i, 2, 2);
+        if (i % 7 == 0)
+            (void)energy_trial_j(b->study.energy, 1);
+    }
+    expect_spent("what was added up before is kept", b, 1, 100 + 390 * 20);
+}
+
+static void a_later_driver_knows_what_was_spent(void **state)
+{
+    struct bench *b = *state;
+    struct err e = { 0 };
+    int number = b->trial->row.number;
+    for (int i = 1; i <= 10; i++) {
+        struct reading v[FEATURES] = { [FEATURE_PROC_CPU_TIME] = { .value = 1, .state = READING_OK } };
+        struct store_sample row = { .t_ms = T0 + 1000 * i, .dt_ms = 1000, .scope = "system", .v = v };
+        second(b, 0, i, METER_OK, 30);
+        worked(b, number, i, 1, 2);
+        check(store_sample_add(b->study.store, b->trial->row.id, &row, &e), &e);
+    }
+    check(energy_tick(b->study.energy, (int64_t)T0 + 60000, &e), &e);
+    energy_close(b->study.energy);
+    check(energy_open(&b->study.energy, &b->study, &b->loop, keep_note, b, &e), &e);
+    expect_spent("all of it", b, number, 100);
+    second(b, 0, 11, METER_OK, 30);
+    worked(b, number, 11, 2, 2);
+    expect_spent("and more", b, number, 120);
+}
+
 static void a_step_waits_for_the_power_at_which_it_was_trained(void **state)
 {
     struct bench *b = *state;
@@ -367,6 +430,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(every_reading_is_stored_with_its_state),
         CASE(power_is_that_of_all_nodes),
+        CASE(a_trial_has_spent_its_share),
+        CASE(a_later_driver_knows_what_was_spent),
         CASE(a_step_waits_for_the_power_at_which_it_was_trained),
         CASE(a_step_waits_no_longer_than_a_few_seconds),
         CASE(the_reference_is_the_studys_own_for_good),
