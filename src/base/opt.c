@@ -27,13 +27,13 @@ static int replace_text(char **slot, const char *text)
 /* The word that stands for the lowest value of a number; NULL: none. */
 static const char *word_of(const struct opt_row *row)
 {
-    return row->type == OPT_INT && row->choices ? row->choices[0] : NULL;
+    return (row->type == OPT_INT || row->type == OPT_REAL) && row->choices ? row->choices[0] : NULL;
 }
 
 /* The smallest that may be written as a number. */
 static double lowest(const struct opt_row *row)
 {
-    return word_of(row) ? row->min + 1 : row->min;
+    return row->type == OPT_INT && word_of(row) ? row->min + 1 : row->min;
 }
 
 /* What is wrong with the value; the caller puts the subject before it. */
@@ -49,7 +49,10 @@ static int bad_number(const struct opt_row *row, const char *text, struct err *e
 static int set_number(void *to, const struct opt_row *row, const char *text, struct err *e)
 {
     if (word_of(row) && strcmp(word_of(row), text) == 0) {
-        *(int64_t *)to = (int64_t)row->min;
+        if (row->type == OPT_INT)
+            *(int64_t *)to = (int64_t)row->min;
+        else
+            *(double *)to = NAN;
         return 0;
     }
     char *end = NULL;
@@ -119,9 +122,17 @@ void opt_done(const struct opt_set *set)
     }
 }
 
+/* Of these the section is a part of the option's name: their keys are those of others, too. */
+static bool is_named_by_section(const struct opt_row *row)
+{
+    return row->section && strcmp(row->section, "budget") == 0;
+}
+
 const char *opt_name(const struct opt_row *row, char out[64])
 {
     size_t n = 0;
+    if (is_named_by_section(row))
+        n = (size_t)snprintf(out, 32, "%s-", row->section);
     for (const char *c = row->key; *c && n + 2 < 64; c++) {
         if (isupper((unsigned char)*c))
             out[n++] = '-';
@@ -319,7 +330,8 @@ static json_t *value_json(const struct opt_set *set, const struct opt_row *row)
         if (word_of(row) && (double)*(int64_t *)from == row->min)
             return json_string(word_of(row));
         return json_integer(*(int64_t *)from);
-    case OPT_REAL: return json_real(*(double *)from);
+    case OPT_REAL:
+        return isnan(*(double *)from) && word_of(row) ? json_string(word_of(row)) : json_real(*(double *)from);
     case OPT_TEXT:
     case OPT_CHOICE: return *(char **)from ? json_bytes(*(char **)from) : json_null();
     }

@@ -20,13 +20,13 @@ enum opt_type {
 
 struct opt_row {
     const char *section; /* of the config file; "" = top level; NULL = command line only */
-    const char *key;     /* "max_trials"; the option is --max-trials, "bigdlConf" is --bigdl-conf */
+    const char *key;     /* "max_trials"; the option is --max-trials, "bigdlConf" is --bigdl-conf; of the section "budget", "seconds" is --budget-seconds */
     enum opt_type type;
     size_t offset;      /* of the field in the target */
     const char *preset; /* the default, as text; NULL: zero, or no text */
     double min, max;    /* OPT_INT, OPT_REAL: inclusive */
     const char *const *
-        choices; /* ends with NULL; of an OPT_INT: one word for `min`, which is no number then; of an OPT_TEXT: words that mean something */
+        choices; /* ends with NULL; of an OPT_INT: one word for `min`, which is no number then; of an OPT_REAL: one for NAN; of an OPT_TEXT: words that mean something */
     const char *arg; /* what --help calls the value: "N", "FILE", "SECONDS" */
     const char *help;
 };

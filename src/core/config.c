@@ -15,6 +15,7 @@
 static const char *const keeps[] = { "best", "all", "none", NULL };
 static const char *const directions[] = { "auto", "max", "min", NULL };
 static const char *const objectives[] = { "time", "energy", "edp", NULL };
+static const char *const no_word[] = { "none", NULL };
 static const char *const auto_word[] = { "auto", NULL };
 static const char *const scopes[] = { "auto", "system", "cgroup", "process", "none", NULL };
 
@@ -33,10 +34,15 @@ const struct opt_row config_rows[] = {
     { "study", "keep", OPT_CHOICE, FIELD(keep), "best", 0, 0, keeps, "NAME", "checkpoints of a trial that is over: the best and the last, all, or none" },
     { "study", "metric", OPT_TEXT, FIELD(metric), "accuracy", 0, 0, NULL, "NAME", "accuracy, loss, or any validation result that the application prints" },
     { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
+    { "study", "target", OPT_REAL, FIELD(target), "none", -1e300, 1e300, no_word, "X", "of the metric: the study ends when a trial reaches it" },
     { "study", "log_mb", OPT_INT, FIELD(log_mb), "256", 1, 1e6, NULL, "MB", "a trial's log may take on disk; the newest lines stay, and no epoch is lost" },
     { "search", "algorithm", OPT_TEXT, FIELD(algorithm), NULL, 0, 0, NULL, "NAME", "grid or random (default: grid when every hyperparameter is a list)" },
     { "search", "stop", OPT_TEXT, FIELD(stop), "none", 0, 0, NULL, "NAME", "how long a trial is trained: none (to the last epoch), or median (less, where it is worse than the median of the others there)" },
     { "search", "min_epochs", OPT_INT, FIELD(min_epochs), "1", 1, 100000, NULL, "N", "before which a stop rule ends no trial" },
+    { "budget", "seconds", OPT_REAL, FIELD(budget_seconds), "0", 0, 1e12, NULL, "SECONDS", "in which trials train; when they are used up the study ends (0: without end)" },
+    { "budget", "epochs", OPT_INT, FIELD(budget_epochs), "0", 0, 1e12, NULL, "N", "of all trials together, as above" },
+    { "budget", "launches", OPT_INT, FIELD(budget_launches), "0", 0, 1e12, NULL, "N", "attempts of all trials together: what runs then goes on to its end" },
+    { "budget", "joules", OPT_REAL, FIELD(budget_joules), "0", 0, 1e15, NULL, "J", "of all trials together, where they are measured or estimated" },
     { "tuning", "policy", OPT_CHOICE, FIELD(policy), "pipetune", 0, 0, policy_names, "NAME", "how system parameters are chosen" },
     { "tuning", "window_seconds", OPT_REAL, FIELD(window_seconds), "3", 0.1, 3600, NULL, "SECONDS", "length of a measuring window" },
     { "tuning", "probe_budget", OPT_REAL, FIELD(probe_budget), "0.1", 0, 1, NULL, "FRACTION", "of a trial that probing may lose" },
@@ -61,10 +67,11 @@ const struct opt_row config_rows[] = {
 const size_t config_rows_n = sizeof config_rows / sizeof config_rows[0];
 
 /* Members of the top level that are not scalars, and so no rows. */
-static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",    "search",
-                                          "tuning",          "monitoring",       "influxdb", "spark",
+static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",
+                                          "search",          "budget",           "tuning",
+                                          "monitoring",      "influxdb",         "spark",
                                           "nodes",           "powerMeter",       NULL };
-static const char *const sections[] = { "search", "tuning", "influxdb", "spark", NULL };
+static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
 static const char *const study_others[] = { "secrets", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
 
@@ -261,8 +268,10 @@ fail:
 
 static bool may_change(const char *path)
 {
-    static const char *const free_keys[] = { "study.name", "study.max_trials", "study.keep", "study.parallel",
-                                             "monitoring", "powerMeter",       "influxdb",   "store" };
+    static const char *const free_keys[] = { "study.name",     "study.max_trials", "study.keep",
+                                             "study.parallel", "study.target",     "budget",
+                                             "monitoring",     "powerMeter",       "influxdb",
+                                             "store" };
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
         size_t len = strlen(free_keys[i]);
         if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))

@@ -15,6 +15,9 @@ struct config {
     int64_t parallel;         /* CONFIG_PARALLEL_AUTO, or 1…256 */
     char *keep;               /* checkpoints of trials that are over: "best", "all", "none" */
     char *metric, *direction; /* direction "auto": by the metric */
+    double target;            /* of the metric; NAN: none */
+    double budget_seconds, budget_joules;
+    int64_t budget_epochs, budget_launches; /* 0: without end */
 
     char *algorithm; /* NULL: by the space */
     char *stop;      /* the rule by which trials are ended early */

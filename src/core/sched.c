@@ -137,7 +137,7 @@ enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int tr
     size_t running = sched_running(s);
     enum sched_verb idle = running ? SCHED_WAIT : SCHED_END;
     assert(s->parallel >= 1);
-    if (s->stopping || running >= (size_t)s->parallel)
+    if (s->stopping || s->closed || running >= (size_t)s->parallel)
         return idle;
     const struct sched_trial *t = pick(s, fits, ctx);
     if (t) {
@@ -232,6 +232,14 @@ int sched_paused(const struct sched *s)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->trials[i].state == TRIAL_PAUSED)
+            return s->trials[i].number;
+    return 0;
+}
+
+int sched_left(const struct sched *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->trials[i].state == TRIAL_PAUSED || (s->closed && is_to_start(&s->trials[i])))
             return s->trials[i].number;
     return 0;
 }

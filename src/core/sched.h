@@ -54,6 +54,7 @@ struct sched {
     int made;       /* trials there are, final ones included */
     bool exhausted; /* the search has no more */
     bool waiting;   /* the search wants to be told something first: until sched_woken(), or an attempt's end */
+    bool closed;    /* … or has had what it was given: nothing more is started, and what waits is left */
     bool stopping;  /* start nothing more: Ctrl-C, or the environment is broken */
 };
 
@@ -109,6 +110,9 @@ void sched_woken(struct sched *s);
 
 /* The lowest number among paused trials; 0: none is. */
 int sched_paused(const struct sched *s);
+
+/* The lowest number of a trial that the study's end leaves: paused, or, of one that was closed, waiting; 0: none is. */
+int sched_left(const struct sched *s);
 
 size_t sched_running(const struct sched *s);
 size_t sched_waiting(const struct sched *s); /* to be started: neither running nor paused */

@@ -628,6 +628,8 @@ static int put_epoch(struct attempt *a, struct attempt_epoch *x, struct err *e)
     keep_newest(a, x);
     t->kills = 0;
     a->row.log_offset = x->upto;
+    if (!x->amends)
+        aims_trained(s);
     int rc = store_epoch_put(s->store, &x->row, e);
     if (rc == 0)
         rc = tell_search(a, x, e);

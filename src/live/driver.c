@@ -214,6 +214,7 @@ static void start(struct driver *d, int number)
     struct study_trial *t = study_trial(d->study, number);
     struct err why;
     sched_started(&d->study->sched, number);
+    aims_launched(d->study);
     if (study_slots(d->study, t, &why) < 0) {
         driver_give_up(d, t, why.text); /* what has been refused since it was asked for leaves nothing */
         return;
@@ -262,6 +263,17 @@ static void end_what_waits(struct driver *d, bool over)
         driver_end_idle_sessions(d);
 }
 
+/* Once. */
+static void tell_closed(struct driver *d)
+{
+    char text[AIM_WHY_MAX + 32];
+    if (!d->study->sched.closed || d->told_closed)
+        return;
+    d->told_closed = true;
+    (void)snprintf(text, sizeof text, "the study ends: %s", d->study->aims.why);
+    driver_note(d, NULL, text);
+}
+
 /* Starts what can be started; ends the loop when nothing is left. */
 void driver_schedule(struct driver *d)
 {
@@ -269,6 +281,7 @@ void driver_schedule(struct driver *d)
     if (d->adopting || d->over)
         return;
     d->awaits_cpus = false;
+    tell_closed(d);
     while (d->rc == 0) {
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
         d->awaits_cpus = verb == SCHED_START && d->n == 0 && !driver_has_cpus(d, number);
@@ -595,9 +608,9 @@ static void run_loop(struct driver *d)
 }
 
 /* The study ends, and goes on with none of these. */
-static int stop_paused(struct driver *d)
+static int stop_left(struct driver *d)
 {
-    for (int number; (number = sched_paused(&d->study->sched)) != 0;) {
+    for (int number; (number = sched_left(&d->study->sched)) != 0;) {
         struct study_trial *t = study_trial(d->study, number);
         int rc = study_stop(d->study, t, d->e);
         if (rc < 0)
@@ -638,7 +651,7 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
         rc = d.rc;
     }
     if (rc == 0 && out->end == DRIVER_DONE && d.n == 0 && !s->sched.stopping)
-        rc = stop_paused(&d);
+        rc = stop_left(&d);
     conclude(&d);
     driver_end_samples(&d, rc);
     tear_down(&d);

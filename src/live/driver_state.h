@@ -56,6 +56,7 @@ struct driver {
     struct launcher_ops ops;
     struct places *places; /* the room that there is, and who has it */
     struct nodes *nodes;   /* NULL: nothing is narrowed, nor measured */
+    bool told_closed;      /* why nothing more is started */
     bool narrows;          /* settings are brought into force while trials run */
     bool holds;            /* … and from their beginning, since they stay as they are launched */
     bool measures;         /* counters are read while trials run */

@@ -537,6 +537,8 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e)
         rc = find_or_create(&s, e);
     if (rc == 0)
         rc = study_story_base(s.store, s.id, &s.story_ms, e);
+    if (rc == 0)
+        rc = aims_open(&s, e);
     if (rc == 0 && s.resumed && plan->secrets.knobs)
         tidy_secrets(s.dir); /* of launches that have outlived their driver */
     if (rc < 0) {
@@ -627,6 +629,8 @@ int study_tell(struct study *s, const struct store_trial *t, struct told told, s
     int rc = store_tell_add(s->store, s->id, &tell, e);
     if (rc == 0 && search_tell(&s->search, &told, out) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
+    if (rc == 0)
+        rc = aims_told(s, t, &told, out, e);
     if (rc < 0)
         return rc;
     if (out->wake)
@@ -842,7 +846,8 @@ static int note_newest(void *ctx, const struct store_epoch *row)
 /* "after 3 epochs: 0.871, the best had 0.952 there". */
 static void put_why_stopped(const struct newest_epoch *n, double best, char why[SEARCH_WHY_MAX])
 {
-    int len = snprintf(why, SEARCH_WHY_MAX, "after %d epoch%s", n->epoch, n->epoch == 1 ? "" : "s");
+    int len = snprintf(why, SEARCH_WHY_MAX, n->epoch ? "after %d epoch%s" : "before its first epoch", n->epoch,
+                       n->epoch == 1 ? "" : "s");
     if (!isnan(n->metric) && n->metric == best)
         (void)snprintf(why + len, SEARCH_WHY_MAX - (size_t)len, ": %.4g, the best there", n->metric);
     else if (!isnan(n->metric))

@@ -3,6 +3,7 @@
 #define LIVE_STUDY_H
 
 #include "core/sched.h"
+#include "live/aims.h"
 #include "live/plan.h"
 #include "search/search.h"
 #include "store/store.h"
@@ -46,6 +47,7 @@ struct study {
     int lock_fd;
     struct search search;
     struct sched sched;
+    struct aims aims;
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
     bool resumed;                  /* it had been begun before */

@@ -183,6 +183,41 @@ static void programs_beside_each_other_have_cpus_of_their_own(void **state)
     assert_string_not_equal(first, second);
 }
 
+/* Epochs 1 to 3 have accuracies of 0.2 to 0.4. */
+static void expect_end(const struct world *w, const char *name, const char *option, const char *value, const char *told,
+                       const char *trials)
+{
+    char sql[256];
+    struct harness_output o = RUN(w, "run", "--config", "s.conf", "--name", name, option, value, "--parallel", "1");
+    expect(name, &o, 0, told);
+    harness_output_done(&o);
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT t.number, t.state, count(e.epoch) FROM trials t LEFT JOIN epochs e ON e.trial = t.id"
+                   " JOIN studies s ON s.id = t.study WHERE s.name = '%s' GROUP BY t.id ORDER BY 1",
+                   name);
+    harness_expect_rows(name, "pipetune.db", sql, trials);
+}
+
+/* The epoch under way is completed; what has not begun is not. */
+static void a_study_ends_at_its_target_or_when_its_budget_is_used_up(void **state)
+{
+    struct world *w = *state;
+    write_script(w, "tell() { echo \"epoch $epoch: loss 0.$((9 - epoch)), accuracy 0.$((epoch + 1))\"; $slow; }\n"
+                    "for word; do case $before-$word in --lr-0.2) slow='sleep 1';; esac; before=$word; done\n");
+    write_study(w, "s",
+                "{ \"command\": [\"./train.sh\"], " PROGRESS ",\n"
+                "  \"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"] } }",
+                "");
+    expect_end(w, "target", "--target", "0.4", "the study ends: 0.4 reaches the target of 0.4", "1|finished|3");
+    expect_end(w, "epochs", "--budget-epochs", "4", "the study ends: the budget of 4 epochs",
+               "1|finished|3 2|stopped|1");
+    expect_end(w, "launches", "--budget-launches", "1", "the study ends: the budget of 1 launches is used up",
+               "1|finished|3");
+    expect_end(w, "joules", "--budget-joules", "1", "joules/2: finished", "1|finished|3 2|finished|3");
+    harness_expect_rows("it is told", "pipetune.db", "SELECT count(*) FROM decisions WHERE kind = 'close'", "2");
+    harness_expect_rows("all are over", "pipetune.db", "SELECT DISTINCT state FROM studies", "finished");
+}
+
 static pid_t start_held(const struct world *w)
 {
     (void)setenv("HOLD", "3", 1);
@@ -297,6 +332,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_program_is_tuned_by_what_it_tells, open_plain, world_close),
         cmocka_unit_test_setup_teardown(cores_of_a_program_are_cpus_under_every_policy, open_plain, world_close),
         cmocka_unit_test_setup_teardown(programs_beside_each_other_have_cpus_of_their_own, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_study_ends_at_its_target_or_when_its_budget_is_used_up, open_plain,
+                                        world_close),
         cmocka_unit_test_setup_teardown(a_driver_that_is_killed_loses_no_epoch, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_trial_goes_on_from_the_checkpoint_that_it_told_of, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_metric_that_never_comes_ends_the_study, open_plain, world_close),
