@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "base/suggest.h"
 
-const struct search_ops *const searches[] = { &search_grid, &search_random, NULL };
+const struct search_ops *const searches[] = { &search_grid, &search_random, &search_tpe, NULL };
 
 const struct stop_ops stop_none = { .name = "none", .help = "every trial to the last epoch" };
 

@@ -106,8 +106,8 @@ struct stop_ops {
     void (*done)(void *st);
 };
 
-extern const struct search_ops search_grid, search_random; /* each in the file of its name */
-extern const struct search_ops *const searches[];          /* ends with NULL */
+extern const struct search_ops search_grid, search_random, search_tpe; /* each in the file of its name */
+extern const struct search_ops *const searches[];                      /* ends with NULL */
 extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
