@@ -15,15 +15,15 @@
 #include "search/unit_space.h"
 
 enum {
-    STARTUP = 10,       /* trials at random before anything is concluded */
-    RANDOM_ONE_IN = 10, /* and so many later, whatever is concluded */
-    GOOD_MAX = 25,      /* kernels of the good, */
-    BAD_MAX = 60,       /* and of the bad */
-    CANDIDATES = 32,    /* drawn from the good density: many would end in where it is steepest, */
-    LEFT_MAX = 400,     /* or drawn evenly from the points that are left */
-    LIST_MAX = 200000,  /* points that are counted one by one */
-    STEPS_MAX = 24,     /* epochs at which trials are compared */
-    TRIES = 64,         /* candidates that are drawn where the best ones are used up */
+    STARTUP = 10,      /* trials at random before anything is concluded */
+    RANDOM_ONE_IN = 5, /* and so many later, whatever is concluded */
+    GOOD_MAX = 12,     /* kernels of the good, */
+    BAD_MAX = 60,      /* and of the bad */
+    CANDIDATES = 32,   /* drawn from the good density: many would end in where it is steepest, */
+    LEFT_MAX = 400,    /* or drawn evenly from the points that are left */
+    LIST_MAX = 200000, /* points that are counted one by one */
+    STEPS_MAX = 24,    /* epochs at which trials are compared */
+    TRIES = 64,        /* candidates that are drawn where the best ones are used up */
 };
 
 static const double good_share = 0.1;
