@@ -68,12 +68,14 @@ struct search_cfg {
     bool maximise;  /* the direction of told.value */
     int max_trials; /* 0: no limit given */
     int min_epochs; /* before which no trial is ended; >= 1 */
+    int eta;        /* of rungs: one trial in so many goes on; 0: as the rule thinks best */
     bool can_pause; /* the application goes on from checkpoints; else SEARCH_PAUSE is no answer */
 };
 
 /* What to try next. */
 struct search_ops {
     const char *name, *help;
+    bool goes_through; /* all the points there are, in their order: so it needs no limit of trials */
     uint64_t version;  /* of what save() writes; restore() gets no other */
     size_t state_size; /* search_new() hands init() this much, zeroed */
     int (*init)(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e); /* keeps sp */
@@ -105,9 +107,10 @@ struct stop_ops {
     void (*done)(void *st);
 };
 
-extern const struct search_ops search_grid, search_random; /* each in the file of its name */
-extern const struct search_ops *const searches[];          /* ends with NULL */
-extern const struct stop_ops stop_none, stop_median;
+extern const struct search_ops search_grid, search_random, search_tpe; /* each in the file of its name */
+extern const struct search_ops search_points;                          /* grid.c */
+extern const struct search_ops *const searches[];                      /* ends with NULL */
+extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
 struct search {
@@ -117,7 +120,7 @@ struct search {
     void *stop_state;
 };
 
-/* `name` NULL: the default, `grid` when every dimension is listed, else `random`; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a
+/* `name` NULL: the default, `points` when these are listed, `grid` when every dimension is, else `random`; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a
  * search that cannot work on this space (grid over a continuous one). `sp` must outlive the search. */
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e);
