@@ -133,6 +133,7 @@ void space_done(struct space *s)
     for (size_t i = 0; i < SPACE_MAX_KNOBS; i++)
         free(s->knobs[i].values);
     free(s->points);
+    space_rules_free(s->rules);
     *s = (struct space){ 0 };
 }
 
@@ -199,6 +200,11 @@ bool space_is_listed(const struct space *s)
         if (s->dims[i].kind != DIM_LIST && s->dims[i].kind != DIM_RANGE)
             return false;
     return true;
+}
+
+double space_dim_first(const struct dim *d)
+{
+    return d->kind == DIM_INTEGER || d->kind == DIM_REAL ? d->min : 0;
 }
 
 double space_dim_at(const struct dim *d, uint64_t digit)
@@ -286,6 +292,8 @@ json_t *space_point_json(const struct space *s, const struct point *p)
 {
     json_t *j = json_object();
     for (size_t i = 0; j && i < space_n_hyper(s); i++) {
+        if (!space_active(s, p, i))
+            continue;
         struct value v = space_value(s, p, i);
         if (json_object_set_new(j, s->dims[i].name, value_to_json(&v)) < 0) { /* also when the value is NULL */
             json_decref(j);
@@ -295,8 +303,7 @@ json_t *space_point_json(const struct space *s, const struct point *p)
     return j;
 }
 
-/* The x that reads as this value; NAN: there is none. */
-static double x_of(const struct dim *d, const json_t *j)
+double space_dim_find(const struct dim *d, const json_t *j)
 {
     struct value v = json_is_string(j) ? value_of_text(json_string_value(j)) : value_of_number(json_number_value(j));
     if (d->kind == DIM_LIST) {
@@ -318,7 +325,10 @@ int space_point_parse(const struct space *s, const json_t *hyper, const json_t *
     struct point p = { 0 };
     for (size_t i = 0; i < s->n_dims; i++) {
         const json_t *j = json_object_get(i < space_n_hyper(s) ? hyper : knobs, s->dims[i].name);
-        p.x[i] = j ? x_of(&s->dims[i], j) : (double)NAN;
+        bool active = space_active(s, &p, i); /* by those before it */
+        p.x[i] = j && active     ? space_dim_find(&s->dims[i], j)
+                 : !j && !active ? space_dim_first(&s->dims[i])
+                                 : (double)NAN;
         if (isnan(p.x[i]))
             return -EINVAL;
     }
@@ -356,6 +366,8 @@ double space_batch(const struct space *s, const struct point *p)
         if (!space_is_batch(name))
             continue;
         struct value v = space_value(s, p, i);
+        if (!space_active(s, p, i))
+            continue;
         if (suggest_same(name, "batchsize") || suggest_same(name, "batch"))
             return v.number; /* beside a batch_norm, which is none */
         if (isnan(batch))

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-enum { SPACE_MAX_DIMS = 32, SPACE_MAX_KNOBS = 16, SPACE_NAME_MAX = 64, VALUE_TEXT_MAX = 64, KNOB_BOUNDS_MAX = 80 };
+enum { SPACE_MAX_DIMS = 64, SPACE_MAX_KNOBS = 16, SPACE_NAME_MAX = 64, VALUE_TEXT_MAX = 64, KNOB_BOUNDS_MAX = 80 };
 
 /* A string or a number, as written. A string that is a number ("16") counts as that number. */
 struct value {
@@ -76,6 +76,7 @@ struct space {
     double *
         points; /* the points that there are, rows of one x of each hyperparameter; NULL: all that the dimensions allow */
     uint64_t n_points;
+    struct space_rules *rules; /* what more a point must be (space_rules.c); NULL: nothing */
 };
 
 /* One hyperparameter setting: x[i] belongs to dims[i]. Values beyond n_dims are 0, so points compare by memcmp. */
@@ -91,8 +92,9 @@ bool knob_kind_allows(const struct knob_kind *k, const struct value *v);
 const char *knob_kind_bounds(const struct knob_kind *k, char text[KNOB_BOUNDS_MAX]);
 
 /* Reads "hyperParameters" and "systemParameters" of the config. Hyperparameters: {"points": [{"lr": 0.1, …}, …]}, or by
- * name: a non-empty array of strings or numbers, {"values":[…]}, {"min","max"[,"scale":"log"|"linear"]} (whole numbers when both bounds are JSON integers),
- * {"range":[start,end(,step)]} (end excluded, step 1), each object with optional "affects":"speed". No hyperparameter at
+ * name: a value, a non-empty array of strings or numbers, {"values":[…]}, {"min","max"[,"scale":"log"|"linear"|,"step"]} (whole numbers when
+ * both bounds are JSON integers), {"range":[start,end(,step)]} (end excluded, step 1), each object with optional "affects":"speed"
+ * and "when". No hyperparameter at
  * all is -EINVAL ("the space is empty"). systemParameters may be absent or {}. -EINVAL names file, line, key and, for an
  * unknown knob, the nearest known name. *out is untouched on failure. In space_parse.c. */
 int space_parse(struct space *out, const struct json_doc *doc, struct err *e);
@@ -100,6 +102,18 @@ void space_done(struct space *s);
 
 /* From here on these n >= 1 points are all that there are; keeps no pointer. Repeats are the caller's to leave out. -ENOMEM. */
 int space_list_points(struct space *s, const struct point *points, size_t n);
+
+/* A dimension that stands under a condition ({"when": {"optimizer": ["sgd"]}}) is one of the point only where that holds. */
+bool space_active(const struct space *s, const struct point *p, size_t dim);
+
+/* Is that a point of the space, constraints considered? What is not active is set to its dimension's first value, so that points which are
+ * the same are equal. Of points that are listed nothing is asked. */
+bool space_admits(const struct space *s, struct point *p);
+
+/* Reads "when" of dimensions and "constraints" of "study": conditions (core/expr.h) between hyperparameters, and system parameters,
+ * for all values of which they must hold. A space that can be counted is listed from then on. In space_rules.c. */
+int space_read_rules(struct space *s, const struct json_doc *doc, struct err *e);
+void space_rules_free(struct space_rules *r);
 
 /* Points as rows of names and values, as the member "points" of "hyperParameters" has them: dimensions that hold them all. A column of
  * numbers is a dimension between its ends, on a log scale where these lie far apart; another one is a list. `doc` and `path` are for errors,
@@ -126,14 +140,22 @@ bool space_is_listed(const struct space *s);
 struct point space_point_at(const struct space *s, uint64_t index);
 uint64_t space_index(const struct space *s, const struct point *p);
 
+/* A point at random, dimension by dimension: of listed points and of rules nothing is asked. In space_draw.c. */
+struct rng;
+struct point space_draw(const struct space *s, struct rng *r);
+
 /* How many decimals the shortest text of x has: 0.001 and 1e-03 have three. A range counts in units of its last one. */
 int space_decimals(double x);
 
 bool space_is_property(const char *name); /* a system parameter that is a property of the application's runtime */
 bool space_is_batch(const char *name);    /* a hyperparameter that is a batch size: its name begins with "batch" */
 
+/* The x of a value, as written in a config; NAN: it is none of the dimension's. */
+double space_dim_find(const struct dim *d, const json_t *value);
+
 /* How many values a dimension has; 0 for a DIM_REAL, which has no number. */
 uint64_t space_dim_count(const struct dim *d);
+double space_dim_first(const struct dim *d);              /* the x of its first, or least, value */
 double space_dim_at(const struct dim *d, uint64_t digit); /* its x for the digit-th of them */
 
 const struct knob *space_knob(const struct space *s, enum knob_id id); /* NULL when it is not in the space */

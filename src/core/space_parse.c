@@ -239,6 +239,22 @@ static int read_scale(const struct at *at, const json_t *j, struct dim *d)
     return 0;
 }
 
+/* From `min` on, `max` included where a step meets it. */
+static int read_step(const struct at *at, const json_t *j, struct dim *d)
+{
+    struct at here = at_key(at, "step");
+    int rc = read_number(&here, json_object_get(j, "step"), &d->step);
+    if (rc < 0)
+        return rc;
+    if (!(d->step > 0))
+        return FAULT(&here, "must be above 0");
+    if (d->log)
+        return FAULT(&here, "does not go with a log scale: use 'values'");
+    d->kind = DIM_RANGE;
+    d->start = d->min;
+    return count_range(&here, d->max + d->step / 2, d);
+}
+
 static int read_dim_bounds(const struct at *at, const json_t *j, struct dim *d)
 {
     int rc = read_bound(at, j, "min", &d->min);
@@ -252,12 +268,13 @@ static int read_dim_bounds(const struct at *at, const json_t *j, struct dim *d)
         return FAULT(at, "must have 'min' below 'max', not %s and %s", num_print(d->min, min), num_print(d->max, max));
     bool whole = json_is_integer(json_object_get(j, "min")) && json_is_integer(json_object_get(j, "max"));
     d->kind = whole ? DIM_INTEGER : DIM_REAL;
-    return read_scale(at, j, d);
+    rc = read_scale(at, j, d);
+    return rc == 0 && json_object_get(j, "step") ? read_step(at, j, d) : rc;
 }
 
 static int check_keys(const struct at *at, const json_t *j)
 {
-    static const char *const known[] = { "values", "range", "min", "max", "scale", "affects" };
+    static const char *const known[] = { "values", "range", "min", "max", "scale", "step", "affects", "when" };
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)j, key, value)
@@ -273,7 +290,7 @@ static int check_keys(const struct at *at, const json_t *j)
         const char *near = suggest_nearest(key, known, ARRAY_LEN(known));
         if (near)
             return FAULT(&here, "is unknown; did you mean '%s'?", near);
-        return FAULT(&here, "is unknown; there are values, range, min, max, scale and affects");
+        return FAULT(&here, "is unknown; there are values, range, min, max, scale, step, affects and when");
     }
     return 0;
 }
@@ -303,18 +320,28 @@ static int read_dim_object(const struct at *at, const json_t *j, struct dim *d)
         return rc;
     if (values + range + bounds != 1)
         return FAULT(at, "must have exactly one of 'values', 'range', or 'min' and 'max'");
-    if (!bounds && json_object_get(j, "scale"))
-        return FAULT(at, "can have 'scale' only with 'min' and 'max'");
+    if (!bounds && (json_object_get(j, "scale") || json_object_get(j, "step")))
+        return FAULT(at, "can have 'scale' and 'step' only with 'min' and 'max'");
     return values ? read_dim_values(at, j, d) : range ? read_dim_range(at, j, d) : read_dim_bounds(at, j, d);
+}
+
+static int read_fixed(const struct at *at, const json_t *j, struct dim *d)
+{
+    d->kind = DIM_LIST;
+    d->values = calloc(1, sizeof *d->values);
+    d->n = d->values != NULL;
+    return d->n ? read_value(at, j, d->values) : err_sys(at->e, -ENOMEM, "'%s'", at->doc->name);
 }
 
 static int read_dim(const struct at *at, const json_t *j, struct dim *d)
 {
     if (json_is_object(j))
         return read_dim_object(at, j, d);
+    if (json_is_number(j) || json_is_string(j))
+        return read_fixed(at, j, d);
     if (!json_is_array(j))
         return FAULT(at,
-                     "must be a list such as [32, 64] (one fixed value: [32]), or an object with 'values', 'range', "
+                     "must be a value, a list such as [32, 64], or an object with 'values', 'range', "
                      "or 'min' and 'max'; not %s",
                      type_name(j));
     size_t n = 0;
@@ -499,6 +526,8 @@ int space_parse(struct space *out, const struct json_doc *doc, struct err *e)
     int rc = points ? read_points(&dims, hyper, points, &s) : read_dims(&dims, hyper, &s);
     if (rc == 0)
         rc = read_knobs(&knobs, json_object_get(doc->root, knobs.path), &s);
+    if (rc == 0)
+        rc = space_read_rules(&s, doc, e);
     if (rc < 0) {
         space_done(&s);
         return rc;

@@ -646,7 +646,8 @@ int plan_steps(const struct plan *p, const struct point *pt, const struct plan_l
         n_properties = add_masked(p, properties, n_properties);
     for (size_t i = 0; !l->session && i < space_n_hyper(&p->space); i++) {
         values[i] = space_value(&p->space, pt, i);
-        hypers[n_hypers++] = (struct app_value){ .name = p->space.dims[i].name, .text = values[i].text };
+        if (space_active(&p->space, pt, i))
+            hypers[n_hypers++] = (struct app_value){ .name = p->space.dims[i].name, .text = values[i].text };
     }
     const struct app_launch launch = {
         .tools = &tools,
@@ -729,7 +730,7 @@ void plan_class_key(const struct plan *p, const struct point *pt, bool family, s
         }
     for (size_t i = 0; i < space_n_hyper(&p->space); i++) {
         const struct dim *d = &p->space.dims[i];
-        if (!d->affects_speed || (family && space_is_batch(d->name)))
+        if (!d->affects_speed || (family && space_is_batch(d->name)) || !space_active(&p->space, pt, i))
             continue;
         struct value v = space_value(&p->space, pt, i);
         buf_printf(out, " %s=%s", d->name, v.text);

@@ -72,37 +72,16 @@ static bool used_add(struct used *u, uint64_t index)
 
 /* --- drawing -------------------------------------------------------------------------------------------------------- */
 
-static double clamp(double x, double min, double max)
+/* False: none was found of those few that constraints leave. */
+static bool draw_point(struct random *st, struct point *out)
 {
-    return x < min ? min : x > max ? max : x;
-}
-
-static double draw_between(struct rng *r, double min, double max, bool log_scale)
-{
-    double u = rng_unit(r);
-    double x = log_scale ? exp(log(min) * (1 - u) + log(max) * u) : min * (1 - u) + max * u;
-    return clamp(x, min, max); /* exp and the sum may round past the end */
-}
-
-static double draw(struct rng *r, const struct dim *d)
-{
-    switch (d->kind) {
-    case DIM_LIST:
-    case DIM_RANGE: return (double)rng_below(r, d->n);
-    case DIM_REAL: return draw_between(r, d->min, d->max, d->log);
-    case DIM_INTEGER: break;
+    enum { PATIENCE = 10000000 };
+    for (int i = 0; i < PATIENCE; i++) {
+        *out = space_draw(st->space, &st->rng);
+        if (space_admits(st->space, out))
+            return true;
     }
-    if (d->log) /* up to max + 1, so that max has its share */
-        return clamp(floor(draw_between(r, d->min, d->max + 1, d->log)), d->min, d->max);
-    return space_dim_at(d, rng_below(r, space_dim_count(d)));
-}
-
-static struct point draw_point(struct random *st)
-{
-    struct point p = { 0 };
-    for (size_t i = 0; i < st->space->n_dims; i++)
-        p.x[i] = draw(&st->rng, &st->space->dims[i]);
-    return p;
+    return false;
 }
 
 static struct point next_shuffled(struct random *st)
@@ -115,7 +94,7 @@ static struct point draw_once(struct random *st)
 {
     enum { PATIENCE = 32 };
     for (int i = 0; i < PATIENCE; i++) {
-        struct point p = draw_point(st);
+        struct point p = space_draw(st->space, &st->rng);
         if (used_add(&st->used, space_index(st->space, &p)))
             return p;
     }
@@ -130,7 +109,7 @@ static struct point draw_once(struct random *st)
 
 static enum kind kind_of(const struct space *sp, uint64_t size)
 {
-    if (size == UINT64_MAX)
+    if (size == UINT64_MAX || (sp->rules && !sp->points))
         return DRAWN;
     for (size_t i = 0; i < sp->n_dims && !sp->points; i++)
         if (sp->dims[i].log)
@@ -156,8 +135,13 @@ static int random_ask(void *state, struct proposal *out)
     if (st->kind == DRAWN_ONCE && used_make_room(&st->used) < 0)
         return -ENOMEM; /* before anything is drawn: asking again gives what this would have given */
     struct proposal p = { .id = st->next };
+    struct rng before = st->rng;
+    if (st->kind == DRAWN && !draw_point(st, &p.point)) {
+        st->rng = before;
+        return -ENODATA;
+    }
     switch (st->kind) {
-    case DRAWN: p.point = draw_point(st); break;
+    case DRAWN: break;
     case SHUFFLED: p.point = next_shuffled(st); break;
     case DRAWN_ONCE: p.point = draw_once(st); break;
     }

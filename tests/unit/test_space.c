@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/own.h"
+#include "core/rng.h"
 #include "core/space.h"
 #include "tests/fault.h"
 
@@ -41,6 +42,8 @@ static struct space parsed_dim(const char *dim)
 #define HYPER "\"hyperParameters\": {\"x\": [1]}"
 #define SYSTEM(knobs) "{" HYPER ",\n \"systemParameters\": {" knobs "}}"
 #define X(dim) "{\"hyperParameters\": {\"x\": " dim "}}"
+#define UNDER(when) "{\"hyperParameters\": {\"x\": [1, 2], \"y\": {\"values\": [1], \"when\": " when "}}}"
+#define BOUND(list) "{\"hyperParameters\": {\"x\": [1, 2]}, \"study\": {\"constraints\": " list "}}"
 #define TEN "0123456789"
 
 static const struct {
@@ -50,7 +53,27 @@ static const struct {
     { "an empty object of them", "{\"hyperParameters\": {}}", { "the space is empty" } },
     { "no object at the top", "[1]", { "the space is empty" } },
     { "a list of hyperparameters", "{\"hyperParameters\": [1]}", { "must be an object, not a list" } },
-    { "a bare value", X("32"), { "'hyperParameters.x'", "one fixed value: [32]" } },
+    { "neither a value nor a list", X("true"), { "'hyperParameters.x'", "must be a value, a list such as [32, 64]" } },
+    { "a step of nothing", X("{\"min\": 1, \"max\": 8, \"step\": 0}"), { "'hyperParameters.x.step' must be above 0" } },
+    { "a step of a list", X("{\"values\": [1], \"step\": 1}"), { "'scale' and 'step' only with" } },
+    { "a step on a log scale",
+      X("{\"min\": 1, \"max\": 8, \"step\": 1, \"scale\": \"log\"}"),
+      { "does not go with a log scale" } },
+    { "a condition that is none", UNDER("[1]"), { "'hyperParameters.y.when' must be an object of one" } },
+    { "one on two others", UNDER("{\"x\": 1, \"z\": 1}"), { "must be an object of one hyperparameter" } },
+    { "one on what comes later",
+      UNDER("{\"y\": 1}"),
+      { "names 'y', which is no hyperparameter that is written before" } },
+    { "one on a value that is not there", UNDER("{\"x\": [1, 3]}"), { "has a value that is none of 'x'" } },
+    { "one on nothing", UNDER("{\"x\": []}"), { "is empty: it needs at least one value of 'x'" } },
+    { "constraints that are no list", BOUND("3"), { "'study.constraints' must be a list of conditions" } },
+    { "one that is no text", BOUND("[3]"), { "'study.constraints.0' must be a condition as text" } },
+    { "one of an unknown name", BOUND("[\"x > 0\",\n \"learning > 1\"]"), { "line 2", "names 'learning'" } },
+    { "one that is cut", BOUND("[\"x >\"]"), { "a value is missing at its end" } },
+    { "one that leaves nothing", BOUND("[\"x > 2\"]"), { "'study.constraints' leave no point" } },
+    { "one that leaves nothing of an open space",
+      "{\"hyperParameters\": {\"x\": {\"min\": 0.5, \"max\": 1}}, \"study\": {\"constraints\": [\"x > 2\"]}}",
+      { "leave no point" } },
     { "points beside others",
       "{\"hyperParameters\": {\"points\": [{\"x\": 1}], \"y\": [1]}}",
       { "'hyperParameters.points' must stand alone" } },
@@ -162,7 +185,7 @@ static void test_too_many_of_anything_is_an_error(void **state)
         const char *start, *each, *end, *want;
         int n;
     } many[] = {
-        { "{\"hyperParameters\": {", "\"x%d\": [1]", "}}", "more than 32", SPACE_MAX_DIMS },
+        { "{\"hyperParameters\": {", "\"x%d\": [1]", "}}", "more than 64", SPACE_MAX_DIMS },
         { "{" HYPER ", \"systemParameters\": {", "\"spark.x%d\": [1]", "}}", "more than 16", SPACE_MAX_KNOBS },
         { "{\"hyperParameters\": {\"x\": [", "%d", "]}}", "4097 values, more than the 4096", 4096 },
     };
@@ -468,12 +491,81 @@ static void test_points_may_be_listed(void **state)
     space_done(&s);
 }
 
-static void test_parse_leaves_nothing_when_memory_is_out(void **state)
+static void expect_points(const struct space *s, const char *const *want, uint64_t n)
+{
+    assert_int_equal(space_size(s), n);
+    for (uint64_t i = 0; i < n; i++) {
+        struct point p = space_point_at(s, i), again;
+        AUTO_JSON json_t *j = space_point_json(s, &p);
+        AUTO_FREE char *text = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        assert_string_equal(text, want[i]);
+        assert_int_equal(space_point_parse(s, j, NULL, &again), 0);
+        assert_memory_equal(&again, &p, sizeof p);
+    }
+}
+
+/* What is under a condition is there once for each value that it is under, and nowhere else; a constraint holds for all cores. */
+static void test_conditions_and_constraints_leave_the_points_that_they_allow(void **state)
+{
+    static const char *const want[] = {
+        "{\"optimizer\":\"sgd\",\"momentum\":0.5,\"batch_size\":32}",
+        "{\"optimizer\":\"sgd\",\"momentum\":0.5,\"batch_size\":64}",
+        "{\"optimizer\":\"sgd\",\"momentum\":0.9,\"batch_size\":32}",
+        "{\"optimizer\":\"sgd\",\"momentum\":0.9,\"batch_size\":64}",
+        "{\"optimizer\":\"adam\",\"batch_size\":32}",
+        "{\"optimizer\":\"adam\",\"batch_size\":64}",
+    };
+    (void)state;
+    struct space s = parsed("{\"hyperParameters\": {\"optimizer\": [\"sgd\", \"adam\"],"
+                            " \"momentum\": {\"values\": [0.5, 0.9], \"when\": {\"optimizer\": \"sgd\"}},"
+                            " \"batch_size\": [32, 48, 64]}, \"systemParameters\": {\"cores\": [1, 4]},"
+                            " \"study\": {\"constraints\": [\"batch_size % (8 * cores) == 0\", \"momentum > 0\"]}}");
+    expect_points(&s, want, ARRAY_LEN(want));
+    space_done(&s);
+}
+
+static void test_an_open_space_admits_what_its_rules_allow(void **state)
+{
+    int with = 0, refused = 0;
+    struct rng rng = rng_seeded(7);
+    (void)state;
+    struct space s = parsed("{\"hyperParameters\": {\"optimizer\": [\"sgd\", \"adam\"],"
+                            " \"lr\": {\"min\": 0.01, \"max\": 1, \"scale\": \"log\"},"
+                            " \"momentum\": {\"min\": 0.5, \"max\": 1.5, \"when\": {\"optimizer\": [\"sgd\"]}}},"
+                            " \"study\": {\"constraints\": [\"lr * momentum < 0.5\"]}}");
+    for (int i = 0; i < 1000; i++) {
+        struct point p = space_draw(&s, &rng);
+        bool sgd = p.x[0] == 0, small = p.x[1] * p.x[2] < 0.5;
+        assert_true(space_admits(&s, &p) == (!sgd || small)); /* what is not there is bound by nothing */
+        assert_true(sgd || p.x[2] == 0.5);
+        assert_true(space_active(&s, &p, 2) == sgd);
+        with += sgd;
+        refused += sgd && !small;
+    }
+    assert_true(with > 400 && with < 600 && refused > 50);
+    space_done(&s);
+}
+
+static void test_whole_numbers_may_have_a_step_and_a_value_may_be_fixed(void **state)
 {
     (void)state;
+    struct space s = parsed("{\"hyperParameters\": {\"units\": {\"min\": 16, \"max\": 64, \"step\": 24},"
+                            " \"layers\": {\"min\": 1, \"max\": 4, \"step\": 2}, \"momentum\": 0.9}}");
+    static const char *const want[] = {
+        "{\"units\":16,\"layers\":1,\"momentum\":0.9}", "{\"units\":16,\"layers\":3,\"momentum\":0.9}",
+        "{\"units\":40,\"layers\":1,\"momentum\":0.9}", "{\"units\":40,\"layers\":3,\"momentum\":0.9}",
+        "{\"units\":64,\"layers\":1,\"momentum\":0.9}", "{\"units\":64,\"layers\":3,\"momentum\":0.9}"
+    };
+    expect_points(&s, want, ARRAY_LEN(want));
+    space_done(&s);
+}
+
+/* Of memory: each call fails once. */
+static void expect_nothing_left(const char *text, size_t n_dims)
+{
     AUTO_JSON_DOC struct json_doc doc = { 0 };
     struct err e = { 0 };
-    assert_int_equal(json_doc_parse(&doc, "t.conf", seed_config, strlen(seed_config), &e), 0);
+    assert_int_equal(json_doc_parse(&doc, "t.conf", text, strlen(text), &e), 0);
     int rc = -ENOMEM;
     for (unsigned nth = 1; rc < 0; nth++) {
         struct space s = { 0 };
@@ -482,9 +574,18 @@ static void test_parse_leaves_nothing_when_memory_is_out(void **state)
         rc = space_parse(&s, &doc, &e);
         fault_disarm();
         assert_true(rc == 0 || rc == -ENOMEM);
-        assert_int_equal(s.n_dims, rc == 0 ? 3 : 0);
+        assert_int_equal(s.n_dims, rc == 0 ? n_dims : 0);
         space_done(&s);
     }
+}
+
+static void test_parse_leaves_nothing_when_memory_is_out(void **state)
+{
+    (void)state;
+    expect_nothing_left(seed_config, 3);
+    expect_nothing_left("{\"hyperParameters\": {\"x\": [1, 2], \"y\": {\"values\": [3, 4], \"when\": {\"x\": 1}}},"
+                        " \"study\": {\"constraints\": [\"x + y > 1\"]}}",
+                        2);
 }
 
 int main(void)
@@ -502,6 +603,9 @@ int main(void)
         cmocka_unit_test(test_the_batch_is_found),
         cmocka_unit_test(test_the_hash_is_of_what_is_written),
         cmocka_unit_test(test_points_may_be_listed),
+        cmocka_unit_test(test_conditions_and_constraints_leave_the_points_that_they_allow),
+        cmocka_unit_test(test_an_open_space_admits_what_its_rules_allow),
+        cmocka_unit_test(test_whole_numbers_may_have_a_step_and_a_value_may_be_fixed),
         cmocka_unit_test(test_parse_leaves_nothing_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
