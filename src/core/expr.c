@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 
 enum { DEPTH_MAX = 64, NODES_MAX = 1024 };
 
@@ -75,9 +76,12 @@ void expr_free(struct expr *x)
 
 static int fault(const struct parser *p, const char *at, const char *what)
 {
+    enum { SHOWN = 40 };
+    AUTO_BUF struct buf shown = BUF_INIT;
+    utf8_put_plain(&shown, at, utf8_bytes(at, SHOWN), UTF8_ONE_LINE);
     if (!*at)
         return err_set(p->e, -EINVAL, "%s at its end", what);
-    return err_set(p->e, -EINVAL, "%s at '%.40s'", what, at);
+    return err_set(p->e, -EINVAL, "%s at '%s'", what, buf_text(&shown));
 }
 
 static int put(struct parser *p, struct node node)
@@ -144,9 +148,11 @@ static int parse_number(struct parser *p)
 static int unknown_name(const struct parser *p, const char *name)
 {
     const char *near = suggest_nearest(name, p->names, p->n_names);
+    AUTO_BUF struct buf shown = BUF_INIT;
+    utf8_put_plain(&shown, name, strlen(name), UTF8_ONE_LINE);
     if (near)
-        return err_set(p->e, -EINVAL, "names '%.60s', which is nothing here; did you mean '%s'?", name, near);
-    return err_set(p->e, -EINVAL, "names '%.60s', which is nothing here", name);
+        return err_set(p->e, -EINVAL, "names '%s', which is nothing here; did you mean '%s'?", buf_text(&shown), near);
+    return err_set(p->e, -EINVAL, "names '%s', which is nothing here", buf_text(&shown));
 }
 
 static int put_name(struct parser *p, const char *begin, size_t len)
@@ -351,14 +357,14 @@ static double compute(enum op op, struct expr_value a, struct expr_value b)
     }
 }
 
-bool expr_holds(const struct expr *x, expr_read *read, void *ctx)
+bool expr_holds(const struct expr *x, expr_read *value_of, void *ctx)
 {
     struct expr_value v[NODES_MAX];
     for (size_t i = 0; i < x->n; i++) {
         const struct node *n = &x->v[i];
         const struct expr_value none = { .number = NAN };
         if (n->op == OP_NAME)
-            v[i] = read(ctx, n->name);
+            v[i] = value_of(ctx, n->name);
         else if (n->op == OP_NUMBER || n->op == OP_TEXT)
             v[i] = (struct expr_value){ .number = n->number, .text = n->text };
         else

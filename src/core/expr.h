@@ -30,6 +30,6 @@ int expr_parse(struct expr **out, const char *text, const char *const *names, si
 void expr_free(struct expr *x); /* NULL is fine */
 
 bool expr_uses(const struct expr *x, size_t name);
-bool expr_holds(const struct expr *x, expr_read *read, void *ctx);
+bool expr_holds(const struct expr *x, expr_read *value_of, void *ctx);
 
 #endif

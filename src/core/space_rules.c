@@ -171,7 +171,7 @@ static int read_when(struct rules_reader *r, size_t dim, const json_t *when)
     const char *name = json_object_iter_key(json_object_iter((json_t *)when));
     size_t parent = find_dim(s, dim, name);
     if (parent == dim)
-        return FAULT(r, "names '%s', which is no hyperparameter that is written before '%s'", name, s->dims[dim].name);
+        return FAULT(r, "names what is no hyperparameter that is written before '%s'", s->dims[dim].name);
     if (s->dims[parent].kind == DIM_REAL)
         return FAULT(r, "names '%s', which is not one of a list", name);
     struct when *w = &s->rules->when[s->rules->n_when++];
