@@ -17,7 +17,7 @@ enum { FLUSH_AT = 65536 };
 
 struct show_options {
     char *store;
-    bool decisions, log, json;
+    bool decisions, log, importance, json;
 };
 
 static const struct opt_row show_rows[] = {
@@ -26,6 +26,8 @@ static const struct opt_row show_rows[] = {
       "what was decided, when and why" },
     { NULL, "log", OPT_FLAG, offsetof(struct show_options, log), NULL, 0, 0, NULL, NULL,
       "print the path of the trial's log" },
+    { NULL, "importance", OPT_FLAG, offsetof(struct show_options, importance), NULL, 0, 0, NULL, NULL,
+      "which hyperparameter mattered" },
     LOOK_JSON_ROW(struct show_options),
 };
 
@@ -164,6 +166,8 @@ static int show(struct show *l, const struct show_options *o)
 {
     if (o->log)
         return show_log(l);
+    if (o->importance)
+        return show_importance(l);
     if (o->decisions)
         return l->json ? show_json_decisions(l) : show_text_decisions(l);
     int rc = energy_load(&l->energy, l->store, &l->study, l->e);

@@ -63,6 +63,9 @@ int show_text_decisions(struct show *l);
 /* show_trial.c, for people */
 int show_trial_text(struct show *l);
 
+/* show_importance.c: of all trials, for people or as JSON */
+int show_importance(struct show *l);
+
 /* show_put.c: pieces of a text for people */
 void show_put_plain(struct buf *b, const char *text); /* of logs and programs: one line, no commands to the terminal */
 void show_put_scalar(struct buf *b, const json_t *j);
