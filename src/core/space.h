@@ -144,6 +144,9 @@ uint64_t space_index(const struct space *s, const struct point *p);
 struct rng;
 struct point space_draw(const struct space *s, struct rng *r);
 
+/* One that the rules admit; false: none was found of those few that they leave. */
+bool space_draw_admitted(const struct space *s, struct rng *r, struct point *out);
+
 /* How many decimals the shortest text of x has: 0.001 and 1e-03 have three. A range counts in units of its last one. */
 int space_decimals(double x);
 

@@ -36,3 +36,14 @@ struct point space_draw(const struct space *s, struct rng *r)
         p.x[i] = draw(r, &s->dims[i]);
     return p;
 }
+
+bool space_draw_admitted(const struct space *s, struct rng *r, struct point *out)
+{
+    enum { PATIENCE = 1000000 };
+    for (int i = 0; i < PATIENCE; i++) {
+        *out = space_draw(s, r);
+        if (space_admits(s, out))
+            return true;
+    }
+    return false;
+}

@@ -72,18 +72,6 @@ static bool used_add(struct used *u, uint64_t index)
 
 /* --- drawing -------------------------------------------------------------------------------------------------------- */
 
-/* False: none was found of those few that constraints leave. */
-static bool draw_point(struct random *st, struct point *out)
-{
-    enum { PATIENCE = 10000000 };
-    for (int i = 0; i < PATIENCE; i++) {
-        *out = space_draw(st->space, &st->rng);
-        if (space_admits(st->space, out))
-            return true;
-    }
-    return false;
-}
-
 static struct point next_shuffled(struct random *st)
 {
     return space_point_at(st->space, rng_shuffled(st->seed, st->size, st->shuffled++));
@@ -136,7 +124,7 @@ static int random_ask(void *state, struct proposal *out)
         return -ENOMEM; /* before anything is drawn: asking again gives what this would have given */
     struct proposal p = { .id = st->next };
     struct rng before = st->rng;
-    if (st->kind == DRAWN && !draw_point(st, &p.point)) {
+    if (st->kind == DRAWN && !space_draw_admitted(st->space, &st->rng, &p.point)) {
         st->rng = before;
         return -ENODATA;
     }

@@ -274,6 +274,8 @@ static struct point choose_open(const struct tpe *s, const struct model *m, stru
     for (int i = 0; i < CANDIDATES + TRIES && (i < CANDIDATES || !found); i++) {
         struct unit_point u = m ? draw_near(&m->good, s->space, m->choices, r) : unit_draw(s->space, r);
         p = unit_to_point(s->space, &u);
+        if (!space_admits(s->space, &p))
+            continue;
         u = unit_of(s->space, &p);
         double w = m ? worth(s, m, &u) : 0;
         if (w <= most || is_used(s, &p))
@@ -284,8 +286,11 @@ static struct point choose_open(const struct tpe *s, const struct model *m, stru
         if (!m)
             break;
     }
-    if (!found && s->size == UINT64_MAX)
-        return p; /* there are so few numbers between its ends that all were drawn */
+    /* So few numbers are between its ends that all were drawn, or so few points are admitted. */
+    if (!found && (s->size == UINT64_MAX || s->space->rules)) {
+        (void)space_draw_admitted(s->space, r, &best);
+        return best;
+    }
     for (uint64_t i = 0; !found; i++) {
         best = space_point_at(s->space, rng_shuffled(s->cfg.seed, s->size, i));
         found = !is_used(s, &best);

@@ -32,6 +32,13 @@ static const struct {
     { "a real number on a log scale", "{\"x\": {\"min\": 1e-6, \"max\": 1, \"scale\": \"log\"}}" },
     { "points that are listed",
       "{\"points\": [{\"lr\": 1e-4, \"opt\": \"a\"}, {\"lr\": 1, \"opt\": \"b\"}, {\"lr\": 0.3, \"opt\": \"a\"}]}" },
+    { "lists with rules", "{\"opt\": [\"sgd\", \"adam\"], \"m\": {\"values\": [0.5, 0.9], \"when\": {\"opt\": "
+                          "\"sgd\"}}, \"b\": [16, 24, 32]},"
+                          " \"study\": {\"constraints\": [\"b % 16 == 0\"]}" },
+    { "real numbers with rules",
+      "{\"opt\": [\"sgd\", \"adam\"], \"lr\": {\"min\": 1e-3, \"max\": 1, \"scale\": \"log\"},"
+      " \"m\": {\"min\": 0.5, \"max\": 0.9, \"when\": {\"opt\": \"sgd\"}}},"
+      " \"study\": {\"constraints\": [\"lr * m < 0.1\"]}" },
     { "real numbers as far as they go", "{\"x\": {\"min\": -1e308, \"max\": 1e308}}" },
 };
 
@@ -84,6 +91,9 @@ static void assert_in_bounds(const char *what, const struct space *sp, const str
         if (!ok)
             fail_msg("%s: dimension %zu is %g", what, i, x);
     }
+    struct point admitted = *p;
+    if (!space_admits(sp, &admitted) || memcmp(&admitted, p, sizeof *p) != 0)
+        fail_msg("%s: it breaks a rule", what);
 }
 
 static bool equal(const struct proposal *a, const struct proposal *b)
