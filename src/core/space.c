@@ -132,6 +132,7 @@ void space_done(struct space *s)
         free(s->dims[i].values);
     for (size_t i = 0; i < SPACE_MAX_KNOBS; i++)
         free(s->knobs[i].values);
+    free(s->points);
     *s = (struct space){ 0 };
 }
 
@@ -175,10 +176,16 @@ uint64_t space_dim_count(const struct dim *d)
     return 0;
 }
 
+/* Dimensions from this one on count by themselves: all, or those that joined listed points. */
+static size_t first_counted(const struct space *s)
+{
+    return s->points ? space_n_hyper(s) : 0;
+}
+
 uint64_t space_size(const struct space *s)
 {
-    uint64_t size = 1;
-    for (size_t i = 0; i < s->n_dims; i++) {
+    uint64_t size = s->points ? s->n_points : 1;
+    for (size_t i = first_counted(s); i < s->n_dims; i++) {
         uint64_t n = space_dim_count(&s->dims[i]);
         if (n == 0 || __builtin_mul_overflow(size, n, &size))
             return UINT64_MAX;
@@ -188,7 +195,7 @@ uint64_t space_size(const struct space *s)
 
 bool space_is_listed(const struct space *s)
 {
-    for (size_t i = 0; i < s->n_dims; i++)
+    for (size_t i = first_counted(s); i < s->n_dims; i++)
         if (s->dims[i].kind != DIM_LIST && s->dims[i].kind != DIM_RANGE)
             return false;
     return true;
@@ -199,17 +206,60 @@ double space_dim_at(const struct dim *d, uint64_t digit)
     return d->kind == DIM_INTEGER ? (double)((int64_t)d->min + (int64_t)digit) : (double)digit;
 }
 
+static const double *row_at(const struct space *s, uint64_t index)
+{
+    return s->points + index * space_n_hyper(s);
+}
+
+/* n_points: it is none of them. */
+static uint64_t find_row(const struct space *s, const double *x)
+{
+    uint64_t i = 0;
+    while (i < s->n_points && memcmp(row_at(s, i), x, space_n_hyper(s) * sizeof *x) != 0)
+        i++;
+    return i;
+}
+
 struct point space_point_at(const struct space *s, uint64_t index)
 {
     struct point p = { 0 };
-    for (size_t i = s->n_dims; i-- > 0;) {
+    for (size_t i = s->n_dims; i-- > first_counted(s);) {
         const struct dim *d = &s->dims[i];
         uint64_t n = space_dim_count(d);
         assert(n > 0);
         p.x[i] = space_dim_at(d, index % n);
         index /= n;
     }
+    if (s->points) {
+        assert(index < s->n_points);
+        memcpy(p.x, row_at(s, index), space_n_hyper(s) * sizeof *p.x);
+    }
     return p;
+}
+
+uint64_t space_index(const struct space *s, const struct point *p)
+{
+    uint64_t index = s->points ? find_row(s, p->x) : 0;
+    for (size_t i = first_counted(s); i < s->n_dims; i++) {
+        const struct dim *d = &s->dims[i];
+        int64_t first = d->kind == DIM_INTEGER ? (int64_t)d->min : 0;
+        index = index * space_dim_count(d) + (uint64_t)((int64_t)p->x[i] - first);
+    }
+    return index;
+}
+
+int space_list_points(struct space *s, const struct point *points, size_t n)
+{
+    size_t width = space_n_hyper(s);
+    double *rows = calloc(n, width * sizeof *rows);
+    if (!rows)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        memcpy(rows + i * width, points[i].x, width * sizeof *rows);
+    free(s->points);
+    s->points = rows;
+    s->n_points = n;
+    return 0;
 }
 
 const struct knob *space_knob(const struct space *s, enum knob_id id)
@@ -272,6 +322,8 @@ int space_point_parse(const struct space *s, const json_t *hyper, const json_t *
         if (isnan(p.x[i]))
             return -EINVAL;
     }
+    if (s->points && find_row(s, p.x) == s->n_points)
+        return -EINVAL;
     *out = p;
     return 0;
 }
@@ -354,6 +406,8 @@ void space_hash(const struct space *s, char out[17])
     uint64_t h = 0xcbf29ce484222325; /* FNV-1a 64 */
     for (size_t i = 0; i < s->n_dims; i++)
         hash_dim(&h, &s->dims[i]);
+    for (uint64_t i = 0; i < s->n_points * space_n_hyper(s); i++)
+        hash_number(&h, s->points[i]);
     hash_text(&h, "system");
     for (size_t i = 0; i < s->n_knobs; i++) {
         hash_text(&h, s->knobs[i].name);

@@ -73,6 +73,9 @@ struct space {
     size_t n_joined; /* knobs that are searched like hyperparameters: see space_join_knobs() */
     struct knob knobs[SPACE_MAX_KNOBS];
     size_t n_knobs;
+    double *
+        points; /* the points that there are, rows of one x of each hyperparameter; NULL: all that the dimensions allow */
+    uint64_t n_points;
 };
 
 /* One hyperparameter setting: x[i] belongs to dims[i]. Values beyond n_dims are 0, so points compare by memcmp. */
@@ -87,13 +90,22 @@ extern const struct knob_kind knob_kinds[]; /* KNOB_CORES … KNOB_PROPERTY, in 
 bool knob_kind_allows(const struct knob_kind *k, const struct value *v);
 const char *knob_kind_bounds(const struct knob_kind *k, char text[KNOB_BOUNDS_MAX]);
 
-/* Reads "hyperParameters" and "systemParameters" of the config. Hyperparameters: a non-empty array of strings or
- * numbers, {"values":[…]}, {"min","max"[,"scale":"log"|"linear"]} (whole numbers when both bounds are JSON integers),
+/* Reads "hyperParameters" and "systemParameters" of the config. Hyperparameters: {"points": [{"lr": 0.1, …}, …]}, or by
+ * name: a non-empty array of strings or numbers, {"values":[…]}, {"min","max"[,"scale":"log"|"linear"]} (whole numbers when both bounds are JSON integers),
  * {"range":[start,end(,step)]} (end excluded, step 1), each object with optional "affects":"speed". No hyperparameter at
  * all is -EINVAL ("the space is empty"). systemParameters may be absent or {}. -EINVAL names file, line, key and, for an
  * unknown knob, the nearest known name. *out is untouched on failure. In space_parse.c. */
 int space_parse(struct space *out, const struct json_doc *doc, struct err *e);
 void space_done(struct space *s);
+
+/* From here on these n >= 1 points are all that there are; keeps no pointer. Repeats are the caller's to leave out. -ENOMEM. */
+int space_list_points(struct space *s, const struct point *points, size_t n);
+
+/* Points as rows of names and values, as the member "points" of "hyperParameters" has them: dimensions that hold them all. A column of
+ * numbers is a dimension between its ends, on a log scale where these lie far apart; another one is a list. `doc` and `path` are for errors,
+ * which name the row. New reference, or NULL and *out_rc. In space_points.c. */
+json_t *space_points_dims(const struct json_doc *doc, const char *path, const json_t *points, struct err *e,
+                          int *out_rc);
 
 /* Makes each knob one more dimension, a list of its values, behind the hyperparameters: a policy that searches for both at once.
  * -E2BIG: more than SPACE_MAX_DIMS; -ENOMEM. */
@@ -107,11 +119,12 @@ static inline size_t space_n_hyper(const struct space *s)
 /* Number of points: exact, or UINT64_MAX when it is more than fits or infinite (a DIM_REAL). */
 uint64_t space_size(const struct space *s);
 
-/* Every dimension can be counted through (DIM_LIST or DIM_RANGE): what `grid` needs. */
+/* Its points are listed, or every dimension can be counted through (DIM_LIST or DIM_RANGE): what `grid` needs. */
 bool space_is_listed(const struct space *s);
 
-/* The index-th point, index < space_size(), of a space without a DIM_REAL: the last dimension counts fastest. */
+/* The index-th point, index < space_size(), of a space whose size is known: the last dimension counts fastest. And back. */
 struct point space_point_at(const struct space *s, uint64_t index);
+uint64_t space_index(const struct space *s, const struct point *p);
 
 /* How many decimals the shortest text of x has: 0.001 and 1e-03 have three. A range counts in units of its last one. */
 int space_decimals(double x);

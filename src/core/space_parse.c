@@ -361,6 +361,66 @@ static int read_dims(const struct at *at, const json_t *j, struct space *s)
     return 0;
 }
 
+/* Points that are listed: {"points": [{…}, …]}. A list of plain values is a hyperparameter of that name. */
+static const json_t *listed_points(const json_t *hyper)
+{
+    const json_t *points = json_object_get(hyper, "points");
+    return json_is_object(json_array_get(points, 0)) ? points : NULL;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return memcmp(*(const struct point *const *)a, *(const struct point *const *)b, sizeof(struct point));
+}
+
+/* Each once: a search proposes none twice. */
+static int check_distinct(const struct at *at, const struct point *points, size_t n)
+{
+    AUTO_FREE const struct point **sorted = calloc(n, sizeof *sorted);
+    if (!sorted)
+        return err_sys(at->e, -ENOMEM, "'%s'", at->doc->name);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &points[i];
+    qsort(sorted, n, sizeof *sorted, by_bytes);
+    for (size_t i = 1; i < n; i++) {
+        if (memcmp(sorted[i - 1], sorted[i], sizeof **sorted) != 0)
+            continue;
+        size_t a = (size_t)(sorted[i - 1] - points), b = (size_t)(sorted[i] - points);
+        struct at here = at_index(at, a > b ? a : b);
+        return FAULT(&here, "repeats another point: write each once");
+    }
+    return 0;
+}
+
+static int take_points(const struct at *at, const json_t *list, struct space *s)
+{
+    size_t n = json_array_size(list);
+    AUTO_FREE struct point *points = calloc(n, sizeof *points);
+    if (!points)
+        return err_sys(at->e, -ENOMEM, "'%s'", at->doc->name);
+    for (size_t i = 0; i < n; i++) {
+        struct at here = at_index(at, i);
+        if (space_point_parse(s, json_array_get(list, i), NULL, &points[i]) < 0)
+            return FAULT(&here, "holds a value that is neither a string nor a number");
+    }
+    int rc = check_distinct(at, points, n);
+    if (rc == 0 && (rc = space_list_points(s, points, n)) < 0)
+        rc = err_sys(at->e, rc, "'%s'", at->doc->name);
+    return rc;
+}
+
+static int read_points(const struct at *parent, const json_t *hyper, const json_t *list, struct space *s)
+{
+    struct at at = at_key(parent, "points");
+    if (json_object_size(hyper) != 1)
+        return FAULT(&at, "must stand alone: points name all their hyperparameters");
+    int rc;
+    AUTO_JSON json_t *dims = space_points_dims(at.doc, at.path, list, at.e, &rc);
+    if (rc == 0)
+        rc = read_dims(&at, dims, s);
+    return rc < 0 ? rc : take_points(&at, list, s);
+}
+
 /* --- system parameters ---------------------------------------------------------------------------------------------- */
 
 static const struct knob_kind *find_kind(const char *name)
@@ -435,7 +495,8 @@ int space_parse(struct space *out, const struct json_doc *doc, struct err *e)
     struct space s = { 0 };
     struct at dims = { .doc = doc, .e = e, .path = "hyperParameters" };
     struct at knobs = { .doc = doc, .e = e, .path = "systemParameters" };
-    int rc = read_dims(&dims, json_object_get(doc->root, dims.path), &s);
+    const json_t *hyper = json_object_get(doc->root, dims.path), *points = listed_points(hyper);
+    int rc = points ? read_points(&dims, hyper, points, &s) : read_dims(&dims, hyper, &s);
     if (rc == 0)
         rc = read_knobs(&knobs, json_object_get(doc->root, knobs.path), &s);
     if (rc < 0) {

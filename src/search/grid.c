@@ -11,7 +11,7 @@ struct grid {
 
 static int grid_init(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e)
 {
-    for (size_t i = 0; i < sp->n_dims; i++)
+    for (size_t i = 0; i < sp->n_dims && !sp->points; i++)
         if (sp->dims[i].kind != DIM_LIST && sp->dims[i].kind != DIM_RANGE)
             return err_set(
                 e, -EINVAL,

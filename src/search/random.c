@@ -1,7 +1,7 @@
 /* Points at random, each at most once where they can be counted.
  *
  * Three kinds of space: (1) an infinite one (or of more than 2^64 points): drawn dimension by dimension, a repeat is out of
- * the question. (2) finite and even: the points in a shuffled order that is computed, not stored. (3) finite with a log
+ * the question. (2) finite and even, or listed: the points in a shuffled order that is computed, not stored. (3) finite with a log
  * scale, where small numbers are to come more often: drawn, and drawn again when used; once that keeps failing, the rest
  * comes in the shuffled order. */
 #include <errno.h>
@@ -105,18 +105,6 @@ static struct point draw_point(struct random *st)
     return p;
 }
 
-/* The inverse of space_point_at(). */
-static uint64_t index_of(const struct space *sp, const struct point *p)
-{
-    uint64_t index = 0;
-    for (size_t i = 0; i < sp->n_dims; i++) {
-        const struct dim *d = &sp->dims[i];
-        int64_t first = d->kind == DIM_INTEGER ? (int64_t)d->min : 0;
-        index = index * space_dim_count(d) + (uint64_t)((int64_t)p->x[i] - first);
-    }
-    return index;
-}
-
 static struct point next_shuffled(struct random *st)
 {
     return space_point_at(st->space, rng_shuffled(st->seed, st->size, st->shuffled++));
@@ -128,12 +116,12 @@ static struct point draw_once(struct random *st)
     enum { PATIENCE = 32 };
     for (int i = 0; i < PATIENCE; i++) {
         struct point p = draw_point(st);
-        if (used_add(&st->used, index_of(st->space, &p)))
+        if (used_add(&st->used, space_index(st->space, &p)))
             return p;
     }
     for (;;) {
         struct point p = next_shuffled(st);
-        if (used_add(&st->used, index_of(st->space, &p)))
+        if (used_add(&st->used, space_index(st->space, &p)))
             return p;
     }
 }
@@ -144,7 +132,7 @@ static enum kind kind_of(const struct space *sp, uint64_t size)
 {
     if (size == UINT64_MAX)
         return DRAWN;
-    for (size_t i = 0; i < sp->n_dims; i++)
+    for (size_t i = 0; i < sp->n_dims && !sp->points; i++)
         if (sp->dims[i].log)
             return DRAWN_ONCE;
     return SHUFFLED;

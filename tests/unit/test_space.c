@@ -51,6 +51,24 @@ static const struct {
     { "no object at the top", "[1]", { "the space is empty" } },
     { "a list of hyperparameters", "{\"hyperParameters\": [1]}", { "must be an object, not a list" } },
     { "a bare value", X("32"), { "'hyperParameters.x'", "one fixed value: [32]" } },
+    { "points beside others",
+      "{\"hyperParameters\": {\"points\": [{\"x\": 1}], \"y\": [1]}}",
+      { "'hyperParameters.points' must stand alone" } },
+    { "a point that lacks a value",
+      "{\"hyperParameters\": {\"points\": [{\"x\": 1, \"y\": 2},\n {\"x\": 2}]}}",
+      { "line 2", "'hyperParameters.points.1' lacks 'y'" } },
+    { "a point with more values",
+      "{\"hyperParameters\": {\"points\": [{\"x\": 1}, {\"x\": 2, \"y\": 2}]}}",
+      { "'hyperParameters.points.1' has hyperparameters that the first point lacks" } },
+    { "a point that is none",
+      "{\"hyperParameters\": {\"points\": [{\"x\": 1}, 7]}}",
+      { "'hyperParameters.points.1' must be an object" } },
+    { "a point twice",
+      "{\"hyperParameters\": {\"points\": [{\"x\": 1}, {\"x\": 2}, {\"x\": 1.0}]}}",
+      { "'hyperParameters.points.2' repeats another point" } },
+    { "a point of null",
+      "{\"hyperParameters\": {\"points\": [{\"x\": 1}, {\"x\": null}]}}",
+      { "'hyperParameters.points.x.1' must be a string or a number, not null" } },
     { "an empty list", X("[]"), { "'hyperParameters.x' is empty" } },
     { "a nested list", X("[[1]]"), { "'hyperParameters.x.0'", "not a list" } },
     { "an object as a value", X("[{}]"), { "not an object" } },
@@ -388,6 +406,7 @@ static void test_the_hash_is_of_what_is_written(void **state)
         SYSTEM("\"cores\": [1]"),
         SYSTEM("\"cores\": [2]"),
         SYSTEM("\"executors\": [1]"),
+        "{\"hyperParameters\": {\"points\": [{\"x\": 1}]}}",
         "{\"hyperParameters\": {\"y\": [1, 2]}}",
     };
     char hashes[ARRAY_LEN(different)][17];
@@ -404,6 +423,48 @@ static void test_the_hash_is_of_what_is_written(void **state)
     char same[17];
     space_hash(&s, same);
     assert_string_equal(same, hashes[0]);
+    space_done(&s);
+}
+
+static void test_points_may_be_listed(void **state)
+{
+    (void)state;
+    struct space s =
+        parsed("{\"hyperParameters\": {\"points\": [{\"lr\": 0.001, \"opt\": \"adam\", \"n\": 7, \"one\": 5},"
+               "{\"n\": 9, \"one\": 5, \"lr\": 0.5, \"opt\": \"sgd\"}, {\"lr\": 0.1, \"opt\": \"sgd\", \"n\": 8, "
+               "\"one\": 5}]},"
+               "\"systemParameters\": {\"cores\": [1, 2]}}");
+    static const struct {
+        enum dim_kind kind;
+        bool log;
+    } want[] = { { DIM_REAL, true }, { DIM_LIST, false }, { DIM_INTEGER, false }, { DIM_LIST, false } };
+    assert_int_equal(s.n_dims, ARRAY_LEN(want));
+    for (size_t i = 0; i < s.n_dims; i++)
+        assert_true(s.dims[i].kind == want[i].kind && s.dims[i].log == want[i].log);
+    assert_int_equal(space_size(&s), 3);
+    assert_true(space_is_listed(&s));
+    struct point p = space_point_at(&s, 1), back;
+    AUTO_JSON json_t *j = space_point_json(&s, &p);
+    AUTO_FREE char *text = json_text(j);
+    assert_string_equal(text, "{\"lr\": 0.5, \"opt\": \"sgd\", \"n\": 9, \"one\": 5}");
+    assert_int_equal(space_point_parse(&s, j, NULL, &back), 0);
+    assert_int_equal(space_index(&s, &back), 1);
+    (void)json_object_set_new(j, "n", json_integer(8));
+    assert_int_equal(space_point_parse(&s, j, NULL, &back), -EINVAL);
+    assert_int_equal(space_join_knobs(&s, NULL), 0);
+    assert_int_equal(space_size(&s), 6);
+    for (uint64_t i = 0; i < 6; i++) {
+        p = space_point_at(&s, i);
+        assert_true(p.x[4] == (double)(i % 2) && space_index(&s, &p) == i);
+    }
+    space_done(&s);
+    s = parsed(X("[1, 2]"));
+    p = space_point_at(&s, 1);
+    assert_int_equal(space_index(&s, &p), 1);
+    space_done(&s);
+    s = parsed("{\"hyperParameters\": {\"points\": [1, 2]}}"); /* a hyperparameter of this name */
+    assert_string_equal(s.dims[0].name, "points");
+    assert_null(s.points);
     space_done(&s);
 }
 
@@ -440,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_a_huge_space_costs_nothing),
         cmocka_unit_test(test_the_batch_is_found),
         cmocka_unit_test(test_the_hash_is_of_what_is_written),
+        cmocka_unit_test(test_points_may_be_listed),
         cmocka_unit_test(test_parse_leaves_nothing_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
