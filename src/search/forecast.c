@@ -62,7 +62,7 @@ static double norm_back(const struct norm *m, double x)
     return m->sign * (m->begin + m->scale * (x > 0 ? sinh(x) : x));
 }
 
-static double first_finite(const struct curve *c)
+static double first_finite(const struct forecast_curve *c)
 {
     for (int i = 0; i < c->n; i++)
         if (isfinite(c->values[i]))
@@ -83,7 +83,7 @@ static double median_of(double *x, size_t n)
 }
 
 /* From the finished curves; scale 0: there are none, or they are all flat. */
-static struct norm norm_of_study(const struct curve *c, size_t n, bool maximise)
+static struct norm norm_of_study(const struct forecast_curve *c, size_t n, bool maximise)
 {
     double firsts[FORECAST_FINISHED_MAX], sign = maximise ? -1 : 1, best = INFINITY;
     size_t have = 0;
@@ -104,7 +104,7 @@ static struct norm norm_of_study(const struct curve *c, size_t n, bool maximise)
 
 /* Where nothing has finished, or nothing has moved: a curve's own begin, and half of that as what there may be to
  * gain. */
-static struct norm norm_of_curve(const struct forecast *f, const struct curve *c)
+static struct norm norm_of_curve(const struct forecast *f, const struct forecast_curve *c)
 {
     struct norm m = f->norm;
     if (m.scale > 0)
@@ -133,7 +133,7 @@ static void fill_gaps(double *x, int n)
         x[i] = isnan(x[i]) ? x[i + 1] : x[i];
 }
 
-static void take_finished(struct forecast *f, const struct curve *c, size_t n)
+static void take_finished(struct forecast *f, const struct forecast_curve *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (c[i].n < f->epochs || isnan(first_finite(&c[i])))
@@ -145,7 +145,7 @@ static void take_finished(struct forecast *f, const struct curve *c, size_t n)
     }
 }
 
-int forecast_new(struct forecast **out, int epochs, bool maximise, const struct curve *finished, size_t n)
+int forecast_new(struct forecast **out, int epochs, bool maximise, const struct forecast_curve *finished, size_t n)
 {
     if (n > FORECAST_FINISHED_MAX) { /* the newest know most of where a search is by now */
         finished += n - FORECAST_FINISHED_MAX;
@@ -361,7 +361,7 @@ static const struct link *link_of(struct forecast *f, int from, int to)
 /* --- a curve ---------------------------------------------------------------------------------------------------------- */
 
 /* The normed values without gaps: up to the newest that was told. NULL with *out_n 0: none was; else memory. */
-static double *normed(const struct norm *m, const struct curve *c, int *out_n)
+static double *normed(const struct norm *m, const struct forecast_curve *c, int *out_n)
 {
     int n = c->n;
     while (n > 0 && isnan(c->values[n - 1]))
@@ -399,7 +399,7 @@ static int foretell(struct forecast *f, const struct norm *m, const double *x, i
     return 0;
 }
 
-int forecast_at(struct forecast *f, const struct curve *c, int epoch, struct foretold *out)
+int forecast_at(struct forecast *f, const struct forecast_curve *c, int epoch, struct foretold *out)
 {
     struct norm m = norm_of_curve(f, c);
     int n = 0;
@@ -423,7 +423,7 @@ static void reach_between(int *out, int a, double from, int b, double to, double
         *out = crossing(a, from, b, to, target);
 }
 
-int forecast_reach(struct forecast *f, const struct curve *c, double target, struct foretold_reach *out)
+int forecast_reach(struct forecast *f, const struct forecast_curve *c, double target, struct foretold_reach *out)
 {
     struct norm m = norm_of_curve(f, c);
     int n = 0;

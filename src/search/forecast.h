@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* values[i] is of epoch i + 1. NAN: none was told of it; infinite ones are as bad as can be, or as good. */
-struct curve {
+struct forecast_curve {
     const double *values;
     int n;
 };
@@ -25,18 +25,18 @@ struct forecast;
 /* `finished`: curves of trials of the same study that went to `epochs`; they are copied, and of more than FORECAST_FINISHED_MAX some are left
  * out. 0, -ENOMEM. */
 enum { FORECAST_FINISHED_MAX = 256 };
-int forecast_new(struct forecast **out, int epochs, bool maximise, const struct curve *finished, size_t n);
+int forecast_new(struct forecast **out, int epochs, bool maximise, const struct forecast_curve *finished, size_t n);
 
 /* The value after `epoch`, which is told already or lies ahead, of a curve that may have gone any way. 0; -ENODATA: no value was told yet;
  * -ENOMEM. What was learnt from the finished curves about one epoch seen from another is kept in *f. */
-int forecast_at(struct forecast *f, const struct curve *c, int epoch, struct foretold *out);
+int forecast_at(struct forecast *f, const struct forecast_curve *c, int epoch, struct foretold *out);
 
 /* The first epoch at which the curve is as good as `target`: as the best, the middle and the worst of the interval have it; 0: not within
  * the epochs. Where it has come to it already, all three are that epoch. As forecast_at(). */
 struct foretold_reach {
     int soonest, middle, latest;
 };
-int forecast_reach(struct forecast *f, const struct curve *c, double target, struct foretold_reach *out);
+int forecast_reach(struct forecast *f, const struct forecast_curve *c, double target, struct foretold_reach *out);
 
 void forecast_free(struct forecast *f);
 

@@ -35,7 +35,7 @@ static void draw_curve(struct rng *r, double *out)
 }
 
 static double values[CURVES][EPOCHS];
-static struct curve curves[CURVES];
+static struct forecast_curve curves[CURVES];
 
 static int draw_curves(void **state)
 {
@@ -43,7 +43,7 @@ static int draw_curves(void **state)
     struct rng r = rng_seeded(4);
     for (int i = 0; i < CURVES; i++) {
         draw_curve(&r, values[i]);
-        curves[i] = (struct curve){ values[i], EPOCHS };
+        curves[i] = (struct forecast_curve){ values[i], EPOCHS };
     }
     return 0;
 }
@@ -57,7 +57,7 @@ static struct quality quality_at(int known, size_t first, bool with_finished, bo
     struct quality q = { 0 };
     for (size_t i = first; i < CURVES; i++) {
         struct forecast *f = NULL;
-        struct curve c = { values[i], known };
+        struct forecast_curve c = { values[i], known };
         struct foretold t;
         assert_int_equal(forecast_new(&f, EPOCHS, maximise, curves, with_finished ? i : 0), 0);
         assert_int_equal(forecast_at(f, &c, EPOCHS, &t), 0);
@@ -94,8 +94,8 @@ static void test_what_is_more_is_foretold_as_what_is_less(void **state)
     struct foretold a, b;
     assert_int_equal(forecast_new(&down_f, EPOCHS, false, NULL, 0), 0);
     assert_int_equal(forecast_new(&up_f, EPOCHS, true, NULL, 0), 0);
-    assert_int_equal(forecast_at(down_f, &(struct curve){ values[0], 9 }, EPOCHS, &a), 0);
-    assert_int_equal(forecast_at(up_f, &(struct curve){ up, 9 }, EPOCHS, &b), 0);
+    assert_int_equal(forecast_at(down_f, &(struct forecast_curve){ values[0], 9 }, EPOCHS, &a), 0);
+    assert_int_equal(forecast_at(up_f, &(struct forecast_curve){ up, 9 }, EPOCHS, &b), 0);
     assert_true(a.median == -b.median && a.low == -b.high && a.high == -b.low);
     forecast_free(down_f);
     forecast_free(up_f);
@@ -124,7 +124,7 @@ static void test_odd_curves_have_a_forecast(void **state)
             struct forecast *f = NULL;
             struct foretold t = { 0 };
             assert_int_equal(forecast_new(&f, EPOCHS, false, curves, n), 0);
-            int rc = forecast_at(f, &(struct curve){ odd[i].values, odd[i].n }, EPOCHS, &t);
+            int rc = forecast_at(f, &(struct forecast_curve){ odd[i].values, odd[i].n }, EPOCHS, &t);
             if (rc != odd[i].want || (rc == 0 && !(t.low <= t.median && t.median <= t.high)))
                 fail_msg("%s, %zu finished: %d, %g to %g to %g", odd[i].name, n, rc, t.low, t.median, t.high);
             forecast_free(f);
@@ -140,12 +140,14 @@ static void test_finished_curves_may_be_odd_too(void **state)
         same[i] = 2;
         bad[i] = i < 3 ? 2 : INFINITY;
     }
-    const struct curve odd[] = { { none, EPOCHS }, { same, EPOCHS }, { bad, EPOCHS }, { same, 7 }, { same, EPOCHS } };
+    const struct forecast_curve odd[] = {
+        { none, EPOCHS }, { same, EPOCHS }, { bad, EPOCHS }, { same, 7 }, { same, EPOCHS }
+    };
     for (size_t n = 0; n <= ARRAY_LEN(odd); n++) {
         struct forecast *f = NULL;
         struct foretold t;
         assert_int_equal(forecast_new(&f, EPOCHS, false, odd, n), 0);
-        assert_int_equal(forecast_at(f, &(struct curve){ values[0], 5 }, EPOCHS, &t), 0);
+        assert_int_equal(forecast_at(f, &(struct forecast_curve){ values[0], 5 }, EPOCHS, &t), 0);
         assert_true(t.low <= t.median && t.median <= t.high);
         forecast_free(f);
     }
@@ -157,7 +159,7 @@ static void test_a_told_epoch_is_as_it_was_told(void **state)
     struct forecast *f = NULL;
     struct foretold t;
     assert_int_equal(forecast_new(&f, EPOCHS, false, curves, 30), 0);
-    assert_int_equal(forecast_at(f, &(struct curve){ values[50], 9 }, 4, &t), 0);
+    assert_int_equal(forecast_at(f, &(struct forecast_curve){ values[50], 9 }, 4, &t), 0);
     assert_true(fabs(t.median - values[50][3]) < 1e-9 && t.low == t.median && t.high == t.median);
     forecast_free(f);
 }
@@ -176,7 +178,7 @@ static void test_a_target_is_reached_sooner_or_later(void **state)
         struct forecast *f = NULL;
         struct foretold_reach r;
         assert_int_equal(forecast_new(&f, EPOCHS, false, NULL, 0), 0);
-        assert_int_equal(forecast_reach(f, &(struct curve){ falling, 12 }, cases[i].target, &r), 0);
+        assert_int_equal(forecast_reach(f, &(struct forecast_curve){ falling, 12 }, cases[i].target, &r), 0);
         if (r.soonest < cases[i].soonest_from || r.latest > cases[i].latest_to || r.middle < r.soonest ||
             (r.latest && r.middle > r.latest))
             fail_msg("%g: %d, %d, %d", cases[i].target, r.soonest, r.middle, r.latest);
@@ -189,7 +191,7 @@ static void test_memory_may_run_out(void **state)
     (void)state;
     struct foretold want, got;
     struct forecast *calm = NULL;
-    const struct curve c = { values[60], 8 };
+    const struct forecast_curve c = { values[60], 8 };
     assert_int_equal(forecast_new(&calm, EPOCHS, false, curves, 30), 0);
     assert_int_equal(forecast_at(calm, &c, EPOCHS, &want), 0);
     for (unsigned nth = 1; nth < 6; nth++) {
