@@ -1,5 +1,5 @@
 /* Policies over recorded traces. What is computed is core/replay's; here files become jobs, and results become JSON or tables.
- * Folders of CSV are replay_online.c's, decisions replay_decisions.c's. */
+ * Folders of CSV are replay_online.c's, decisions replay_decisions.c's, searches replay_search.c's. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +22,7 @@ enum { JOB_COLUMNS = 4, POLICIES_MAX = TABLE_MAX_COLUMNS - JOB_COLUMNS };
 
 static const char *const start_choices[] = { "first", "last", NULL };
 static const char *const probe_choices[] = { "mean", "recorded", NULL };
+static const char *const cost_choices[] = { "epochs", "seconds", NULL };
 
 static const struct opt_row replay_rows[] = {
     { NULL, "policy", OPT_TEXT, offsetof(struct replay_args, policy), NULL, 0, 0, NULL, "P,…",
@@ -38,6 +39,21 @@ static const struct opt_row replay_rows[] = {
       "leave broken rows out, and say which" },
     { NULL, "store", OPT_TEXT, offsetof(struct replay_args, store), NULL, 0, 0, NULL, "FILE",
       "decisions: the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
+    { NULL, "algorithm", OPT_TEXT, offsetof(struct replay_args, algorithm), "random", 0, 0, NULL, "A,…",
+      "search: what proposes" },
+    { NULL, "stop", OPT_TEXT, offsetof(struct replay_args, stop), "none", 0, 0, NULL, "S,…",
+      "search: stop rules, each with each of these" },
+    { NULL, "budget", OPT_REAL, offsetof(struct replay_args, budget), "1000", 1, 1e12, NULL, "N",
+      "search: epochs that are trained in all, or seconds" },
+    { NULL, "cost", OPT_CHOICE, offsetof(struct replay_args, cost), "epochs", 0, 0, cost_choices, "WHICH",
+      "search: what the budget counts" },
+    { NULL, "workers", OPT_INT, offsetof(struct replay_args, workers), "1", 1, 256, NULL, "W",
+      "search: trials at once" },
+    { NULL, "repeats", OPT_INT, offsetof(struct replay_args, repeats), "1", 1, 100000, NULL, "N",
+      "search: seeds, of which the mean is told" },
+    { NULL, "seed", OPT_INT, offsetof(struct replay_args, seed), "1", 0, 1e15, NULL, "S", "search: the first one" },
+    { NULL, "at", OPT_TEXT, offsetof(struct replay_args, at), NULL, 0, 0, NULL, "N,…",
+      "search: how much is spent when the result is looked at (default 50,100,200,500,1000)" },
     LOOK_JSON_ROW(struct replay_args),
 };
 
@@ -434,6 +450,7 @@ static const struct mode {
     { "offline", replay_offline, "a trace (.h5), a timeline (.csv), or a folder of tuning runs" },
     { "online", replay_online, "a folder of TuneV1Load_LOAD_CORES.csv and TuneV2Load_LOAD_CORES.csv" },
     { "decisions", replay_decisions, "a study, or a trace (.h5) that holds a tuner's log" },
+    { "search", replay_search, "a table of curves (JSON lines, or .h5)" },
 };
 
 static int run_mode(const struct replay_args *o, const struct strv *words, struct err *e)
@@ -447,7 +464,9 @@ static int run_mode(const struct replay_args *o, const struct strv *words, struc
         return (void)err_set(e, -EINVAL, "replay what? 'pipetune replay %s' needs %s", word, modes[i].what),
                cmd_fail(e);
     }
-    (void)err_set(e, -EINVAL, "'%s' cannot be replayed: say 'offline TRACE', 'online DIR' or 'decisions STUDY'", word);
+    (void)err_set(e, -EINVAL,
+                  "'%s' cannot be replayed: say 'offline TRACE', 'online DIR', 'decisions STUDY' or 'search TABLE'",
+                  word);
     return cmd_fail(e);
 }
 

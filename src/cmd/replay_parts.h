@@ -14,7 +14,9 @@
 
 struct replay_args {
     char *policy, *start, *probe, *store;
-    int64_t epochs, repeat;
+    char *algorithm, *stop, *at, *cost;
+    int64_t epochs, repeat, workers, repeats, seed;
+    double budget;
     bool lenient, json;
 };
 
@@ -40,5 +42,8 @@ int replay_online(const struct replay_args *o, const char *dir, struct err *e);
 
 /* replay_decisions.c: a study of the store, or a trace. Returns the exit code: 1 when a decision differs. */
 int replay_decisions(const struct replay_args *o, const char *what, struct err *e);
+
+/* replay_search.c: a table of curves. Returns the exit code. */
+int replay_search(const struct replay_args *o, const char *path, struct err *e);
 
 #endif

@@ -17,8 +17,7 @@ const struct stop_ops stop_none = { .name = "none", .help = "every trial to the 
 extern const struct stop_ops stop_shuffle; /* tests/stop_shuffle.c */
 #endif
 const struct stop_ops *const stops[] = {
-    &stop_none,
-    &stop_median,
+    &stop_none,    &stop_median, &stop_halving, &stop_hyperband,
 #ifdef PIPETUNE_FAILPOINTS
     &stop_shuffle,
 #endif

@@ -68,6 +68,7 @@ struct search_cfg {
     bool maximise;  /* the direction of told.value */
     int max_trials; /* 0: no limit given */
     int min_epochs; /* before which no trial is ended; >= 1 */
+    int eta;        /* of rungs: one trial in so many goes on; 0: as the rule thinks best */
     bool can_pause; /* the application goes on from checkpoints; else SEARCH_PAUSE is no answer */
 };
 
@@ -107,7 +108,7 @@ struct stop_ops {
 
 extern const struct search_ops search_grid, search_random; /* each in the file of its name */
 extern const struct search_ops *const searches[];          /* ends with NULL */
-extern const struct stop_ops stop_none, stop_median;
+extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
 struct search {

@@ -301,8 +301,31 @@ static void test_online_does_not_guess_at_broken_rows(void **state)
 
 /* --- wrong usage --- */
 
+static const char curves[] = "{\"format\":\"curves\",\"metric\":\"acc\",\"direction\":\"max\",\"epochs\":2}\n"
+                             "{\"hyper\":{\"x\":1},\"values\":[0.1,0.2]}\n"
+                             "{\"hyper\":{\"x\":2},\"values\":[0.3,0.6]}\n"
+                             "{\"hyper\":{\"x\":3},\"values\":[0.1,0.4]}\n";
+
+static void test_searches_over_curves(void **state)
+{
+    harness_write(*state, "c.jsonl", curves);
+    AUTO_OUTPUT struct harness_output o = REPLAY(*state, "search", "@c.jsonl", "--algorithm", "grid,random", "--stop",
+                                                 "none,median", "--budget", "6", "--at", "1,3,6", "--json");
+    AUTO_JSON json_t *j = parsed(&o);
+    assert_int_equal(json_object_size(j), 4);
+    expect_number(j, "grid+none|regret|1", 2.5); /* (0.6 - 0.1) / (0.6 - 0.4) */
+    expect_number(j, "grid+none|regret|3", 1.5);
+    expect_number(j, "grid+none|best|6", 0.6);
+    expect_number(j, "grid+none|trials", 3);
+    expect_number(j, "random+median|epochs", 6);
+    assert_true(json_is_number(at(j, "random+none|decision_ms")));
+    AUTO_OUTPUT struct harness_output people = REPLAY(*state, "search", "@c.jsonl", "--budget", "6");
+    assert_int_equal(people.code, 0);
+    assert_non_null(strstr(people.out, "3 configurations of 2 epochs"));
+}
+
 static const struct {
-    const char *name, *words[6];
+    const char *name, *words[8];
     int code;
     const char *says;
 } wrong[] = {
@@ -319,6 +342,12 @@ static const struct {
     { "a folder without tables", { "offline", "@empty" }, 2, "holds no .csv" },
     { "a folder without queues", { "online", "@empty" }, 2, "holds no TuneV1Load" },
     { "a file for a folder", { "online", "@t.csv" }, 3, "cannot read folder" },
+    { "search of nothing", { "search" }, 2, "needs a table of curves" },
+    { "search of what is no table", { "search", "@t.csv" }, 2, "each line is a JSON object" },
+    { "an unknown search", { "search", "@c.jsonl", "--algorithm", "rendom" }, 2, "did you mean 'random'" },
+    { "marks that fall", { "search", "@c.jsonl", "--at", "3,2" }, 2, "must be ascending numbers" },
+    { "marks beyond the budget", { "search", "@c.jsonl", "--at", "3", "--budget", "2" }, 2, "goes beyond" },
+    { "no name", { "search", "@c.jsonl", "--stop", "none," }, 2, "has an empty name" },
     { "decisions of nothing", { "decisions" }, 2, "needs a study, or a trace" },
     { "decisions without a store", { "decisions", "demo", "--store", "@none.db" }, 3, "no store" },
 };
@@ -327,6 +356,7 @@ static void test_wrong_usage_is_explained(void **state)
 {
     write_timeline(*state, "t.csv", "");
     harness_write(*state, "empty.csv", "\n\n");
+    harness_write(*state, "c.jsonl", curves);
     harness_write(*state, "foreign.h5", "\x89HDF\r\n and nothing more");
     AUTO_FREE char *empty = harness_path(*state, "empty");
     struct err e;
@@ -353,6 +383,7 @@ int main(void)
         TEST(test_online_means_and_queues),
         TEST(test_offline_sums_a_folder_of_tuning_runs),
         TEST(test_online_does_not_guess_at_broken_rows),
+        TEST(test_searches_over_curves),
         TEST(test_wrong_usage_is_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

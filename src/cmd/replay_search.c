@@ -1,0 +1,219 @@
+/* Searches over recorded curves: `replay search`. What is computed is src/search/search_replay's. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/own.h"
+#include "cmd/cmd.h"
+#include "cmd/replay_parts.h"
+#include "cmd/table.h"
+#include "search/search_replay.h"
+
+enum { NAMES_MAX = 32, MARKS_MAX = 100 };
+
+/* An algorithm and a stop rule, over all repeats. */
+struct pair {
+    char *name; /* "tpe+halving" */
+    double regret[MARKS_MAX], best[MARKS_MAX];
+    double decision_ms, trials, epochs;
+};
+
+struct searches_played {
+    const struct replay_args *o;
+    struct curves curves;
+    struct strv algorithms, stops;
+    double at[MARKS_MAX];
+    size_t n_at;
+    struct pair *pairs;
+    size_t n;
+};
+
+/* --- what is asked for --- */
+
+/* "a,b": its words; none is empty. */
+static int split(struct strv *out, const char *list, const char *what, struct err *e)
+{
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        AUTO_FREE char *word = strndup(at, strcspn(at, ","));
+        if (word && !*word)
+            return err_set(e, -EINVAL, "'--%s %s' has an empty name", what, list);
+        strv_take(out, MOVE_PTR(word));
+    }
+    if (out->failed)
+        return err_sys(e, -ENOMEM, "--%s", what);
+    return out->n <= NAMES_MAX ? 0 : err_set(e, -EINVAL, "--%s: more than %d names", what, NAMES_MAX);
+}
+
+/* Ascending, up to the budget; it is one of them where none is. */
+static int read_marks(struct searches_played *p, struct err *e)
+{
+    AUTO_STRV struct strv words = STRV_INIT;
+    int rc = split(&words, p->o->at ? p->o->at : "50,100,200,500,1000", "at", e);
+    for (size_t i = 0; rc == 0 && i < words.n; i++) {
+        double x;
+        if (!csv_real(words.v[i], 0, 1e12, &x) || (p->n_at > 0 && x <= p->at[p->n_at - 1]))
+            return err_set(e, -EINVAL, "'--at %s' must be ascending numbers, as 50,100,200", p->o->at);
+        if (x > p->o->budget && p->o->at)
+            return err_set(e, -EINVAL, "'--at %s' goes beyond '--budget %g'", p->o->at, p->o->budget);
+        if (x <= p->o->budget)
+            p->at[p->n_at++] = x;
+    }
+    if (rc == 0 && p->n_at == 0)
+        p->at[p->n_at++] = p->o->budget;
+    return rc;
+}
+
+static int read_table(struct searches_played *p, const char *path, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    int rc = io_read_file(&text, path, REPLAY_TEXT_MAX, e);
+    if (rc == 0)
+        rc = curves_parse(&p->curves, path, buf_text(&text), text.len, e);
+    if (rc == 0 && p->curves.repeats > 0)
+        cmd_say("'%s': %zu configurations left out: they are there twice", path, p->curves.repeats);
+    return rc;
+}
+
+/* --- playing --- */
+
+static double cpu_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int play_pair(struct searches_played *p, struct pair *pair, const char *algorithm, const char *stop,
+                     struct err *e)
+{
+    struct search_replay_cfg cfg = { .algorithm = algorithm,
+                                     .stop = stop,
+                                     .search = { .min_epochs = 1, .can_pause = true },
+                                     .workers = (int)p->o->workers,
+                                     .budget = p->o->budget,
+                                     .seconds = strcmp(p->o->cost, "seconds") == 0,
+                                     .at = p->at,
+                                     .n_at = p->n_at };
+    struct search_replay_result sum = { .regret = pair->regret, .best = pair->best };
+    double n = (double)p->o->repeats, begun = cpu_ms();
+    int rc = 0;
+    for (int64_t i = 0; rc == 0 && i < p->o->repeats; i++) {
+        cfg.search.seed = (uint64_t)(p->o->seed + i);
+        rc = search_replay(&p->curves, &cfg, &sum, e);
+    }
+    pair->decision_ms = (cpu_ms() - begun) / (double)(sum.decisions ? sum.decisions : 1);
+    pair->trials = (double)sum.trials / n;
+    pair->epochs = (double)sum.epochs / n;
+    for (size_t i = 0; i < p->n_at; i++) {
+        pair->regret[i] /= n;
+        pair->best[i] /= n;
+    }
+    return rc;
+}
+
+static int play_all(struct searches_played *p, struct err *e)
+{
+    p->pairs = calloc(p->algorithms.n * p->stops.n, sizeof *p->pairs);
+    if (!p->pairs)
+        return err_sys(e, -ENOMEM, "replay of searches");
+    for (size_t i = 0; i < p->algorithms.n; i++) {
+        for (size_t k = 0; k < p->stops.n; k++) {
+            struct pair *pair = &p->pairs[p->n++];
+            if (asprintf(&pair->name, "%s+%s", p->algorithms.v[i], p->stops.v[k]) < 0) {
+                pair->name = NULL;
+                return err_sys(e, -ENOMEM, "replay of searches");
+            }
+            int rc = play_pair(p, pair, p->algorithms.v[i], p->stops.v[k], e);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+/* --- printing --- */
+
+static json_t *by_mark(const struct searches_played *p, const double *values)
+{
+    json_t *j = json_object();
+    for (size_t i = 0; j && i < p->n_at; i++) {
+        char mark[NUM_TEXT_MAX];
+        if (replay_set(j, num_print(p->at[i], mark), json_num(values[i])) < 0) {
+            json_decref(j);
+            return NULL;
+        }
+    }
+    return j;
+}
+
+static int print_json(const struct searches_played *p, struct err *e)
+{
+    json_t *all = json_object();
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n; i++) {
+        const struct pair *x = &p->pairs[i];
+        rc = replay_set(all, x->name,
+                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "regret", by_mark(p, x->regret), "best",
+                                  by_mark(p, x->best), "decision_ms", json_num(x->decision_ms), "trials",
+                                  json_num(x->trials), "epochs", json_num(x->epochs)));
+    }
+    return replay_print_json(all, rc, e);
+}
+
+static int print_table(const struct searches_played *p)
+{
+    const char *heads[MARKS_MAX + 5] = { "search" };
+    char marks[MARKS_MAX][NUM_TEXT_MAX + 1];
+    struct table t;
+    size_t n = 1;
+    for (size_t i = 0; i < p->n_at; i++, n++) {
+        marks[i][0] = '>';
+        heads[n] = marks[i];
+        num_print(p->at[i], marks[i] + 1);
+    }
+    heads[n++] = ">trials";
+    heads[n++] = ">epochs";
+    heads[n++] = ">ms a decision";
+    table_init(&t, heads);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pair *x = &p->pairs[i];
+        table_cell(&t, x->name);
+        for (size_t k = 0; k < p->n_at; k++)
+            table_cellf(&t, "%.4f", x->regret[k]);
+        table_cellf(&t, "%.0f", x->trials);
+        table_cellf(&t, "%.0f", x->epochs);
+        table_cellf(&t, "%.3f", x->decision_ms);
+    }
+    AUTO_BUF struct buf b = BUF_INIT;
+    buf_printf(&b, "%zu configurations of %d epochs; mean regret after so many %s, of %lld repeat%s\n\n", p->curves.n,
+               p->curves.epochs, p->o->cost, (long long)p->o->repeats, p->o->repeats == 1 ? "" : "s");
+    table_put(&t, &b, 0);
+    table_done(&t);
+    return cmd_print(&b);
+}
+
+int replay_search(const struct replay_args *o, const char *path, struct err *e)
+{
+    struct searches_played p = { .o = o };
+    int rc = split(&p.algorithms, o->algorithm, "algorithm", e);
+    if (rc == 0)
+        rc = split(&p.stops, o->stop, "stop", e);
+    if (rc == 0)
+        rc = read_marks(&p, e);
+    if (rc == 0)
+        rc = read_table(&p, path, e);
+    if (rc == 0)
+        rc = play_all(&p, e);
+    int code = rc < 0 ? cmd_fail(e) : o->json ? print_json(&p, e) : print_table(&p);
+    for (size_t i = 0; i < p.n; i++)
+        free(p.pairs[i].name);
+    free(p.pairs);
+    strv_done(&p.algorithms);
+    strv_done(&p.stops);
+    curves_done(&p.curves);
+    return code;
+}

@@ -1,0 +1,228 @@
+#include "search/search_replay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/own.h"
+#include "core/sched.h"
+
+/* A trial, by its id. */
+struct played {
+    const struct curve *curve;
+    int epoch; /* so many are complete */
+    bool running;
+    double ends_at; /* its next epoch, while it runs */
+    double seconds, joules;
+};
+
+struct player {
+    const struct curves *curves;
+    const struct search_replay_cfg *cfg;
+    struct search_replay_result *out;
+    struct search search;
+    struct sched sched;
+    struct curves_scale scale;
+    struct played *v;
+    size_t n, cap;
+    double now, spent, best; /* best: of the epochs so far; NAN: there was none */
+    size_t marks;            /* of cfg->at, so many are passed */
+    struct err *e;
+};
+
+/* Trials are counted from 1 by the scheduler. */
+static int number_of(uint64_t id)
+{
+    return (int)id + 1;
+}
+
+static double cost_of(const struct player *p, const struct played *t)
+{
+    return p->cfg->seconds ? t->curve->seconds[t->epoch] : 1;
+}
+
+/* --- what it came to --- */
+
+static void pass_mark(struct player *p)
+{
+    double best = isnan(p->best) ? p->curves->worst : p->best;
+    double range = p->scale.median - p->scale.best; /* its sign is the direction's */
+    p->out->best[p->marks] += best;
+    p->out->regret[p->marks] += range != 0 ? (best - p->scale.best) / range : (double)NAN;
+    p->marks++;
+}
+
+static void count_epoch(struct player *p, const struct played *t, double value)
+{
+    double cost = cost_of(p, t);
+    while (p->marks < p->cfg->n_at && p->cfg->at[p->marks] < p->spent + cost)
+        pass_mark(p);
+    p->spent += cost;
+    p->out->epochs++;
+    p->best = p->curves->maximise ? fmax(p->best, value) : fmin(p->best, value);
+}
+
+/* --- trials --- */
+
+static void start(struct player *p, int number)
+{
+    struct played *t = &p->v[number - 1];
+    sched_started(&p->sched, number);
+    t->running = true;
+    t->ends_at = p->now + cost_of(p, t);
+}
+
+static int add(struct player *p, const struct proposal *of)
+{
+    struct played *grown = array_more(p->v, p->n, &p->cap, sizeof *grown);
+    struct sched_trial t = { .number = number_of(of->id), .state = TRIAL_WAITING };
+    if (!grown)
+        return -ENOMEM;
+    p->v = grown;
+    p->v[p->n++] = (struct played){ .curve = &p->curves->v[space_index(&p->curves->space, &of->point)] };
+    p->out->trials++;
+    return sched_add(&p->sched, &t);
+}
+
+static int ask(struct player *p)
+{
+    struct proposal of;
+    int rc = search_ask(&p->search, sched_may_add(&p->sched), &of);
+    if (rc == -ENOMEM)
+        return rc;
+    sched_asked(&p->sched, rc);
+    if (rc != 1)
+        return 0;
+    p->out->decisions++;
+    if (!of.again)
+        return add(p, &of);
+    sched_resume(&p->sched, number_of(of.id));
+    return 0;
+}
+
+static int start_all(struct player *p)
+{
+    for (;;) {
+        int trial, rc = 0;
+        switch (sched_next(&p->sched, NULL, NULL, &trial)) {
+        case SCHED_START: start(p, trial); break;
+        case SCHED_ASK: rc = ask(p); break;
+        case SCHED_WAIT:
+        case SCHED_END: return 0;
+        }
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static int tell(struct player *p, const struct played *t, enum told_kind kind, struct search_answer *out)
+{
+    double value = t->curve->values[t->epoch - 1];
+    struct told_metric metric = { p->curves->metric, value };
+    struct told told = { .id = (uint64_t)(t - p->v),
+                         .kind = kind,
+                         .epoch = t->epoch,
+                         .value = value,
+                         .metrics = &metric,
+                         .n_metrics = 1,
+                         .seconds = t->curve->seconds ? t->seconds : (double)NAN,
+                         .joules = t->curve->joules ? t->joules : (double)NAN };
+    int rc = search_tell(&p->search, &told, out);
+    if (rc == 0 && out->wake)
+        sched_woken(&p->sched);
+    return rc;
+}
+
+static int end(struct player *p, struct played *t, enum outcome outcome)
+{
+    struct search_answer none;
+    t->running = false;
+    int rc = 0;
+    if (outcome != OUTCOME_PAUSED)
+        rc = tell(p, t, outcome == OUTCOME_FINISHED ? TOLD_FINISHED : TOLD_STOPPED, &none);
+    (void)sched_ended(&p->sched, number_of((uint64_t)(t - p->v)), outcome);
+    return rc;
+}
+
+static int complete_epoch(struct player *p, struct played *t)
+{
+    struct search_answer answer;
+    p->now = t->ends_at;
+    count_epoch(p, t, curves_value(p->curves, t->curve, t->epoch + 1));
+    t->seconds += t->curve->seconds ? t->curve->seconds[t->epoch] : 0;
+    t->joules += t->curve->joules ? t->curve->joules[t->epoch] : 0;
+    t->epoch++;
+    p->out->decisions++;
+    int rc = tell(p, t, TOLD_EPOCH, &answer);
+    if (rc < 0)
+        return rc;
+    if (t->epoch == p->curves->epochs)
+        return end(p, t, OUTCOME_FINISHED);
+    if (answer.verdict != SEARCH_GO_ON)
+        return end(p, t, answer.verdict == SEARCH_PAUSE ? OUTCOME_PAUSED : OUTCOME_STOPPED);
+    t->ends_at = p->now + cost_of(p, t);
+    return 0;
+}
+
+/* The first whose epoch ends; of equals the oldest. NULL: none runs. */
+static struct played *next_end(const struct player *p)
+{
+    struct played *first = NULL;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].running && (!first || p->v[i].ends_at < first->ends_at))
+            first = &p->v[i];
+    return first;
+}
+
+static int play(struct player *p)
+{
+    for (;;) {
+        int rc = start_all(p);
+        struct played *t = next_end(p);
+        if (rc < 0 || !t || p->spent + cost_of(p, t) > p->cfg->budget)
+            return rc;
+        rc = complete_epoch(p, t);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static int check(const struct curves *c, const struct search_replay_cfg *cfg, struct err *e)
+{
+    size_t cut = 0, unpriced = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        cut += c->v[i].n < c->epochs;
+        unpriced += !c->v[i].seconds;
+    }
+    if (cut > 0)
+        return err_set(e, -EINVAL, "%zu of %zu curves are cut short: a search may want all %d epochs of any", cut, c->n,
+                       c->epochs);
+    if (cfg->seconds && unpriced > 0)
+        return err_set(e, -EINVAL, "%zu of %zu curves have no 'seconds': they cannot be the cost", unpriced, c->n);
+    return 0;
+}
+
+int search_replay(const struct curves *c, const struct search_replay_cfg *cfg, struct search_replay_result *out,
+                  struct err *e)
+{
+    struct player p = { .curves = c, .cfg = cfg, .out = out, .best = NAN, .e = e };
+    struct search_cfg search = cfg->search;
+    search.epochs = c->epochs;
+    search.maximise = c->maximise;
+    p.sched = (struct sched){ .parallel = cfg->workers, .max_trials = search.max_trials };
+    int rc = check(c, cfg, e);
+    if (rc == 0)
+        rc = search_new(&p.search, cfg->algorithm, cfg->stop, &c->space, &search, e);
+    if (rc < 0)
+        return rc;
+    rc = curves_scale(c, &p.scale);
+    if (rc == 0)
+        rc = play(&p);
+    while (rc == 0 && p.marks < cfg->n_at)
+        pass_mark(&p); /* what there is at the end stays */
+    search_done(&p.search);
+    sched_done(&p.sched);
+    free(p.v);
+    return rc < 0 ? err_sys(e, rc, "replay of a search") : 0;
+}

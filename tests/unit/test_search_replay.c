@@ -1,0 +1,153 @@
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/own.h"
+#include "search/search_replay.h"
+#include "tests/fault.h"
+
+#define HEAD "{\"format\":\"curves\",\"metric\":\"loss\",\"direction\":\"min\",\"epochs\":3}\n"
+#define LINE(x, values, seconds) "{\"hyper\":{\"x\":" #x "},\"values\":" values ",\"seconds\":" seconds "}\n"
+
+/* In the order of `grid`: they come to 4, 2, 1 and 3, so the median is 2.5. */
+static const char table[] = HEAD LINE(1, "[6,5,4]", "[1,1,1]") LINE(2, "[9,2,null]", "[2,2,2]")
+    LINE(3, "[5,3,1]", "[10,10,10]") LINE(4, "[3,4,5]", "[1,1,1]");
+
+enum { MARKS = 5 };
+
+static struct curves parsed(const char *text)
+{
+    struct curves c = { 0 };
+    struct err e = { 0 };
+    if (curves_parse(&c, "t", text, strlen(text), &e) < 0)
+        fail_msg("%s", e.text);
+    return c;
+}
+
+static const struct {
+    const char *name;
+    int workers;
+    double budget;
+    bool seconds;
+    double at[MARKS], best[MARKS];
+    uint64_t epochs;
+} cases[] = {
+    { "one worker trains one after the other", 1, 12, false, { 1, 2, 5, 8, 12 }, { 6, 5, 2, 2, 1 }, 12 },
+    { "nothing is trained beyond the budget", 1, 4, false, { 1, 2, 3, 4 }, { 6, 5, 4, 4 }, 4 },
+    { "two take turns, the older first", 2, 12, false, { 1, 2, 4, 7, 12 }, { 6, 6, 2, 2, 1 }, 12 },
+    { "before the first epoch ends the worst counts", 1, 12, false, { 0.5, 1 }, { 9, 6 }, 12 },
+    { "seconds are a cost, too", 1, 100, true, { 0.5, 1, 3, 7, 39 }, { 9, 6, 4, 2, 1 }, 12 },
+    { "a slow trial does not hold the others up", 4, 15, true, { 2, 4, 8, 12, 15 }, { 3, 3, 3, 2, 2 }, 9 },
+};
+
+static void test_replays_of_a_grid(void **state)
+{
+    (void)state;
+    struct curves c = parsed(table);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        double regret[MARKS] = { 0 }, best[MARKS] = { 0 };
+        struct search_replay_cfg cfg = { .algorithm = "grid",
+                                         .stop = "none",
+                                         .search = { .min_epochs = 1, .can_pause = true },
+                                         .workers = cases[i].workers,
+                                         .budget = cases[i].budget,
+                                         .seconds = cases[i].seconds,
+                                         .at = cases[i].at };
+        while (cfg.n_at < MARKS && cases[i].at[cfg.n_at] > 0)
+            cfg.n_at++;
+        struct search_replay_result r = { .regret = regret, .best = best };
+        assert_int_equal(search_replay(&c, &cfg, &r, NULL), 0);
+        for (size_t k = 0; k < cfg.n_at; k++) {
+            if (best[k] != cases[i].best[k])
+                fail_msg("%s: got %g at %g", cases[i].name, best[k], cfg.at[k]);
+            assert_true(fabs(regret[k] - (best[k] - 1) / 1.5) < 1e-12);
+        }
+        if (r.epochs != cases[i].epochs)
+            fail_msg("%s: %d epochs", cases[i].name, (int)r.epochs);
+    }
+    curves_done(&c);
+}
+
+/* Whatever is paused, gone on with and stopped: every epoch of every trial is trained once at most, and nothing is left that could be. */
+static void test_no_epoch_is_paid_twice(void **state)
+{
+    (void)state;
+    struct curves c = parsed(table);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        double at = 1000, regret = 0, best = 0;
+        struct search_replay_cfg cfg = { .algorithm = "random",
+                                         .stop = "shuffle",
+                                         .search = { .min_epochs = 1, .can_pause = seed % 2, .seed = seed },
+                                         .workers = 1 + (int)(seed % 3),
+                                         .budget = 1000,
+                                         .at = &at,
+                                         .n_at = 1 };
+        struct search_replay_result r = { .regret = &regret, .best = &best };
+        assert_int_equal(search_replay(&c, &cfg, &r, NULL), 0);
+        assert_int_equal(r.trials, 4);
+        assert_true(r.epochs >= 4 && r.epochs <= 12);
+    }
+    curves_done(&c);
+}
+
+static void test_faults_are_explained(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *algorithm, *want;
+        bool seconds;
+    } faults[] = {
+        { HEAD "{\"hyper\":{\"x\":1},\"values\":[1,2,3]}\n{\"hyper\":{\"x\":2},\"values\":[1,2]}", "grid",
+          "1 of 2 curves are cut short", false },
+        { HEAD "{\"hyper\":{\"x\":1},\"values\":[1,2,3]}", "grid", "1 of 1 curves have no 'seconds'", true },
+        { table, "gird", "did you mean 'grid'", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+        struct curves c = parsed(faults[i].text);
+        struct search_replay_cfg cfg = {
+            .algorithm = faults[i].algorithm, .workers = 1, .budget = 9, .seconds = faults[i].seconds
+        };
+        struct search_replay_result r = { 0 };
+        struct err e = { 0 };
+        assert_int_equal(search_replay(&c, &cfg, &r, &e), -EINVAL);
+        assert_non_null(strstr(e.text, faults[i].want));
+        curves_done(&c);
+    }
+}
+
+static void test_it_survives_memory_running_out(void **state)
+{
+    (void)state;
+    struct curves c = parsed(table);
+    int rc = -ENOMEM;
+    for (unsigned nth = 1; rc < 0; nth++) {
+        struct search_replay_cfg cfg = {
+            .algorithm = "random", .stop = "median", .search = { .min_epochs = 1 }, .workers = 2, .budget = 12
+        };
+        struct search_replay_result r = { 0 };
+        struct err e = { 0 };
+        assert_true(nth < 64);
+        fault_arm(FAULT_ALLOC, nth);
+        rc = search_replay(&c, &cfg, &r, &e);
+        fault_disarm();
+        assert_true(rc == 0 || rc == -ENOMEM);
+    }
+    curves_done(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replays_of_a_grid),
+        cmocka_unit_test(test_no_epoch_is_paid_twice),
+        cmocka_unit_test(test_faults_are_explained),
+        cmocka_unit_test(test_it_survives_memory_running_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
