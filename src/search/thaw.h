@@ -24,12 +24,12 @@ int thaw_tell(struct thaw *t, const struct told *told);
 void thaw_pause(struct thaw *t, uint64_t id);
 void thaw_go_on(struct thaw *t, uint64_t id);
 
-/* Of trials: whether one is at a step, paused, over; how many run. */
 bool thaw_is_step(const struct thaw *t, int epoch);
-bool thaw_is_over(const struct thaw *t, uint64_t id);
-bool thaw_is_paused(const struct thaw *t, uint64_t id);
+bool thaw_is_running(const struct thaw *t, uint64_t id);
+bool thaw_first_paused(const struct thaw *t, uint64_t *out_id); /* false: none is */
 size_t thaw_running(const struct thaw *t);
-size_t thaw_paused(const struct thaw *t);
+size_t thaw_trials(const struct thaw *t);
+bool thaw_is_point(const struct thaw *t, const struct point *p); /* within the bounds of the space */
 
 /* Enough was told to learn from; before, new trials for a step each are the thing to do. */
 bool thaw_is_taught(const struct thaw *t);
