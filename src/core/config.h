@@ -18,7 +18,7 @@ struct config {
 
     char *algorithm; /* NULL: by the space */
     char *stop;      /* the rule by which trials are ended early */
-    int64_t min_epochs;
+    int64_t min_epochs, eta;
     char *objective;
 
     char *policy; /* policy_find() knows it */

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "base/utf8.h"
+#include "core/point_list.h"
 #include "live/nodes_cfg.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
@@ -56,6 +57,28 @@ static int read_app(struct plan *p, const char *config_file, struct err *e)
         return not_there(named, config_file, "application file", e);
     rc = read_doc(&p->app_doc, path, e);
     return rc < 0 ? rc : app_parse(&p->app, &p->app_doc, env_lookup, &p->env, e);
+}
+
+/* "points": "FILE" becomes what is in the file, so that a study knows when it was changed. */
+static int read_points(struct plan *p, const char *config_file, struct err *e)
+{
+    json_t *hyper = json_object_get(p->doc.root, "hyperParameters");
+    const char *named = json_string_value(json_object_get(hyper, "points"));
+    if (!named)
+        return 0;
+    AUTO_BUF struct buf text = BUF_INIT;
+    AUTO_FREE char *path = look_up(named, config_file);
+    if (!path)
+        return err_sys(e, -ENOMEM, "'%s'", named);
+    if (!io_exists(path))
+        return not_there(named, config_file, "file of points", e);
+    int rc = io_read_file(&text, path, FILE_MAX, e);
+    if (rc < 0)
+        return rc;
+    json_t *points = point_list_parse(path, buf_text(&text), text.len, e, &rc);
+    if (rc == 0 && json_object_set_new(hyper, "points", points) < 0)
+        rc = err_sys(e, -ENOMEM, "'%s'", path);
+    return rc;
 }
 
 /* Paths of the application file: in the working directory, else beside that file or below our home. */
@@ -369,7 +392,8 @@ static int check_search(const struct plan *p, struct err *e)
                               .epochs = (int)p->cfg.epochs,
                               .maximise = config_maximise(&p->cfg),
                               .max_trials = (int)p->cfg.max_trials,
-                              .min_epochs = (int)p->cfg.min_epochs };
+                              .min_epochs = (int)p->cfg.min_epochs,
+                              .eta = (int)p->cfg.eta };
     struct err why;
     int rc = search_new(&s, p->cfg.algorithm, p->cfg.stop, &p->space, &cfg, &why);
     if (rc == 0) {
@@ -410,6 +434,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = apply(ctx, &p->cfg, e);
     if (rc == 0)
         rc = secrets_take(&p->secrets, &p->doc, e);
+    if (rc == 0)
+        rc = read_points(p, config_file, e);
     if (rc == 0)
         rc = space_parse(&p->space, &p->doc, e);
     if (rc == 0)

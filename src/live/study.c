@@ -456,8 +456,7 @@ static int name_again(struct study *s, const char *base, struct err *e)
 
 int study_max_trials(const struct config *c, const struct search *search)
 {
-    bool ends = strcmp(search->ops->name, "grid") == 0;
-    return c->max_trials ? (int)c->max_trials : ends ? 0 : RANDOM_TRIALS;
+    return c->max_trials ? (int)c->max_trials : search->ops->goes_through ? 0 : RANDOM_TRIALS;
 }
 
 /* "auto": as many as can be packed (the driver sees to that) where the policy packs, else one. Joules are told of nodes: what a trial's
@@ -482,6 +481,7 @@ static int start_search(struct study *s, struct err *e)
                               .maximise = config_maximise(c),
                               .max_trials = (int)c->max_trials,
                               .min_epochs = (int)c->min_epochs,
+                              .eta = (int)c->eta,
                               .can_pause = can_pause(s->plan) };
     int rc = search_new(&s->search, c->algorithm, c->stop, &s->plan->space, &cfg, e);
     if (rc < 0)

@@ -1,4 +1,4 @@
-/* Every point in the order written, the last dimension fastest. Keeps a counter, not the points. */
+/* Every point in the order written, the last dimension fastest; `points` are those that the config lists. Keeps a counter, not the points. */
 #include <errno.h>
 
 #include "search/search.h"
@@ -21,6 +21,15 @@ static int grid_init(void *st, const struct space *sp, const struct search_cfg *
     (void)cfg; /* the order is fixed */
     *(struct grid *)st = (struct grid){ .space = sp, .size = space_size(sp) };
     return 0;
+}
+
+static int points_init(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e)
+{
+    if (!sp->points)
+        return err_set(e, -EINVAL,
+                       "search 'points' needs a list of them: \"hyperParameters\": {\"points\": \"FILE\"}, or "
+                       "[{\"lr\": 0.1, …}, …]");
+    return grid_init(st, sp, cfg, e);
 }
 
 static int grid_ask(void *st, struct proposal *out)
@@ -49,8 +58,20 @@ static int grid_restore(void *st, struct unpack *from)
 const struct search_ops search_grid = {
     .name = "grid",
     .help = "every point of the space, in the order written",
+    .goes_through = true,
     .state_size = sizeof(struct grid),
     .init = grid_init,
+    .ask = grid_ask,
+    .save = grid_save,
+    .restore = grid_restore,
+};
+
+const struct search_ops search_points = {
+    .name = "points",
+    .help = "the points that hyperParameters lists, in their order",
+    .goes_through = true,
+    .state_size = sizeof(struct grid),
+    .init = points_init,
     .ask = grid_ask,
     .save = grid_save,
     .restore = grid_restore,

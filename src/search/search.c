@@ -9,7 +9,9 @@
 #include "base/own.h"
 #include "base/suggest.h"
 
-const struct search_ops *const searches[] = { &search_grid, &search_random, &search_gp, NULL };
+const struct search_ops *const searches[] = {
+    &search_grid, &search_points, &search_random, &search_tpe, &search_gp, NULL,
+};
 
 const struct stop_ops stop_none = { .name = "none", .help = "every trial to the last epoch" };
 
@@ -65,11 +67,16 @@ static int find_stop(const struct stop_ops **out, const char *name, struct err *
     return unknown("stop rule", name, names, n, e);
 }
 
+static const char *default_for(const struct space *sp)
+{
+    return sp->points ? "points" : space_is_listed(sp) ? "grid" : "random";
+}
+
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e)
 {
     struct search s = { 0 };
-    int rc = find_search(&s.ops, name ? name : space_is_listed(sp) ? "grid" : "random", e);
+    int rc = find_search(&s.ops, name ? name : default_for(sp), e);
     if (rc == 0)
         rc = find_stop(&s.stop, stop ? stop : "none", e);
     if (rc < 0)

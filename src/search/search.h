@@ -80,6 +80,7 @@ struct search_cfg {
 /* What to try next. */
 struct search_ops {
     const char *name, *help;
+    bool goes_through; /* all the points there are, in their order: so it needs no limit of trials */
     uint64_t version;  /* of what save() writes; restore() gets no other */
     size_t state_size; /* search_new() hands init() this much, zeroed */
     int (*init)(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e); /* keeps sp */
@@ -112,8 +113,9 @@ struct stop_ops {
     void (*done)(void *st);
 };
 
-extern const struct search_ops search_grid, search_random, search_gp; /* each in the file of its name */
-extern const struct search_ops *const searches[];                     /* ends with NULL */
+extern const struct search_ops search_grid, search_random, search_tpe, search_gp; /* each in the file of its name */
+extern const struct search_ops search_points;                                     /* grid.c */
+extern const struct search_ops *const searches[];                                 /* ends with NULL */
 extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband, stop_curves;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
@@ -124,7 +126,7 @@ struct search {
     void *stop_state;
 };
 
-/* `name` NULL: the default, `grid` when every dimension is listed, else `random`; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a
+/* `name` NULL: the default, `points` when these are listed, `grid` when every dimension is, else `random`; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a
  * search that cannot work on this space (grid over a continuous one). `sp` must outlive the search. */
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e);

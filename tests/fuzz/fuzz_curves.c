@@ -1,10 +1,9 @@
 /* Any bytes as a table of curves: no crash, sane curves, and what is written reads back as the same. */
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/own.h"
 #include "core/curves.h"
+#include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,11 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct curves c = { 0 }, back = { 0 };
     struct curves_scale scale;
     struct err e = { 0 };
-    AUTO_FREE char *text = malloc(size + 1);
-    check(text != NULL);
-    if (size > 0)
-        memcpy(text, data, size);
-    text[size] = '\0';
+    AUTO_FREE char *text = fuzz_text(data, size);
     if (curves_parse(&c, "fuzz", text, size, &e) < 0) {
         check(e.text[0] != '\0');
         return 0;

@@ -33,10 +33,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct space sp = { 0 };
     struct err e = { 0 };
     check(json_doc_parse(&doc, "fuzz", config, strlen(config), &e) == 0 && space_parse(&sp, &doc, &e) == 0);
-    for (size_t i = 0; stops[i]; i++) {
+    for (size_t i = 0; stops[i] || searches[i]; i++) { /* each of them once */
         AUTO_BUF struct buf again = BUF_INIT;
         struct search s = { 0 };
-        check(search_new(&s, "random", stops[i]->name, &sp, &cfg, &e) == 0);
+        size_t k = 0;
+        while (k < i && searches[k])
+            k++;
+        if (search_new(&s, searches[k] ? searches[k]->name : "random", stops[i] ? stops[i]->name : NULL, &sp, &cfg,
+                       &e) < 0)
+            continue; /* not on this space */
         if (search_restore(&s, data, size) == 0) {
             search_save(&s, &again);
             check(again.len == size);

@@ -329,9 +329,38 @@ static void test_closures_are_for_sessions_with_their_jars(void **state)
     unload(&b);
 }
 
+static void test_points_come_from_a_file(void **state)
+{
+    (void)state;
+    static const char text[] = "{ \"bigdlConf\": \"bigdl.json\", \"study\": { \"name\": \"s\" },\n"
+                               "  \"hyperParameters\": { \"points\": \"bigdl.csv\" } }\n";
+    struct bench b = { 0 };
+    struct err e = { 0 };
+    char dir[] = "/tmp/pipetune-plan-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    b.dir = dir;
+    write_file(&b, "bigdl.json", with_arguments);
+    write_file(&b, "c.conf", text);
+    AUTO_FREE char *path = io_join(dir, "c.conf"), *csv = io_join(dir, "bigdl.csv"), *app = io_join(dir, "bigdl.json");
+    assert_int_equal(plan_load(&b.plan, path, NULL, choose_nothing, NULL, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "no file of points 'bigdl.csv'"));
+    plan_done(&b.plan);
+    write_file(&b, "bigdl.csv", "batch_size,learning_rate,layers\n64,0.1,3\n32,0.01,5\n");
+    if (plan_load(&b.plan, path, NULL, choose_nothing, NULL, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(space_size(&b.plan.space), 2);
+    AUTO_JSON json_t *whole = config_effective(&b.plan.cfg, &b.plan.doc, b.plan.app_doc.root);
+    AUTO_FREE char *told = json_text(json_object_get(json_object_get(whole, "hyperParameters"), "points"));
+    assert_string_equal(told, "[{\"batch_size\": 64, \"learning_rate\": 0.1, \"layers\": 3}, "
+                              "{\"batch_size\": 32, \"learning_rate\": 0.01, \"layers\": 5}]");
+    plan_done(&b.plan);
+    assert_int_equal(unlink(path) | unlink(csv) | unlink(app) | rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_points_come_from_a_file),
         cmocka_unit_test(test_jobs_of_the_same_speed_share_knowledge),
         cmocka_unit_test(test_a_class_is_of_one_application_and_its_fixed_arguments),
         cmocka_unit_test(test_a_class_is_the_same_wherever_pipetune_lies),

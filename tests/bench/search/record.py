@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Learning curves of small models, as tables for `pipetune replay search`: tests/data/curves/TASK.jsonl.
+"""Learning curves of small models, as tables for `pipetune replay search`: tests/data/curves/TASK.jsonl.gz.
 
-    tests/bench/search/record.py [--out DIR] [TASK ...]      needs Debian's python3-sklearn; about ten minutes of one core
+    tests/bench/search/record.py [--out DIR] [TASK ...]      needs Debian's python3-sklearn; about eight minutes of one core
 
 Each task trains CONFIGS configurations that are drawn at random, all of them to the last epoch, on data that
 scikit-learn ships or generates. Where nothing but the optimizer differs, all configurations of a task train side by
 side in one set of arrays. What a task's validation set says is a value; a training that diverged has null from there on.
 """
 import argparse
+import gzip
 import json
 import os
 import sys
@@ -21,7 +22,7 @@ from sklearn import datasets
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
-CONFIGS = 300
+CONFIGS = 1000
 
 
 # --- data: (train x, train y, valid x, valid y), y as indices of classes or numbers -----------------------------------
@@ -339,14 +340,15 @@ def line(j):
 
 
 def write(path, metric, epochs, hyper, rows, values, seconds):
-    with open(path + ".new", "w") as f:
-        f.write(line({"format": "curves", "metric": metric, "direction": "max" if metric == "accuracy" else "min",
-                      "epochs": epochs, "hyper": hyper}))
-        for i, row in enumerate(rows):
-            one = {"hyper": row, "values": [number(x) for x in values[i]]}
-            if seconds is not None:
-                one["seconds"] = [float("%.2g" % x) for x in seconds[i]]
-            f.write(line(one))
+    text = line({"format": "curves", "metric": metric, "direction": "max" if metric == "accuracy" else "min",
+                 "epochs": epochs, "hyper": hyper})
+    for i, row in enumerate(rows):
+        one = {"hyper": row, "values": [number(x) for x in values[i]]}
+        if seconds is not None:
+            one["seconds"] = [float("%.2g" % x) for x in seconds[i]]
+        text += line(one)
+    with open(path + ".new", "wb") as f:
+        f.write(gzip.compress(text.encode(), mtime=0))
     os.replace(path + ".new", path)
 
 
@@ -363,7 +365,7 @@ def main():
         begun = time.process_time()
         rows = draw(hyper, CONFIGS, np.random.RandomState(1000 + i))
         values, seconds = train(rows, i)
-        write(os.path.join(args.out, name + ".jsonl"), metric, epochs, hyper, rows, values, seconds)
+        write(os.path.join(args.out, name + ".jsonl.gz"), metric, epochs, hyper, rows, values, seconds)
         print("%-22s %6.1f s" % (name, time.process_time() - begun), file=sys.stderr, flush=True)
 
 
