@@ -35,7 +35,9 @@ int thaw_new(struct thaw **out, const struct space *sp, const struct search_cfg 
     t->cfg = *cfg;
     t->hyper = thaw_hyper_usual();
     set_steps(t);
-    thaw_places_init(t);
+    t->places.n = sp->n_dims;
+    for (size_t i = 0; i < sp->n_dims; i++)
+        t->places.named[i] = unit_choices(&sp->dims[i]) > 0;
     *out = t;
     return 0;
 }
@@ -137,7 +139,7 @@ int thaw_add(struct thaw *t, uint64_t id, const struct point *p)
     if (make_room(t, &work) < 0)
         return -ENOMEM;
     t->trials[t->n_trials++] = (struct thaw_trial){
-        .point = *p, .place = thaw_place(t, p), .value = NAN, .cost_1 = NAN, .cost = NAN, .entry = -1
+        .point = *p, .place = unit_of(t->space, p), .value = NAN, .cost_1 = NAN, .cost = NAN, .entry = -1
     };
     if (t->builds > 0)
         enter_trial(t, id);

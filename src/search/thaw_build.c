@@ -98,7 +98,7 @@ static struct thaw_row row_of(const struct thaw *t, const struct thaw_log *l)
 static void fit(struct thaw *t, const struct work *w)
 {
     struct thaw_row rows[THAW_FIT_MAX];
-    const struct place *at[THAW_FIT_MAX];
+    const struct unit_point *at[THAW_FIT_MAX];
     size_t kept = 0, n = 0, nth = 0;
     for (size_t i = 0; i < t->built_log; i++)
         kept += w->keep[i];
@@ -117,7 +117,7 @@ static void fit(struct thaw *t, const struct work *w)
 }
 
 /* What an epoch of a point costs beside others, as far as that was told: as it was with points that are alike. */
-static double log_price(const struct thaw *t, const struct work *w, const struct place *at)
+static double log_price(const struct thaw *t, const struct work *w, const struct unit_point *at)
 {
     enum { ASKED_MAX = 64 };
     double sum = 0, weights = 0.3, usual = 0;
@@ -138,7 +138,7 @@ static double log_price(const struct thaw *t, const struct work *w, const struct
 static void add_entry(struct thaw *t, const struct work *w, const struct point *p, long trial)
 {
     struct thaw_entry e = { .point = *p, .trial = trial };
-    e.place = trial >= 0 ? t->trials[trial].place : thaw_place(t, p);
+    e.place = trial >= 0 ? t->trials[trial].place : unit_of(t->space, p);
     e.log_price = log_price(t, w, &e.place);
     thaw_field_entry(t, &e);
 }

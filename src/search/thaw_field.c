@@ -91,7 +91,7 @@ static void solve_columns(struct thaw *t, size_t r, size_t first, size_t end)
 {
     struct thaw_field *f = &t->field;
     const struct thaw_row *row = &f->rows[r];
-    const struct place *at = &t->trials[row->trial].place;
+    const struct unit_point *at = &t->trials[row->trial].place;
     size_t steps = (size_t)t->times.n;
     double *v = f->v[r];
     for (size_t c = first; c < end; c += steps) {

@@ -16,11 +16,12 @@ struct usual {
 static const struct usual lengths = { 1, 0.8 }, shared = { 1, 0.5 }, own = { 0.4, 0.6 };
 static const struct usual shared_time = { 1.5, 0.6 }, own_time = { 2, 0.7 }, noise = { 0.1, 0.8 };
 
-double thaw_alike(const struct places *pl, const struct thaw_hyper *h, const struct place *a, const struct place *b)
+double thaw_alike(const struct places *pl, const struct thaw_hyper *h, const struct unit_point *a,
+                  const struct unit_point *b)
 {
     double sum = 0;
     for (size_t i = 0; i < pl->n; i++) {
-        double d = pl->named[i] ? (a->x[i] != b->x[i]) * 0.7 : a->x[i] - b->x[i];
+        double d = pl->named[i] ? (a->u[i] != b->u[i]) * 0.7 : a->u[i] - b->u[i];
         d /= h->length[i];
         sum += d * d;
     }

@@ -8,18 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/space.h"
+#include "search/unit_space.h"
 
 enum { THAW_STEPS_MAX = 32 };
 
-/* Where a point lies: each dimension from 0 to 1, or a name. */
-struct place {
-    double x[SPACE_MAX_DIMS];
-};
-
+/* The dimensions that points lie in. */
 struct places {
     size_t n;
-    bool named[SPACE_MAX_DIMS]; /* two values are alike or they are not */
+    bool named[SPACE_MAX_DIMS]; /* without an order: two values are the same or they are not */
 };
 
 /* What is fitted. */
@@ -42,7 +38,8 @@ struct thaw_row {
     double value;
 };
 
-double thaw_alike(const struct places *pl, const struct thaw_hyper *h, const struct place *a, const struct place *b);
+double thaw_alike(const struct places *pl, const struct thaw_hyper *h, const struct unit_point *a,
+                  const struct unit_point *b);
 
 /* Covariances over steps, for one set of hyperparameters. */
 struct thaw_steps {
@@ -57,7 +54,7 @@ struct thaw_fit {
     const struct places *dims;
     const struct thaw_times *times;
     const struct thaw_row *rows;
-    const struct place *const *at;
+    const struct unit_point *const *at;
     size_t n;
     double *work;
 };

@@ -52,7 +52,7 @@ static bool restore_trial(const struct thaw *t, struct thaw_trial *tr, struct un
     tr->epoch_1 = (int)epoch_1;
     while (tr->step < t->times.n && t->step_epoch[tr->step] <= tr->epoch)
         tr->step++;
-    tr->place = thaw_place(t, &tr->point);
+    tr->place = unit_of(t->space, &tr->point);
     return true;
 }
 

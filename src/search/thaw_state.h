@@ -17,7 +17,7 @@ enum thaw_being { THAW_RUNS, THAW_PAUSED, THAW_OVER };
 
 struct thaw_trial {
     struct point point;
-    struct place place;
+    struct unit_point place;
     enum thaw_being being;
     bool bad;      /* it could not be trained */
     int epoch;     /* told of */
@@ -39,7 +39,7 @@ struct thaw_log {
 /* A trial or a point that could be one: a column for each step. */
 struct thaw_entry {
     struct point point;
-    struct place place;
+    struct unit_point place;
     long trial; /* -1: none yet */
     double log_price;
 };
@@ -69,7 +69,6 @@ struct thaw {
     struct places places;
     struct thaw_times times;
     int step_epoch[THAW_STEPS_MAX];
-    double rank[SPACE_MAX_DIMS][64]; /* of short lists of numbers: where each value lies */
 
     struct thaw_trial *trials;
     size_t n_trials, cap_trials;
@@ -93,9 +92,7 @@ struct thaw_warp thaw_warp_of(const struct thaw_log *log, size_t n, double *work
 double thaw_warped(const struct thaw_warp *w, double value);
 double thaw_unwarped(const struct thaw_warp *w, double x); /* about; no worse than where trials begin */
 
-/* thaw_place.c: where points lie, and points that could be new. */
-void thaw_places_init(struct thaw *t);
-struct place thaw_place(const struct thaw *t, const struct point *p);
+/* thaw_pool.c: points that could be new. */
 bool thaw_is_used(const struct thaw *t, const struct point *p, size_t n_trials);
 bool thaw_draw_new(const struct thaw *t, struct point *out);           /* one that is not used */
 size_t thaw_pool(const struct thaw *t, struct point *out, size_t max); /* as of the newest build; 0: nothing is left */

@@ -19,7 +19,7 @@ static double log_improvement(double mean, double var, double best)
 }
 
 /* That a point can be trained, from those that are alike and could, or could not. */
-static double log_feasible(const struct thaw *t, const struct place *at)
+static double log_feasible(const struct thaw *t, const struct unit_point *at)
 {
     double good = 1, bad = 0;
     for (size_t i = 0; i < t->n_trials; i++) {
