@@ -30,6 +30,7 @@ enum { BY_FAMILIES, BY_ALIKE, BY_LAST, N_WAYS };
 struct link {
     int from, to;
     double weight[N_WAYS];
+    double apart;     /* what distance between hyperparameters counts, beside that between beginnings */
     double low, high; /* an interval's ends, in units of what the ways say of their spread */
 };
 
@@ -41,7 +42,9 @@ struct forecast {
     int epochs;
     bool maximise;
     struct norm norm; /* scale 0: nothing has finished */
-    double *values;   /* `n` curves of `epochs` normed values, without gaps */
+    size_t n_dims;
+    struct unit_point *places; /* of each curve */
+    double *values;            /* `n` curves of `epochs` normed values, without gaps */
     size_t n;
     struct link *links;
     size_t n_links, cap_links;
@@ -138,6 +141,9 @@ static void take_finished(struct forecast *f, const struct forecast_curve *c, si
     for (size_t i = 0; i < n; i++) {
         if (c[i].n < f->epochs || isnan(first_finite(&c[i])))
             continue;
+        if (c[i].at)
+            f->places[f->n] = *c[i].at;
+        f->n_dims = c[i].at ? f->n_dims : 0;
         double *x = f->values + f->n++ * (size_t)f->epochs;
         for (int k = 0; k < f->epochs; k++)
             x[k] = norm_of(&f->norm, c[i].values[k]);
@@ -145,20 +151,23 @@ static void take_finished(struct forecast *f, const struct forecast_curve *c, si
     }
 }
 
-int forecast_new(struct forecast **out, int epochs, bool maximise, const struct forecast_curve *finished, size_t n)
+int forecast_new(struct forecast **out, int epochs, bool maximise, size_t n_dims, const struct forecast_curve *finished,
+                 size_t n)
 {
     if (n > FORECAST_FINISHED_MAX) { /* the newest know most of where a search is by now */
         finished += n - FORECAST_FINISHED_MAX;
         n = FORECAST_FINISHED_MAX;
     }
     struct forecast *f = calloc(1, sizeof *f);
-    double *values = calloc(n * (size_t)epochs + 1, sizeof *values);
-    if (!f || !values) {
-        free(f);
-        free(values);
+    if (!f)
+        return -ENOMEM;
+    *f = (struct forecast){ .epochs = epochs, .maximise = maximise, .n_dims = n_dims };
+    f->values = calloc(n * (size_t)epochs + 1, sizeof *f->values);
+    f->places = calloc(n + 1, sizeof *f->places);
+    if (!f->values || !f->places) {
+        forecast_free(f);
         return -ENOMEM;
     }
-    *f = (struct forecast){ .epochs = epochs, .maximise = maximise, .values = values };
     f->norm = norm_of_study(finished, n, maximise);
     if (f->norm.scale > 0)
         take_finished(f, finished, n);
@@ -171,6 +180,7 @@ void forecast_free(struct forecast *f)
     if (!f)
         return;
     free(f->values);
+    free(f->places);
     free(f->links);
     free(f);
 }
@@ -208,6 +218,12 @@ static struct say say_families(const struct forecast *f, const double *x, int fr
     return (struct say){ t.median, (t.high - t.low) / (2 * Z80) };
 }
 
+/* A curve of which a part is known. */
+struct begun {
+    const double *x;
+    const struct unit_point *at;
+};
+
 struct near {
     double distance, change;
 };
@@ -232,16 +248,33 @@ static double unlike(const double *a, const double *b, const int *at, int n)
     return sum / n + 2 * now * now + 4 * trend * trend;
 }
 
-/* What became of the finished ones that began most alike, all but `but`. */
-static struct say say_alike(const struct forecast *f, const double *x, int from, int to, size_t but)
+/* Of a dimension without an order, other is as far as goes. */
+static double apart(const struct forecast *f, const struct unit_point *a, const struct unit_point *b)
 {
+    double sum = 0;
+    for (size_t i = 0; i < f->n_dims; i++) {
+        double d = fmin(1, fabs(a->u[i] - b->u[i]));
+        sum += d * d;
+    }
+    return sum / (double)f->n_dims;
+}
+
+/* What became of the finished ones that began most alike, all but `but`. */
+static struct say say_alike(const struct forecast *f, const struct begun *b, const struct link *l, size_t but)
+{
+    const double *x = b->x;
+    int from = l->from, to = l->to;
     struct near list[FORECAST_FINISHED_MAX];
     int at[KEYS_MAX], n_at = pick_epochs(from, KEYS_MAX, at);
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
         const double *o = f->values + i * (size_t)f->epochs;
-        if (i != but)
-            list[n++] = (struct near){ unlike(x, o, at, n_at), o[to - 1] - o[from - 1] };
+        if (i == but)
+            continue;
+        list[n] = (struct near){ unlike(x, o, at, n_at), o[to - 1] - o[from - 1] };
+        if (l->apart > 0 && b->at && f->n_dims > 0)
+            list[n].distance += l->apart * apart(f, b->at, &f->places[i]);
+        n++;
     }
     qsort(list, n, sizeof *list, by_distance);
     size_t k = (size_t)fmax(ALIKE_MIN, sqrt((double)n));
@@ -258,11 +291,12 @@ static struct say say_alike(const struct forecast *f, const double *x, int from,
     return (struct say){ x[from - 1] + mean, sqrt(var / sum) };
 }
 
-static void say_all(const struct forecast *f, const double *x, const struct link *l, size_t but, struct say out[N_WAYS])
+static void say_all(const struct forecast *f, const struct begun *b, const struct link *l, size_t but,
+                    struct say out[N_WAYS])
 {
-    out[BY_FAMILIES] = say_families(f, x, l->from, l->to);
-    out[BY_ALIKE] = f->n > TRIED_MIN ? say_alike(f, x, l->from, l->to, but) : out[BY_FAMILIES];
-    out[BY_LAST] = (struct say){ x[l->from - 1], out[BY_FAMILIES].sd };
+    out[BY_FAMILIES] = say_families(f, b->x, l->from, l->to);
+    out[BY_ALIKE] = f->n > TRIED_MIN ? say_alike(f, b, l, but) : out[BY_FAMILIES];
+    out[BY_LAST] = (struct say){ b->x[l->from - 1], out[BY_FAMILIES].sd };
 }
 
 static struct say say_mixed(const struct say by[N_WAYS], const double weight[N_WAYS])
@@ -324,20 +358,52 @@ static void learn_ends(struct link *l, const struct say (*by)[N_WAYS], const dou
     l->high = fmax(conformal(z, n, 0.9), 0);
 }
 
+static size_t tried(const struct forecast *f, size_t i, size_t n)
+{
+    return i * f->n / n;
+}
+
+static struct begun begun_of(const struct forecast *f, size_t which)
+{
+    return (struct begun){ f->values + which * (size_t)f->epochs, &f->places[which] };
+}
+
+/* How much hyperparameters say beside the beginnings. */
+static void learn_apart(const struct forecast *f, struct link *l, size_t n)
+{
+    static const double weights[] = { 0, 0.03, 0.1, 0.3, 1, 3 };
+    double least = INFINITY, best = 0;
+    for (size_t k = 0; k < ARRAY_LEN(weights) && (k == 0 || f->n_dims > 0); k++) {
+        double miss = 0;
+        l->apart = weights[k];
+        for (size_t i = 0; i < n; i++) {
+            size_t which = tried(f, i, n);
+            struct begun b = begun_of(f, which);
+            miss += fabs(say_alike(f, &b, l, which).mean - b.x[l->to - 1]);
+        }
+        if (miss < least) {
+            least = miss;
+            best = weights[k];
+        }
+    }
+    l->apart = best;
+}
+
 static void learn(const struct forecast *f, struct link *l)
 {
     struct say by[TRIED_MAX][N_WAYS];
     double truth[TRIED_MAX];
     size_t n = f->n < TRIED_MAX ? f->n : TRIED_MAX;
-    *l = (struct link){ l->from, l->to, { 0.75, 0, 0.25 }, -1.2 * Z80, 1.2 * Z80 };
+    *l = (struct link){ l->from, l->to, { 0.75, 0, 0.25 }, 0, -1.2 * Z80, 1.2 * Z80 };
     if (f->n <= TRIED_MIN)
         return;
     memcpy(l->weight, (double[]){ 0.25, 0.75, 0 }, sizeof l->weight);
+    learn_apart(f, l, n);
     for (size_t i = 0; i < n; i++) {
-        size_t which = i * f->n / n;
-        const double *x = f->values + which * (size_t)f->epochs;
-        say_all(f, x, l, which, by[i]);
-        truth[i] = x[l->to - 1];
+        size_t which = tried(f, i, n);
+        struct begun b = begun_of(f, which);
+        say_all(f, &b, l, which, by[i]);
+        truth[i] = b.x[l->to - 1];
     }
     learn_weights(l, by, truth, n);
     learn_ends(l, by, truth, n);
@@ -381,21 +447,22 @@ static struct foretold told_already(const struct norm *m, double x)
     return (struct foretold){ v, v, v };
 }
 
-static int foretell(struct forecast *f, const struct norm *m, const double *x, int n, int epoch, struct foretold *out)
+static int foretell(struct forecast *f, const struct norm *m, const struct begun *b, int n, int epoch,
+                    struct foretold *out)
 {
     if (epoch <= n) {
-        *out = told_already(m, x[epoch - 1]);
+        *out = told_already(m, b->x[epoch - 1]);
         return 0;
     }
     const struct link *l = link_of(f, n, epoch);
     if (!l)
         return -ENOMEM;
     struct say by[N_WAYS];
-    say_all(f, x, l, SIZE_MAX, by);
+    say_all(f, b, l, SIZE_MAX, by);
     struct say s = say_mixed(by, l->weight);
     double middle = norm_back(m, s.mean), a = norm_back(m, s.mean + l->low * s.sd);
-    double b = norm_back(m, s.mean + l->high * s.sd);
-    *out = (struct foretold){ middle, fmin(a, b), fmax(a, b) };
+    double z = norm_back(m, s.mean + l->high * s.sd);
+    *out = (struct foretold){ middle, fmin(a, z), fmax(a, z) };
     return 0;
 }
 
@@ -406,7 +473,8 @@ int forecast_at(struct forecast *f, const struct forecast_curve *c, int epoch, s
     AUTO_FREE double *x = normed(&m, c, &n);
     if (!x)
         return n == 0 ? -ENODATA : -ENOMEM;
-    return foretell(f, &m, x, n, epoch, out);
+    struct begun b = { x, c->at };
+    return foretell(f, &m, &b, n, epoch, out);
 }
 
 /* Where between two epochs, as much as `from` lies above and `to` at or below the target. */
@@ -436,11 +504,12 @@ int forecast_reach(struct forecast *f, const struct forecast_curve *c, double ta
             *out = (struct foretold_reach){ i + 1, i + 1, i + 1 };
             return 0;
         }
+    struct begun b = { x, c->at };
     struct foretold_reach r = { 0 };
     struct foretold was = told_already(&m, x[n - 1]), is;
     for (int step = 1, at = n; step <= REACH_STEPS && at < f->epochs; step++) {
         int next = n + (int)ceil((double)(f->epochs - n) * step * step / (REACH_STEPS * REACH_STEPS));
-        int rc = foretell(f, &m, x, n, next, &is);
+        int rc = foretell(f, &m, &b, n, next, &is);
         if (rc < 0)
             return rc;
         bool down = m.sign > 0; /* of an interval, the good end is the low one when less is better */

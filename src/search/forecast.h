@@ -10,10 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "search/unit_space.h"
+
 /* values[i] is of epoch i + 1. NAN: none was told of it; infinite ones are as bad as can be, or as good. */
 struct forecast_curve {
     const double *values;
     int n;
+    const struct unit_point *at; /* the trial's hyperparameters; NULL: not known */
 };
 
 struct foretold {
@@ -22,10 +25,11 @@ struct foretold {
 
 struct forecast;
 
-/* `finished`: curves of trials of the same study that went to `epochs`; they are copied, and of more than FORECAST_FINISHED_MAX some are left
+/* `n_dims`: of the hyperparameters, 0: they don't matter. `finished`: curves of trials of the same study that went to `epochs`; they are copied, and of more than FORECAST_FINISHED_MAX some are left
  * out. 0, -ENOMEM. */
 enum { FORECAST_FINISHED_MAX = 256 };
-int forecast_new(struct forecast **out, int epochs, bool maximise, const struct forecast_curve *finished, size_t n);
+int forecast_new(struct forecast **out, int epochs, bool maximise, size_t n_dims, const struct forecast_curve *finished,
+                 size_t n);
 
 /* The value after `epoch`, which is told already or lies ahead, of a curve that may have gone any way. 0; -ENODATA: no value was told yet;
  * -ENOMEM. What was learnt from the finished curves about one epoch seen from another is kept in *f. */

@@ -43,7 +43,7 @@ static int draw_curves(void **state)
     struct rng r = rng_seeded(4);
     for (int i = 0; i < CURVES; i++) {
         draw_curve(&r, values[i]);
-        curves[i] = (struct forecast_curve){ values[i], EPOCHS };
+        curves[i] = (struct forecast_curve){ values[i], EPOCHS, NULL };
     }
     return 0;
 }
@@ -57,9 +57,9 @@ static struct quality quality_at(int known, size_t first, bool with_finished, bo
     struct quality q = { 0 };
     for (size_t i = first; i < CURVES; i++) {
         struct forecast *f = NULL;
-        struct forecast_curve c = { values[i], known };
+        struct forecast_curve c = { values[i], known, NULL };
         struct foretold t;
-        assert_int_equal(forecast_new(&f, EPOCHS, maximise, curves, with_finished ? i : 0), 0);
+        assert_int_equal(forecast_new(&f, EPOCHS, maximise, 0, curves, with_finished ? i : 0), 0);
         assert_int_equal(forecast_at(f, &c, EPOCHS, &t), 0);
         double end = values[i][EPOCHS - 1], share = 1.0 / (double)(CURVES - first);
         assert_true(t.low <= t.median && t.median <= t.high);
@@ -92,10 +92,10 @@ static void test_what_is_more_is_foretold_as_what_is_less(void **state)
         up[i] = -values[0][i];
     struct forecast *down_f = NULL, *up_f = NULL;
     struct foretold a, b;
-    assert_int_equal(forecast_new(&down_f, EPOCHS, false, NULL, 0), 0);
-    assert_int_equal(forecast_new(&up_f, EPOCHS, true, NULL, 0), 0);
-    assert_int_equal(forecast_at(down_f, &(struct forecast_curve){ values[0], 9 }, EPOCHS, &a), 0);
-    assert_int_equal(forecast_at(up_f, &(struct forecast_curve){ up, 9 }, EPOCHS, &b), 0);
+    assert_int_equal(forecast_new(&down_f, EPOCHS, false, 0, NULL, 0), 0);
+    assert_int_equal(forecast_new(&up_f, EPOCHS, true, 0, NULL, 0), 0);
+    assert_int_equal(forecast_at(down_f, &(struct forecast_curve){ values[0], 9, NULL }, EPOCHS, &a), 0);
+    assert_int_equal(forecast_at(up_f, &(struct forecast_curve){ up, 9, NULL }, EPOCHS, &b), 0);
     assert_true(a.median == -b.median && a.low == -b.high && a.high == -b.low);
     forecast_free(down_f);
     forecast_free(up_f);
@@ -123,8 +123,8 @@ static void test_odd_curves_have_a_forecast(void **state)
         for (size_t n = 0; n <= CURVES; n += 20) {
             struct forecast *f = NULL;
             struct foretold t = { 0 };
-            assert_int_equal(forecast_new(&f, EPOCHS, false, curves, n), 0);
-            int rc = forecast_at(f, &(struct forecast_curve){ odd[i].values, odd[i].n }, EPOCHS, &t);
+            assert_int_equal(forecast_new(&f, EPOCHS, false, 0, curves, n), 0);
+            int rc = forecast_at(f, &(struct forecast_curve){ odd[i].values, odd[i].n, NULL }, EPOCHS, &t);
             if (rc != odd[i].want || (rc == 0 && !(t.low <= t.median && t.median <= t.high)))
                 fail_msg("%s, %zu finished: %d, %g to %g to %g", odd[i].name, n, rc, t.low, t.median, t.high);
             forecast_free(f);
@@ -141,13 +141,13 @@ static void test_finished_curves_may_be_odd_too(void **state)
         bad[i] = i < 3 ? 2 : INFINITY;
     }
     const struct forecast_curve odd[] = {
-        { none, EPOCHS }, { same, EPOCHS }, { bad, EPOCHS }, { same, 7 }, { same, EPOCHS }
+        { none, EPOCHS, NULL }, { same, EPOCHS, NULL }, { bad, EPOCHS, NULL }, { same, 7, NULL }, { same, EPOCHS, NULL }
     };
     for (size_t n = 0; n <= ARRAY_LEN(odd); n++) {
         struct forecast *f = NULL;
         struct foretold t;
-        assert_int_equal(forecast_new(&f, EPOCHS, false, odd, n), 0);
-        assert_int_equal(forecast_at(f, &(struct forecast_curve){ values[0], 5 }, EPOCHS, &t), 0);
+        assert_int_equal(forecast_new(&f, EPOCHS, false, 0, odd, n), 0);
+        assert_int_equal(forecast_at(f, &(struct forecast_curve){ values[0], 5, NULL }, EPOCHS, &t), 0);
         assert_true(t.low <= t.median && t.median <= t.high);
         forecast_free(f);
     }
@@ -158,8 +158,8 @@ static void test_a_told_epoch_is_as_it_was_told(void **state)
     (void)state;
     struct forecast *f = NULL;
     struct foretold t;
-    assert_int_equal(forecast_new(&f, EPOCHS, false, curves, 30), 0);
-    assert_int_equal(forecast_at(f, &(struct forecast_curve){ values[50], 9 }, 4, &t), 0);
+    assert_int_equal(forecast_new(&f, EPOCHS, false, 0, curves, 30), 0);
+    assert_int_equal(forecast_at(f, &(struct forecast_curve){ values[50], 9, NULL }, 4, &t), 0);
     assert_true(fabs(t.median - values[50][3]) < 1e-9 && t.low == t.median && t.high == t.median);
     forecast_free(f);
 }
@@ -177,8 +177,8 @@ static void test_a_target_is_reached_sooner_or_later(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct forecast *f = NULL;
         struct foretold_reach r;
-        assert_int_equal(forecast_new(&f, EPOCHS, false, NULL, 0), 0);
-        assert_int_equal(forecast_reach(f, &(struct forecast_curve){ falling, 12 }, cases[i].target, &r), 0);
+        assert_int_equal(forecast_new(&f, EPOCHS, false, 0, NULL, 0), 0);
+        assert_int_equal(forecast_reach(f, &(struct forecast_curve){ falling, 12, NULL }, cases[i].target, &r), 0);
         if (r.soonest < cases[i].soonest_from || r.latest > cases[i].latest_to || r.middle < r.soonest ||
             (r.latest && r.middle > r.latest))
             fail_msg("%g: %d, %d, %d", cases[i].target, r.soonest, r.middle, r.latest);
@@ -191,13 +191,13 @@ static void test_memory_may_run_out(void **state)
     (void)state;
     struct foretold want, got;
     struct forecast *calm = NULL;
-    const struct forecast_curve c = { values[60], 8 };
-    assert_int_equal(forecast_new(&calm, EPOCHS, false, curves, 30), 0);
+    const struct forecast_curve c = { values[60], 8, NULL };
+    assert_int_equal(forecast_new(&calm, EPOCHS, false, 0, curves, 30), 0);
     assert_int_equal(forecast_at(calm, &c, EPOCHS, &want), 0);
     for (unsigned nth = 1; nth < 6; nth++) {
         struct forecast *f = NULL;
         fault_arm(FAULT_ALLOC, nth);
-        int rc = forecast_new(&f, EPOCHS, false, curves, 30);
+        int rc = forecast_new(&f, EPOCHS, false, 0, curves, 30);
         rc = rc == 0 ? forecast_at(f, &c, EPOCHS, &got) : rc;
         fault_disarm();
         assert_true(rc == 0 || rc == -ENOMEM);
