@@ -64,6 +64,7 @@ static const struct help_fact words[] = {
     { "show", "STUDY", "All of a study." },
     { "show", "STUDY/N", "One trial; also as STUDY N." },
     { "trace", "import FILE", "Recorded runs of another form into a trace." },
+    { "trace", "export STUDY --format curves", "The learning curves of a study, for `replay search`." },
     { "trace", "info FILE", "What is in a trace." },
     { "trace", "export FILE", "A trace as CSV or JSON." },
     { NULL, NULL, NULL },

@@ -12,6 +12,7 @@
 #include "cmd/replay_parts.h"
 #include "cmd/table.h"
 #include "search/search_replay.h"
+#include "store/curves_trace.h"
 
 enum { NAMES_MAX = 32, MARKS_MAX = 100 };
 
@@ -66,12 +67,28 @@ static int read_marks(struct searches_played *p, struct err *e)
     return rc;
 }
 
-int replay_read_curves(struct curves *out, const char *path, struct err *e)
+static int read_trace(struct curves *out, const char *path, struct err *e)
+{
+    struct trace t = { 0 };
+    int rc = trace_read(&t, path, e);
+    if (rc == 0)
+        rc = curves_of_trace(out, &t, path, e);
+    trace_done(&t);
+    if (rc == -EPROTO && e) /* a file that is no trace is the user's to change, not the machine's */
+        e->code = rc = -EINVAL;
+    return rc;
+}
+
+static int read_lines(struct curves *out, const char *path, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT;
     int rc = io_read_file(&text, path, REPLAY_TEXT_MAX, e);
-    if (rc == 0)
-        rc = curves_parse(out, path, buf_text(&text), text.len, e);
+    return rc < 0 ? rc : curves_parse(out, path, buf_text(&text), text.len, e);
+}
+
+int replay_read_curves(struct curves *out, const char *path, struct err *e)
+{
+    int rc = (replay_is_trace(path) ? read_trace : read_lines)(out, path, e);
     if (rc == 0 && out->repeats > 0)
         cmd_say("'%s': %zu configurations left out: they are there twice", path, out->repeats);
     return rc;

@@ -14,6 +14,9 @@
 #include "cmd/look.h"
 #include "cmd/table.h"
 #include "core/csv.h"
+#include "live/study.h"
+#include "store/curves_study.h"
+#include "store/curves_trace.h"
 #include "store/import.h"
 #include "store/trace.h"
 #include "store/trace_h5.h"
@@ -24,21 +27,23 @@
 enum { FORMATS_MAX = 16 };
 
 struct options {
-    char *format, *out;
+    char *format, *out, *store;
     bool lenient, json;
 };
 
-static const char *const format_names[] = { "timeline",  "tune-offline", "tune-online", "perf-stat",
+static const char *const format_names[] = { "timeline",  "tune-offline", "tune-online", "perf-stat", "curves",
                                             "bigdl-log", "csv",          "json",        NULL };
 
 static const struct opt_row trace_rows[] = {
     { NULL, "format", OPT_TEXT, offsetof(struct options, format), NULL, 0, 0, format_names, "F",
-      "import: what the file is; export: csv (the default) or json" },
+      "import: what the file is; export: csv (the default), json or curves" },
     { NULL, "out", OPT_TEXT, offsetof(struct options, out), NULL, 0, 0, NULL, "FILE",
       "import, export: what to write, also -o FILE; an old file is replaced" },
     { NULL, "lenient", OPT_FLAG, offsetof(struct options, lenient), NULL, 0, 0, NULL, NULL,
       "import: leave broken rows out, and say which" },
     { NULL, "json", OPT_FLAG, offsetof(struct options, json), NULL, 0, 0, NULL, NULL, "info: print JSON" },
+    { NULL, "store", OPT_TEXT, offsetof(struct options, store), NULL, 0, 0, NULL, "FILE",
+      "export of a study: the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
 };
 
 void cmd_trace_options(struct cmd_rows *out)
@@ -446,6 +451,24 @@ static void put_json(struct buf *b, const struct trace *t)
     buf_puts(b, "}\n");
 }
 
+/* The table as lines, of a trace that holds one. */
+static int put_curves(struct buf *b, const struct trace *t, const char *path, struct err *e)
+{
+    struct curves c = { 0 };
+    int rc = curves_of_trace(&c, t, path, e);
+    if (rc < 0)
+        return rc;
+    AUTO_JSON json_t *hyper = curves_hyper(&c);
+    curves_put_head(b, c.metric, c.maximise, c.epochs, hyper);
+    for (size_t i = 0; i < c.n; i++) {
+        struct point p = space_point_at(&c.space, i);
+        AUTO_JSON json_t *point = space_point_json(&c.space, &p);
+        curves_put(b, point, &c.v[i]);
+    }
+    curves_done(&c);
+    return 0;
+}
+
 static int write_text(const struct buf *b, const char *path, struct err *e)
 {
     if (b->failed)
@@ -453,23 +476,51 @@ static int write_text(const struct buf *b, const char *path, struct err *e)
     return io_write_atomic(path, buf_text(b), b->len, 0666, e);
 }
 
-static int trace_export(const struct options *o, const char *path, struct err *e)
+static int export_trace(struct buf *b, const char *format, const char *path, struct err *e)
 {
     AUTO_TRACE struct trace t = { 0 };
-    AUTO_BUF struct buf b = BUF_INIT;
-    bool json = o->format && strcmp(o->format, "json") == 0;
-    int rc = 0;
-    if (o->format && !json && strcmp(o->format, "csv") != 0)
-        rc = err_set(e, -EINVAL, "unknown format '%s': export knows csv and json", o->format);
-    if (rc == 0 && o->out && is_same_file(path, o->out))
-        rc = err_set(e, -EINVAL, "'%s' would be replaced by its own export: choose another -o", path);
+    int rc = read_trace(&t, path, e);
+    if (rc < 0)
+        return rc;
+    if (strcmp(format, "curves") == 0)
+        return put_curves(b, &t, path, e);
+    (strcmp(format, "json") == 0 ? put_json : put_csv)(b, &t);
+    return 0;
+}
+
+static int export_study_curves(struct buf *b, const struct options *o, const char *name, struct err *e)
+{
+    AUTO_FREE char *path = study_store_path(o->store);
+    struct store *store = NULL;
+    struct store_study study = { 0 };
+    int rc = path ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "study '%s'", name);
     if (rc == 0)
-        rc = read_trace(&t, path, e);
+        rc = look_find(store, name, &study, e);
+    if (rc == 0)
+        rc = curves_put_study(b, store, &study, e);
+    if (rc == 0)
+        rc = err_set(e, -EINVAL, "study '%s' has no trial that completed an epoch", name);
+    store_study_done(&study);
+    store_close(store);
+    return rc < 0 ? rc : 0;
+}
+
+static int trace_export(const struct options *o, const char *what, struct err *e)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    const char *format = o->format ? o->format : "csv";
+    bool curves = strcmp(format, "curves") == 0;
+    int rc = 0;
+    if (!curves && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
+        rc = err_set(e, -EINVAL, "unknown format '%s': export knows csv, json and curves", format);
+    if (rc == 0 && o->out && is_same_file(what, o->out))
+        rc = err_set(e, -EINVAL, "'%s' would be replaced by its own export: choose another -o", what);
+    if (rc == 0)
+        rc = curves && !io_exists(what) ? export_study_curves(&b, o, what, e) : export_trace(&b, format, what, e);
     if (rc < 0)
         return cmd_fail(e);
-    (json ? put_json : put_csv)(&b, &t);
     if (!o->out)
-        return json ? cmd_print_as_json(&b) : cmd_print(&b);
+        return strcmp(format, "json") == 0 ? cmd_print_as_json(&b) : cmd_print(&b);
     return write_text(&b, o->out, e) < 0 ? cmd_fail(e) : CMD_OK;
 }
 
@@ -482,7 +533,7 @@ static const struct verb {
 } verbs[] = {
     { "import", trace_import, "--format F IN -o OUT.h5 [--lenient]" },
     { "info", trace_info, "FILE [--json]" },
-    { "export", trace_export, "FILE [--format csv|json] [-o OUT]" },
+    { "export", trace_export, "FILE | STUDY [--format csv|json|curves] [-o OUT]" },
 };
 
 static int run_verb(const struct options *o, const struct strv *words, struct err *e)

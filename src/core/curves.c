@@ -311,6 +311,49 @@ int curves_scale(const struct curves *c, struct curves_scale *out)
 
 /* --- writing --- */
 
+/* Of a range its two ends. */
+static json_t *range_json(const struct space *sp, size_t dim)
+{
+    struct point ends[2] = { { { 0 } }, { { 0 } } };
+    ends[1].x[dim] = (double)sp->dims[dim].n - 1;
+    struct value a = space_value(sp, &ends[0], dim), b = space_value(sp, &ends[1], dim);
+    bool up = a.number < b.number;
+    if (sp->dims[dim].n == 1)
+        return json_pack("[o]", value_to_json(&a));
+    return json_pack("{s:o, s:o}", "min", value_to_json(up ? &a : &b), "max", value_to_json(up ? &b : &a));
+}
+
+static json_t *dim_json(const struct dim *d)
+{
+    if (d->kind == DIM_INTEGER || d->kind == DIM_REAL) {
+        bool whole = d->kind == DIM_INTEGER;
+        return json_pack("{s:o, s:o, s:s}", "min", whole ? json_integer((json_int_t)d->min) : json_real(d->min), "max",
+                         whole ? json_integer((json_int_t)d->max) : json_real(d->max), "scale",
+                         d->log ? "log" : "linear");
+    }
+    json_t *values = json_array();
+    for (uint64_t i = 0; values && i < d->n; i++) {
+        if (json_array_append_new(values, value_to_json(&d->values[i])) < 0) {
+            json_decref(values);
+            return NULL;
+        }
+    }
+    return values;
+}
+
+json_t *curves_hyper(const struct curves *c)
+{
+    json_t *j = json_object();
+    for (size_t i = 0; j && i < c->space.n_dims; i++) {
+        const struct dim *d = &c->space.dims[i];
+        if (json_object_set_new(j, d->name, d->kind == DIM_RANGE ? range_json(&c->space, i) : dim_json(d)) < 0) {
+            json_decref(j);
+            return NULL;
+        }
+    }
+    return j;
+}
+
 static void put_numbers(struct buf *b, const char *key, const double *v, int n)
 {
     if (!v)

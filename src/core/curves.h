@@ -40,6 +40,9 @@ struct curves_scale {
 };
 int curves_scale(const struct curves *c, struct curves_scale *out); /* -ENOMEM */
 
+/* The dimensions of the space as a config writes them; new reference, NULL: memory. */
+json_t *curves_hyper(const struct curves *c);
+
 /* Appends lines: the first one, `hyper` as the config has it (NULL: the lines say it), and one of a configuration. */
 void curves_put_head(struct buf *b, const char *metric, bool maximise, int epochs, const json_t *hyper);
 void curves_put(struct buf *b, const json_t *hyper, const struct curve *c);

@@ -15,18 +15,19 @@
 #include "search/unit_space.h"
 
 enum {
-    STARTUP = 10,      /* trials at random before anything is concluded */
-    RANDOM_ONE_IN = 6, /* and so many later, whatever is concluded */
-    GOOD_MAX = 25,     /* kernels of the good, */
-    BAD_MAX = 60,      /* and of the bad */
-    CANDIDATES = 128,
-    LIST_MAX = 200000, /* points that are counted one by one */
-    STEPS_MAX = 24,    /* epochs at which trials are compared */
-    TRIES = 64,        /* candidates that are drawn where the best ones are used up */
+    STARTUP = 10,       /* trials at random before anything is concluded */
+    RANDOM_ONE_IN = 10, /* and so many later, whatever is concluded */
+    GOOD_MAX = 25,      /* kernels of the good, */
+    BAD_MAX = 60,       /* and of the bad */
+    CANDIDATES = 32,    /* drawn from the good density: many would end in where it is steepest, */
+    LEFT_MAX = 400,     /* or drawn evenly from the points that are left */
+    LIST_MAX = 200000,  /* points that are counted one by one */
+    STEPS_MAX = 24,     /* epochs at which trials are compared */
+    TRIES = 64,         /* candidates that are drawn where the best ones are used up */
 };
 
-static const double good_share = 0.15;
-static const double narrow = 1.0; /* of kernels, beside what a normal distribution would want */
+static const double good_share = 0.1;
+static const double narrow = 0.9; /* kernels, beside what a normal distribution would want */
 static const double sigma_min = 0.02;
 
 struct seen {
@@ -241,8 +242,8 @@ static size_t choose_left(const struct tpe *s, const struct model *m, struct rng
     if (!m)
         return best;
     double most = -INFINITY;
-    for (size_t i = 0; i < CANDIDATES; i++) {
-        size_t at = s->n_left <= CANDIDATES ? i : (size_t)rng_below(r, s->n_left);
+    for (size_t i = 0; i < LEFT_MAX; i++) {
+        size_t at = s->n_left <= LEFT_MAX ? i : (size_t)rng_below(r, s->n_left);
         if (at >= s->n_left)
             break;
         struct point p = space_point_at(s->space, s->left[at]);
@@ -267,9 +268,9 @@ static bool is_used(const struct tpe *s, const struct point *p)
 /* A point that was not proposed yet, of a space that may be endless. */
 static struct point choose_open(const struct tpe *s, const struct model *m, struct rng *r)
 {
-    struct point best, p;
+    struct point best = { 0 }, p = { 0 };
     double most = -INFINITY;
-    int found = 0;
+    bool found = false;
     for (int i = 0; i < CANDIDATES + TRIES && (i < CANDIDATES || !found); i++) {
         struct unit_point u = m ? draw_near(&m->good, s->space, m->choices, r) : unit_draw(s->space, r);
         p = unit_to_point(s->space, &u);
@@ -279,10 +280,12 @@ static struct point choose_open(const struct tpe *s, const struct model *m, stru
             continue;
         best = p;
         most = w;
-        found = 1;
+        found = true;
         if (!m)
             break;
     }
+    if (!found && s->size == UINT64_MAX)
+        return p; /* there are so few numbers between its ends that all were drawn */
     for (uint64_t i = 0; !found; i++) {
         best = space_point_at(s->space, rng_shuffled(s->cfg.seed, s->size, i));
         found = !is_used(s, &best);

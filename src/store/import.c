@@ -14,6 +14,7 @@
 #include "core/tune_csv.h"
 #include "monitoring/event_names.h"
 #include "monitoring/perf_stat.h"
+#include "store/curves_trace.h"
 
 #define AUTO_FAULTS __attribute__((cleanup(csv_faults_done)))
 
@@ -377,12 +378,27 @@ static int import_log(struct trace *out, const struct import_text *in, struct bu
 
 /* --- the table --- */
 
+static int import_curves(struct trace *out, const struct import_text *in, struct buf *notes, struct err *e)
+{
+    struct curves c = { 0 };
+    int rc = curves_parse(&c, in->name, in->text, in->len, e);
+    if (rc < 0)
+        return rc;
+    if (c.repeats > 0)
+        buf_printf(notes, "'%s': %zu configurations left out: they are there twice\n", in->name, c.repeats);
+    if (curves_to_trace(out, &c) < 0)
+        rc = err_sys(e, -ENOMEM, "cannot import '%s'", in->name);
+    curves_done(&c);
+    return rc;
+}
+
 const struct import_format import_formats[] = {
     { "timeline", "CSV model,dataset,cores,memory_gb,batch,log,epoch,unix_s, no header", import_timeline },
     { "tune-offline", "CSV lr,epochs,batch,error,error_resp,training_s,energy_uj", import_tune_offline },
     { "tune-online", "CSV load,job,cores,lr,batch,epochs,queue_s,tuning_s,response_s,error,training_s,objective",
       import_tune_online },
     { "perf-stat", "text of perf stat -I, plain or -x", import_perf_stat },
+    { "curves", "JSON lines: learning curves of many configurations, for replay search", import_curves },
     { "bigdl-log", "a driver's log of BigDL 0.x or 2.x", import_log },
     { NULL, NULL, NULL },
 };

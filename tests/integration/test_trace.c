@@ -244,7 +244,7 @@ static void test_misuse_is_explained(void **state)
         { { "info", "@t.csv", "@t.csv", NULL }, 2, "unexpected word" },
         { { "info", "@nothing.h5", NULL }, 3, "No such file" },
         { { "info", "@t.csv", NULL }, 2, "no HDF5 file" },
-        { { "export", "@t.h5", "--format", "xml", NULL }, 2, "export knows csv and json" },
+        { { "export", "@t.h5", "--format", "xml", NULL }, 2, "export knows csv, json and curves" },
         { { "import", "@t.csv", "-o", "@x.h5", NULL }, 2, "import needs --format" },
         { { "import", "@t.csv", "--format", "timelime", "-o", "@x.h5", NULL }, 2, "did you mean 'timeline'" },
         { { "import", "@t.csv", "--format", "timeline", NULL }, 2, "import needs -o" },
