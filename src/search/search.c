@@ -10,7 +10,7 @@
 #include "base/suggest.h"
 
 const struct search_ops *const searches[] = {
-    &search_grid, &search_points, &search_random, &search_tpe, &search_gp, NULL,
+    &search_grid, &search_points, &search_random, &search_tpe, &search_gp, &search_auto, NULL,
 };
 
 const struct stop_ops stop_none = { .name = "none", .help = "every trial to the last epoch" };

@@ -113,9 +113,9 @@ struct stop_ops {
     void (*done)(void *st);
 };
 
-extern const struct search_ops search_grid, search_random, search_tpe, search_gp; /* each in the file of its name */
-extern const struct search_ops search_points;                                     /* grid.c */
-extern const struct search_ops *const searches[];                                 /* ends with NULL */
+extern const struct search_ops search_grid, search_random, search_tpe, search_gp, search_auto; /* each in its file */
+extern const struct search_ops search_points;                                                  /* grid.c */
+extern const struct search_ops *const searches[];                                              /* ends with NULL */
 extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband, stop_curves;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 

@@ -209,7 +209,10 @@ int thaw_tell(struct thaw *t, const struct told *told)
         note_value(t, told, step);
     if (told->kind != TOLD_EPOCH)
         tr->being = THAW_OVER;
-    tr->bad |= told->kind == TOLD_FAILED || told->kind == TOLD_INFEASIBLE;
+    if (!tr->bad && (told->kind == TOLD_FAILED || told->kind == TOLD_INFEASIBLE)) {
+        tr->bad = true;
+        t->n_bad++;
+    }
     build_if_due(t, work);
     return 0;
 }

@@ -92,7 +92,7 @@ static int restore_trials(struct thaw *t, struct unpack *from)
         t->trials = trials;
         if (!restore_trial(t, &t->trials[t->n_trials], from))
             return -EPROTO;
-        t->n_trials++;
+        t->n_bad += t->trials[t->n_trials++].bad;
     }
     return from->bad ? -EPROTO : 0;
 }

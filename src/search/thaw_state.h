@@ -72,6 +72,7 @@ struct thaw {
 
     struct thaw_trial *trials;
     size_t n_trials, cap_trials;
+    size_t n_bad;
     struct thaw_log *log;
     size_t n_log, cap_log;
 

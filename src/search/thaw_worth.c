@@ -18,21 +18,29 @@ static double log_improvement(double mean, double var, double best)
            2 * log(-z); /* its series, where the difference would be nothing */
 }
 
-/* That a point can be trained, from those that are alike and could, or could not. */
+/* Whether trials can run may hang on other hyperparameters than how well they do: all count alike. */
+static double close_to(const struct thaw *t, const struct unit_point *a, const struct unit_point *b)
+{
+    double sum = 0, reach = 0.15 * 0.15 * (double)t->places.n;
+    for (size_t i = 0; i < t->places.n; i++) {
+        double d = fmin(1, fabs(a->u[i] - b->u[i]));
+        sum += d * d;
+    }
+    return exp(-0.5 * sum / reach);
+}
+
+/* That a point can be trained, from those that are near and could, or could not. */
 static double log_feasible(const struct thaw *t, const struct unit_point *at)
 {
-    double good = 1, bad = 0;
-    for (size_t i = 0; i < t->n_trials; i++) {
+    double good = 0.5, bad = 0;
+    for (size_t i = 0; i < t->n_trials && t->n_bad > 0; i++) {
         const struct thaw_trial *o = &t->trials[i];
         if (o->bad)
-            bad += thaw_alike(&t->places, &t->hyper, at, &o->place);
+            bad += close_to(t, at, &o->place);
+        else if (o->epoch > 0)
+            good += close_to(t, at, &o->place);
     }
-    for (size_t i = 0; i < t->n_trials && bad > 0.01; i++) {
-        const struct thaw_trial *o = &t->trials[i];
-        if (!o->bad && o->epoch > 0)
-            good += thaw_alike(&t->places, &t->hyper, at, &o->place);
-    }
-    return log(good / (good + 2 * bad));
+    return 2 * log(good / (good + bad));
 }
 
 /* From step `from` on, `epoch` epochs being paid; starting or resuming costs `start` epochs besides. */
@@ -165,6 +173,8 @@ struct thaw_view thaw_view(const struct thaw *t, uint64_t id)
     double sign = t->cfg.maximise ? -1 : 1, best = INFINITY;
     for (size_t i = 0; i < t->n_log; i++)
         best = fmin(best, t->log[i].value);
+    for (size_t i = 0; i < t->n_trials; i++)
+        best = fmin(best, t->trials[i].value);
     struct thaw_view v = { .epoch = tr->epoch, .value = sign * tr->value, .best = sign * best, .expected = NAN };
     if (tr->entry >= 0) {
         size_t last = (size_t)(tr->entry + 1) * (size_t)t->times.n - 1;

@@ -24,31 +24,33 @@ static void use(struct search *s)
     }
 }
 
+static void try_state(const char *algorithm, const char *stop, const struct space *sp, const uint8_t *data, size_t size)
+{
+    static const struct search_cfg cfg = { .seed = 7, .epochs = 5, .min_epochs = 1, .can_pause = true };
+    AUTO_BUF struct buf again = BUF_INIT;
+    struct search s = { 0 };
+    if (search_new(&s, algorithm, stop, sp, &cfg, NULL) < 0)
+        return; /* not on this space */
+    if (search_restore(&s, data, size) == 0) {
+        search_save(&s, &again);
+        check(again.len == size);
+        use(&s);
+    }
+    search_done(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char config[] =
         "{\"hyperParameters\": {\"x\": {\"min\": 1, \"max\": 500, \"scale\": \"log\"}, \"y\": [1, 2]}}";
-    const struct search_cfg cfg = { .seed = 7, .epochs = 5, .min_epochs = 1, .can_pause = true };
     AUTO_JSON_DOC struct json_doc doc = { 0 };
     struct space sp = { 0 };
     struct err e = { 0 };
     check(json_doc_parse(&doc, "fuzz", config, strlen(config), &e) == 0 && space_parse(&sp, &doc, &e) == 0);
-    for (size_t i = 0; stops[i] || searches[i]; i++) { /* each of them once */
-        AUTO_BUF struct buf again = BUF_INIT;
-        struct search s = { 0 };
-        size_t k = 0;
-        while (k < i && searches[k])
-            k++;
-        if (search_new(&s, searches[k] ? searches[k]->name : "random", stops[i] ? stops[i]->name : NULL, &sp, &cfg,
-                       &e) < 0)
-            continue; /* not on this space */
-        if (search_restore(&s, data, size) == 0) {
-            search_save(&s, &again);
-            check(again.len == size);
-            use(&s);
-        }
-        search_done(&s);
-    }
+    for (size_t i = 0; searches[i]; i++)
+        try_state(searches[i]->name, i % 2 ? "curves" : "none", &sp, data, size);
+    for (size_t i = 0; stops[i]; i++)
+        try_state("random", stops[i]->name, &sp, data, size);
     space_done(&sp);
     return 0;
 }
