@@ -9,7 +9,9 @@
 #include "search/thaw.h"
 
 #define OUTDONE_FOR_GOOD                                                                                               \
-    1.2 /* logarithm of how much more another one must be worth for a trial to be stopped for good */
+    1.2                   /* logarithm of how much more another one must be worth for a trial to be stopped for good */
+#define HEDGED_SHARE 0.35 /* of the epochs that come after so many whole trials' */
+#define HEDGED_AFTER 2
 #define CHANCE_MIN                                                                                                     \
     0.02 /* of getting better than the best: with less, nothing is gone on with when no new one may be had */
 
@@ -21,6 +23,7 @@ struct curves {
     uint64_t added_id;
     struct point added_point;
     size_t n_dims;
+    uint64_t hedged; /* epochs that were given by rank alone */
 };
 
 static int curves_init(void *state, const struct search_cfg *cfg, struct err *e)
@@ -81,8 +84,22 @@ static int go_on(struct curves *c, uint64_t id, uint64_t *out_id)
     return 1;
 }
 
+/* A share of the epochs goes by rank alone, lest curves that look alike for long, and then don't, are never seen. */
+static bool hedge(struct curves *c, uint64_t *out_id)
+{
+    double later = (double)thaw_epochs(c->thaw) - HEDGED_AFTER * c->cfg.epochs;
+    if ((double)c->hedged >= HEDGED_SHARE * later)
+        return false;
+    int epochs = thaw_next_by_rank(c->thaw, out_id);
+    c->hedged += (uint64_t)epochs;
+    return epochs > 0;
+}
+
 static int ask_taught(struct curves *c, bool fresh, uint64_t *out_id)
 {
+    uint64_t id;
+    if (fresh && hedge(c, &id))
+        return go_on(c, id, out_id);
     if (thaw_suppose(c->thaw, THAW_NO_ID) < 0)
         return -ENOMEM;
     struct other o = best_other(c, fresh);
@@ -162,6 +179,7 @@ static void curves_save(const void *state, struct buf *out)
     const struct curves *c = state;
     pack_u64(out, c->has_added);
     pack_u64(out, c->added_id);
+    pack_u64(out, c->hedged);
     for (size_t i = 0; i < c->n_dims; i++)
         pack_f64(out, c->added_point.x[i]);
     if (!c->shared)
@@ -174,6 +192,7 @@ static int curves_restore(void *state, struct unpack *from)
     uint64_t has = unpack_u64(from);
     c->has_added = has;
     c->added_id = unpack_u64(from);
+    c->hedged = unpack_u64(from);
     for (size_t i = 0; i < c->n_dims; i++)
         c->added_point.x[i] = unpack_f64(from);
     if (has > 1 || (has && !thaw_is_point(c->thaw, &c->added_point)))

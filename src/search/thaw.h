@@ -45,6 +45,11 @@ double thaw_best_paused(const struct thaw *t, uint64_t *out_id);
 double thaw_best_fresh(const struct thaw *t, struct point *out); /* of all that could be new */
 double thaw_usual_fresh(const struct thaw *t);                   /* of one that is drawn at random */
 
+/* A paused trial that would go on if only values at equal epochs counted, so that as much is spent on each step: of the trials that came to it the
+ * best. Whatever the curves foretell may be wrong; this is not. Its cost in epochs, or 0: there is none. */
+int thaw_next_by_rank(const struct thaw *t, uint64_t *out_id);
+uint64_t thaw_epochs(const struct thaw *t); /* of all trials */
+
 /* That the trial gets better, some time, than the best there was by more than a trifle. */
 double thaw_chance(const struct thaw *t, uint64_t id);
 

@@ -6,8 +6,8 @@
 #include "search/thaw_state.h"
 
 #define SQUASHED 0.15 /* what all that is worse than the begin comes to */
-#define STRETCHED 0.5 /* how much of the good end is by the logarithm of what is left to the best */
-#define LEFT 0.1      /* what is always left to the best */
+#define STRETCHED 0.7 /* how much of the good end is by the logarithm of what is left to the best */
+#define LEFT 0.02     /* what is always left to the best */
 
 static int by_value(const void *a, const void *b)
 {

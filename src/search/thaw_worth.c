@@ -129,6 +129,52 @@ double thaw_usual_fresh(const struct thaw *t)
     return n > 0 ? log(sum / n) : -INFINITY;
 }
 
+/* How many came to the step, and how many of these were better than the trial. */
+static size_t rank_at(const struct thaw *t, uint64_t id, int step, size_t *out_better)
+{
+    size_t n = 0;
+    double value = NAN;
+    for (size_t i = 0; i < t->n_log; i++)
+        if (t->log[i].step == step && t->log[i].trial == id)
+            value = t->log[i].value;
+    *out_better = 0;
+    for (size_t i = 0; i < t->n_log; i++) {
+        const struct thaw_log *l = &t->log[i];
+        if (l->step != step)
+            continue;
+        n++;
+        *out_better += l->value < value || (l->value == value && l->trial < id);
+    }
+    return n;
+}
+
+int thaw_next_by_rank(const struct thaw *t, uint64_t *out_id)
+{
+    for (int step = t->times.n - 1; step > 0; step--) {
+        double ratio = (double)t->step_epoch[step] / t->step_epoch[step - 1];
+        for (size_t i = 0; i < t->n_trials; i++) {
+            const struct thaw_trial *tr = &t->trials[i];
+            size_t better;
+            if (tr->being != THAW_PAUSED || tr->step != step)
+                continue;
+            size_t n = rank_at(t, i, step - 1, &better);
+            if ((double)better + 1 > (double)n / ratio)
+                continue;
+            *out_id = i;
+            return t->step_epoch[step] - tr->epoch;
+        }
+    }
+    return 0;
+}
+
+uint64_t thaw_epochs(const struct thaw *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->n_trials; i++)
+        n += (uint64_t)t->trials[i].epoch;
+    return n;
+}
+
 double thaw_chance(const struct thaw *t, uint64_t id)
 {
     const struct thaw_trial *tr = &t->trials[id];
