@@ -202,6 +202,10 @@ bench-reuse: all
 	@mkdir -p build/bench
 	@tests/bench/reuse/run $(B)
 
+# Searches on recorded learning curves: needs python3 alone.
+bench-search: all
+	@tests/bench/search/run $(B)
+
 # The delivery beside other clients of a real InfluxDB.
 bench-influx: all
 	@$(MAKE) --no-print-directory $(BENCH)
@@ -249,6 +253,7 @@ help:
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
+	@echo "make bench-search searches and stop rules on recorded learning curves (tests/data/curves)"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"

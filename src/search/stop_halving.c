@@ -209,7 +209,7 @@ static int halving_tell(void *state, const struct told *t, struct search_answer 
         c->marks[c->rungs++] = c->best;
         out->wake = true;
     }
-    if (c->being == RUNS && (uint64_t)t->epoch >= c->goal && t->epoch < h->cfg.epochs)
+    if (c->being == RUNS && (uint64_t)t->epoch >= c->goal && c->rungs < h->n_levels)
         judge(h, t, out);
     return 0;
 }
@@ -232,6 +232,14 @@ static void halving_save(const void *state, struct buf *out)
     }
 }
 
+static bool is_level(const struct halving *h, uint64_t epochs)
+{
+    for (size_t i = 0; i < h->n_levels; i++)
+        if ((uint64_t)h->levels[i] == epochs)
+            return true;
+    return false;
+}
+
 static int halving_restore(void *state, struct unpack *from)
 {
     struct halving *h = state;
@@ -242,7 +250,7 @@ static int halving_restore(void *state, struct unpack *from)
         c.best = unpack_f64(from);
         c.rungs = unpack_u64(from);
         if (c.being > OVER || c.first >= h->brackets || c.rungs > h->n_levels || isnan(c.best) ||
-            (c.being == PAUSED && (c.rungs == 0 || c.rungs == h->n_levels)))
+            !is_level(h, c.goal) || (c.being == PAUSED && (c.rungs == 0 || c.rungs == h->n_levels)))
             return -EPROTO;
         for (size_t k = 0; k < c.rungs; k++)
             if (isnan(c.marks[k] = unpack_f64(from)))

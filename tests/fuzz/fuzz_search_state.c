@@ -19,17 +19,18 @@ static void use(struct search *s)
     struct proposal p;
     struct search_answer a;
     for (int i = 0; i < 8 && search_ask(s, true, &p) == 1; i++) {
-        struct told t = { .id = p.id, .kind = i % 2 ? TOLD_EPOCH : TOLD_FAILED, .epoch = 1, .value = i };
+        struct told t = { .id = p.id, .kind = i % 4 == 3 ? TOLD_FAILED : TOLD_EPOCH, .epoch = 1 + i % 5, .value = i };
         check(search_tell(s, &t, &a) == 0);
     }
 }
 
-static void try_state(const char *algorithm, const char *stop, const struct space *sp, const uint8_t *data, size_t size)
+static void restore_pair(const char *search, const char *stop, const struct space *sp, const uint8_t *data, size_t size)
 {
-    static const struct search_cfg cfg = { .seed = 7, .epochs = 5, .min_epochs = 1, .can_pause = true };
+    const struct search_cfg cfg = { .seed = 7, .epochs = 5, .min_epochs = 2, .can_pause = true };
     AUTO_BUF struct buf again = BUF_INIT;
     struct search s = { 0 };
-    if (search_new(&s, algorithm, stop, sp, &cfg, NULL) < 0)
+    struct err e = { 0 };
+    if (search_new(&s, search, stop, sp, &cfg, &e) < 0)
         return; /* not on this space */
     if (search_restore(&s, data, size) == 0) {
         search_save(&s, &again);
@@ -48,9 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e = { 0 };
     check(json_doc_parse(&doc, "fuzz", config, strlen(config), &e) == 0 && space_parse(&sp, &doc, &e) == 0);
     for (size_t i = 0; searches[i]; i++)
-        try_state(searches[i]->name, i % 2 ? "curves" : "none", &sp, data, size);
-    for (size_t i = 0; stops[i]; i++)
-        try_state("random", stops[i]->name, &sp, data, size);
+        for (size_t k = 0; stops[k]; k++)
+            restore_pair(searches[i]->name, stops[k]->name, &sp, data, size);
     space_done(&sp);
     return 0;
 }

@@ -362,11 +362,25 @@ static int stop_what_is_worse(const struct life *l, const void *arg)
     return SAME;
 }
 
+/* Rungs at epochs 1, 2 and 4. What waits there is stopped when nothing is left. */
+static int halve(const struct life *l, const void *arg)
+{
+    (void)arg;
+    const char *const words[] = { "--stop", "halving", "--eta", "2", "--algorithm", "tpe", NULL };
+    run_to_the_end(l, words);
+    check_whole(l);
+    expect(l, "SELECT count(*) FROM trials WHERE state = 'finished'", "1");
+    expect(l, "SELECT count(*) FROM trials WHERE state = 'stopped' AND reason LIKE 'after % epoch%'", "4");
+    expect(l, "SELECT count(*) > 0 FROM decisions WHERE kind = 'resume'", "1");
+    return SAME;
+}
+
 static void whoever_ends_it_is_told_and_nothing_is_lost(void **state)
 {
     const struct lab *lab = *state;
     struct lanes lanes = { 0 };
     begin(&lanes, lab, "the median", stop_what_is_worse, NULL);
+    begin(&lanes, lab, "halving", halve, NULL);
     begin(&lanes, lab, "interrupted", interrupt_and_go_on, NULL);
     if (lab->sessions)
         begin(&lanes, lab, "old sessions", serve_by_an_old_session, NULL);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Learning curves of small models, as tables for `pipetune replay search`: tests/data/curves/TASK.jsonl.gz.
 
-    tests/bench/search/record.py [--out DIR] [TASK ...]      needs Debian's python3-sklearn; about eight minutes of one core
+    tests/bench/search/record.py [--out DIR] [TASK ...]      needs Debian's python3-sklearn; about ten minutes of one core
 
 Each task trains CONFIGS configurations that are drawn at random, all of them to the last epoch, on data that
 scikit-learn ships or generates. Where nothing but the optimizer differs, all configurations of a task train side by
