@@ -59,6 +59,7 @@ static const struct help_fact words[] = {
     { "replay", "offline TRACE", "What each policy would have cost on recorded jobs, from one plain run each to an oracle." },
     { "replay", "online DIR", "The same for recorded queues." },
     { "replay", "search TABLE", "How near to the best of recorded curves each search comes, and after how many epochs." },
+    { "replay", "forecast TABLE", "How well the ends of recorded curves are foretold from their beginnings." },
     { "replay", "decisions STUDY | TRACE", "Derives each decision of the tuner from what it was told, and compares." },
     { "show", "STUDY", "All of a study." },
     { "show", "STUDY/N", "One trial; also as STUDY N." },

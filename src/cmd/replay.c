@@ -1,5 +1,6 @@
 /* Policies over recorded traces. What is computed is core/replay's; here files become jobs, and results become JSON or tables.
- * Folders of CSV are replay_online.c's, decisions replay_decisions.c's, searches replay_search.c's. */
+ * Folders of CSV are replay_online.c's, decisions replay_decisions.c's, searches replay_search.c's, forecasts
+ * replay_forecast.c's. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +54,8 @@ static const struct opt_row replay_rows[] = {
       "search: seeds, of which the mean is told" },
     { NULL, "seed", OPT_INT, offsetof(struct replay_args, seed), "1", 0, 1e15, NULL, "S", "search: the first one" },
     { NULL, "at", OPT_TEXT, offsetof(struct replay_args, at), NULL, 0, 0, NULL, "N,…",
-      "search: how much is spent when the result is looked at (default 50,100,200,500,1000)" },
+      "search: how much is spent when the result is looked at (default 50,100,200,500,1000); "
+      "forecast: shares of the epochs that are known (default 0.1,0.2,0.4)" },
     LOOK_JSON_ROW(struct replay_args),
 };
 
@@ -451,6 +453,7 @@ static const struct mode {
     { "online", replay_online, "a folder of TuneV1Load_LOAD_CORES.csv and TuneV2Load_LOAD_CORES.csv" },
     { "decisions", replay_decisions, "a study, or a trace (.h5) that holds a tuner's log" },
     { "search", replay_search, "a table of curves (JSON lines, or .h5)" },
+    { "forecast", replay_forecast, "a table of curves (JSON lines, or .h5)" },
 };
 
 static int run_mode(const struct replay_args *o, const struct strv *words, struct err *e)
@@ -465,7 +468,8 @@ static int run_mode(const struct replay_args *o, const struct strv *words, struc
                cmd_fail(e);
     }
     (void)err_set(e, -EINVAL,
-                  "'%s' cannot be replayed: say 'offline TRACE', 'online DIR', 'decisions STUDY' or 'search TABLE'",
+                  "'%s' cannot be replayed: say 'offline TRACE', 'online DIR', 'decisions STUDY', 'search TABLE' "
+                  "or 'forecast TABLE'",
                   word);
     return cmd_fail(e);
 }

@@ -8,7 +8,9 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/strv.h"
 #include "core/csv.h"
+#include "core/curves.h"
 
 #define REPLAY_TEXT_MAX ((size_t)1 << 28) /* bytes of a CSV file */
 
@@ -45,5 +47,12 @@ int replay_decisions(const struct replay_args *o, const char *what, struct err *
 
 /* replay_search.c: a table of curves. Returns the exit code. */
 int replay_search(const struct replay_args *o, const char *path, struct err *e);
+
+/* What an option lists: "a,b" as its words; none is empty. And a table of curves. */
+int replay_split(struct strv *out, const char *list, const char *option, struct err *e);
+int replay_read_curves(struct curves *out, const char *path, struct err *e);
+
+/* replay_forecast.c: a table of curves. Returns the exit code. */
+int replay_forecast(const struct replay_args *o, const char *path, struct err *e);
 
 #endif

@@ -35,8 +35,7 @@ struct searches_played {
 
 /* --- what is asked for --- */
 
-/* "a,b": its words; none is empty. */
-static int split(struct strv *out, const char *list, const char *what, struct err *e)
+int replay_split(struct strv *out, const char *list, const char *what, struct err *e)
 {
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         AUTO_FREE char *word = strndup(at, strcspn(at, ","));
@@ -53,7 +52,7 @@ static int split(struct strv *out, const char *list, const char *what, struct er
 static int read_marks(struct searches_played *p, struct err *e)
 {
     AUTO_STRV struct strv words = STRV_INIT;
-    int rc = split(&words, p->o->at ? p->o->at : "50,100,200,500,1000", "at", e);
+    int rc = replay_split(&words, p->o->at ? p->o->at : "50,100,200,500,1000", "at", e);
     for (size_t i = 0; rc == 0 && i < words.n; i++) {
         double x;
         if (!csv_real(words.v[i], 0, 1e12, &x) || (p->n_at > 0 && x <= p->at[p->n_at - 1]))
@@ -87,11 +86,11 @@ static int read_lines(struct curves *out, const char *path, struct err *e)
     return rc < 0 ? rc : curves_parse(out, path, buf_text(&text), text.len, e);
 }
 
-static int read_table(struct searches_played *p, const char *path, struct err *e)
+int replay_read_curves(struct curves *out, const char *path, struct err *e)
 {
-    int rc = (replay_is_trace(path) ? read_trace : read_lines)(&p->curves, path, e);
-    if (rc == 0 && p->curves.repeats > 0)
-        cmd_say("'%s': %zu configurations left out: they are there twice", path, p->curves.repeats);
+    int rc = (replay_is_trace(path) ? read_trace : read_lines)(out, path, e);
+    if (rc == 0 && out->repeats > 0)
+        cmd_say("'%s': %zu configurations left out: they are there twice", path, out->repeats);
     return rc;
 }
 
@@ -216,13 +215,13 @@ static int print_table(const struct searches_played *p)
 int replay_search(const struct replay_args *o, const char *path, struct err *e)
 {
     struct searches_played p = { .o = o };
-    int rc = split(&p.algorithms, o->algorithm, "algorithm", e);
+    int rc = replay_split(&p.algorithms, o->algorithm, "algorithm", e);
     if (rc == 0)
-        rc = split(&p.stops, o->stop, "stop", e);
+        rc = replay_split(&p.stops, o->stop, "stop", e);
     if (rc == 0)
         rc = read_marks(&p, e);
     if (rc == 0)
-        rc = read_table(&p, path, e);
+        rc = replay_read_curves(&p.curves, path, e);
     if (rc == 0)
         rc = play_all(&p, e);
     int code = rc < 0 ? cmd_fail(e) : o->json ? print_json(&p, e) : print_table(&p);

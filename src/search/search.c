@@ -9,7 +9,9 @@
 #include "base/own.h"
 #include "base/suggest.h"
 
-const struct search_ops *const searches[] = { &search_grid, &search_points, &search_random, &search_tpe, NULL };
+const struct search_ops *const searches[] = {
+    &search_grid, &search_points, &search_random, &search_tpe, &search_gp, &search_auto, NULL,
+};
 
 const struct stop_ops stop_none = { .name = "none", .help = "every trial to the last epoch" };
 
@@ -17,7 +19,7 @@ const struct stop_ops stop_none = { .name = "none", .help = "every trial to the 
 extern const struct stop_ops stop_shuffle, stop_listen; /* tests/NAME.c */
 #endif
 const struct stop_ops *const stops[] = {
-    &stop_none,    &stop_median, &stop_halving, &stop_hyperband,
+    &stop_none,    &stop_median, &stop_halving, &stop_hyperband, &stop_curves,
 #ifdef PIPETUNE_FAILPOINTS
     &stop_shuffle, &stop_listen,
 #endif
@@ -88,7 +90,10 @@ int search_new(struct search *out, const char *name, const char *stop, const str
         return rc;
     s.state = MOVE_PTR(state); /* search_done() frees both */
     s.stop_state = MOVE_PTR(stop_state);
-    rc = s.stop->init ? s.stop->init(s.stop_state, cfg, e) : 0;
+    struct search_cfg for_stop = *cfg;
+    for_stop.space = sp;
+    for_stop.thaw = s.ops->thaw ? s.ops->thaw(s.state) : NULL;
+    rc = s.stop->init ? s.stop->init(s.stop_state, &for_stop, e) : 0;
     if (rc < 0) {
         search_done(&s);
         return rc;

@@ -61,6 +61,8 @@ struct search_answer {
         [SEARCH_WHY_MAX]; /* of pause and stop, for people: "after 3 epochs: 0.871, the median of 5 others was 0.952 there" */
 };
 
+struct thaw; /* search/thaw.h */
+
 /* What a search may know besides the space. */
 struct search_cfg {
     uint64_t seed;
@@ -70,6 +72,9 @@ struct search_cfg {
     int min_epochs; /* before which no trial is ended; >= 1 */
     int eta;        /* of rungs: one trial in so many goes on; 0: as the rule thinks best */
     bool can_pause; /* the application goes on from checkpoints; else SEARCH_PAUSE is no answer */
+    /* For a stop rule, by search_new(): */
+    const struct space *space;
+    struct thaw *thaw; /* the algorithm's, which tells it of trials and of what is told; NULL: it has none */
 };
 
 /* What to try next. */
@@ -85,6 +90,7 @@ struct search_ops {
     void (*save)(const void *st, struct buf *out); /* all that init() does not give */
     int (*restore)(void *st, struct unpack *from); /* after init(); 0, -EPROTO: no such state, -ENOMEM */
     void (*done)(void *st);                        /* NULL when there is nothing to release */
+    struct thaw *(*thaw)(void *st); /* what it has learnt about curves, for a stop rule to share; NULL: nothing */
 };
 
 /* A new trial is wanted: what a stop rule's ask() says besides. */
@@ -107,10 +113,10 @@ struct stop_ops {
     void (*done)(void *st);
 };
 
-extern const struct search_ops search_grid, search_random, search_tpe; /* each in the file of its name */
-extern const struct search_ops search_points;                          /* grid.c */
-extern const struct search_ops *const searches[];                      /* ends with NULL */
-extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband;
+extern const struct search_ops search_grid, search_random, search_tpe, search_gp, search_auto; /* each in its file */
+extern const struct search_ops search_points;                                                  /* grid.c */
+extern const struct search_ops *const searches[];                                              /* ends with NULL */
+extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband, stop_curves;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
 struct search {

@@ -33,7 +33,6 @@ static const double sigma_min = 0.02;
 struct seen {
     struct point point;
     struct unit_point at;
-    uint64_t over;    /* nothing more comes of it */
     uint64_t n_steps; /* so many of the steps it came to */
     double best;      /* so far: small is good */
     double steps[STEPS_MAX];
@@ -90,7 +89,6 @@ static int tpe_tell(void *state, const struct told *t)
         return 0;
     struct seen *a = &s->trials[t->id];
     bool failed = t->kind == TOLD_FAILED || t->kind == TOLD_INFEASIBLE || (t->kind == TOLD_EPOCH && isnan(t->value));
-    a->over |= t->kind != TOLD_EPOCH;
     if (!failed && isfinite(t->value))
         a->best = fmin(a->best, s->cfg.maximise ? -t->value : t->value);
     size_t steps = (size_t)a->n_steps;
@@ -370,7 +368,6 @@ static void tpe_save(const void *state, struct buf *out)
         const struct seen *t = &s->trials[i];
         for (size_t d = 0; d < s->space->n_dims; d++)
             pack_f64(out, t->point.x[d]);
-        pack_u64(out, t->over);
         pack_f64(out, t->best);
         pack_u64(out, t->n_steps);
         for (size_t k = 0; k < t->n_steps; k++)
@@ -411,16 +408,16 @@ static bool take_left(struct tpe *s, const struct point *p)
 static int tpe_restore(void *state, struct unpack *from)
 {
     struct tpe *s = state;
-    for (size_t n = unpack_count(from, 32); n > 0; n--) {
+    for (size_t n = unpack_count(from, 24); n > 0; n--) {
         struct point p;
         if (make_room(s) < 0)
             return -ENOMEM;
         if (!read_point(s->space, from, &p) || (s->left && !take_left(s, &p)))
             return -EPROTO;
-        struct seen t = { .point = p, .at = unit_of(s->space, &p), .over = unpack_u64(from) };
+        struct seen t = { .point = p, .at = unit_of(s->space, &p) };
         t.best = unpack_f64(from);
         t.n_steps = unpack_u64(from);
-        if (t.over > 1 || isnan(t.best) || t.n_steps > s->n_steps)
+        if (isnan(t.best) || t.n_steps > s->n_steps)
             return -EPROTO;
         for (size_t k = 0; k < t.n_steps; k++)
             if (isnan(t.steps[k] = unpack_f64(from)))

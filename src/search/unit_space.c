@@ -48,7 +48,8 @@ static double from_unit(const struct dim *d, double u)
     if (d->kind == DIM_LIST || d->kind == DIM_RANGE)
         return unit_choices(d) ? u : clamp(round(u * (double)(d->n - 1)), 0, (double)(d->n - 1));
     double x = d->log ? exp(log(d->min) * (1 - u) + log(d->max) * u) : d->min * (1 - u) + d->max * u;
-    return clamp(d->kind == DIM_INTEGER ? round(x) : x, d->min, d->max);
+    return clamp(d->kind == DIM_INTEGER ? round(x) : x, d->min, d->max) +
+           0.0; /* points compare by their bytes: no -0 */
 }
 
 struct point unit_to_point(const struct space *sp, const struct unit_point *u)

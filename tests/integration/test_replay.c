@@ -324,6 +324,20 @@ static void test_searches_over_curves(void **state)
     assert_non_null(strstr(people.out, "3 configurations of 2 epochs"));
 }
 
+static void test_forecasts_of_curves(void **state)
+{
+    harness_write(*state, "c.jsonl", curves);
+    AUTO_OUTPUT struct harness_output o = REPLAY(*state, "forecast", "@c.jsonl", "--at", "0.5", "--json");
+    AUTO_JSON json_t *j = parsed(&o);
+    assert_int_equal(json_object_size(j), 1);
+    expect_number(j, "0.5|last_value_error", 3.5 / 3); /* 0.1, 0.3 and 0.3 off, in units of 0.2 */
+    assert_true(json_is_number(at(j, "0.5|coverage")) && json_is_number(at(j, "0.5|width")));
+    assert_true(json_is_number(at(j, "0.5|error")));
+    AUTO_OUTPUT struct harness_output people = REPLAY(*state, "forecast", "@c.jsonl");
+    assert_int_equal(people.code, 0);
+    assert_non_null(strstr(people.out, "3 configurations of 2 epochs"));
+}
+
 static const struct {
     const char *name, *words[8];
     int code;
@@ -347,6 +361,8 @@ static const struct {
     { "an unknown search", { "search", "@c.jsonl", "--algorithm", "rendom" }, 2, "did you mean 'random'" },
     { "marks that fall", { "search", "@c.jsonl", "--at", "3,2" }, 2, "must be ascending numbers" },
     { "marks beyond the budget", { "search", "@c.jsonl", "--at", "3", "--budget", "2" }, 2, "goes beyond" },
+    { "forecast of nothing", { "forecast" }, 2, "needs a table of curves" },
+    { "no share", { "forecast", "@c.jsonl", "--at", "0.1,1" }, 2, "must be shares of the epochs" },
     { "no name", { "search", "@c.jsonl", "--stop", "none," }, 2, "has an empty name" },
     { "decisions of nothing", { "decisions" }, 2, "needs a study, or a trace" },
     { "decisions without a store", { "decisions", "demo", "--store", "@none.db" }, 3, "no store" },
@@ -384,6 +400,7 @@ int main(void)
         TEST(test_offline_sums_a_folder_of_tuning_runs),
         TEST(test_online_does_not_guess_at_broken_rows),
         TEST(test_searches_over_curves),
+        TEST(test_forecasts_of_curves),
         TEST(test_wrong_usage_is_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

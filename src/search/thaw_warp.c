@@ -1,0 +1,69 @@
+/* Normed values. What lies beyond where trials usually begin says little more than that it is bad, so it is squashed; and among the best, small
+ * differences are what the search is about, so they are stretched. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "search/thaw_state.h"
+
+#define SQUASHED 0.15 /* what all that is worse than the begin comes to */
+#define STRETCHED 0.7 /* how much of the good end is by the logarithm of what is left to the best */
+#define LEFT 0.02     /* what is always left to the best */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double shaped(const struct thaw_warp *w, double value)
+{
+    double gain = (w->begin - value) / w->scale;
+    if (!(gain > 0))
+        return SQUASHED * (1 - exp(isfinite(gain) ? gain : -1e3));
+    double left = fmax(1 + LEFT - gain, 1e-3);
+    double by_log = (log1p(LEFT) - log(left)) / (log1p(LEFT) - log(LEFT));
+    return -(1 - STRETCHED) * gain - STRETCHED * by_log;
+}
+
+double thaw_warped(const struct thaw_warp *w, double value)
+{
+    return (shaped(w, value) - w->mean) / w->sd;
+}
+
+double thaw_unwarped(const struct thaw_warp *w, double x)
+{
+    double low = w->begin - 1.2 * w->scale, high = w->begin;
+    for (int i = 0; i < 50; i++) {
+        double middle = low / 2 + high / 2;
+        if (thaw_warped(w, middle) < x)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low / 2 + high / 2;
+}
+
+struct thaw_warp thaw_warp_of(const struct thaw_log *log, size_t n, double *work)
+{
+    struct thaw_warp w = { .scale = 1, .sd = 1 };
+    double best = INFINITY, sum = 0, squares = 0;
+    size_t firsts = 0;
+    for (size_t i = 0; i < n; i++) {
+        best = fmin(best, log[i].value);
+        if (log[i].step == 0 && isfinite(log[i].value))
+            work[firsts++] = log[i].value;
+    }
+    if (firsts == 0)
+        return w;
+    qsort(work, firsts, sizeof *work, by_value);
+    w.begin = work[firsts / 2];
+    w.scale = fmax(w.begin - best, 1e-9 + 1e-6 * fabs(w.begin));
+    for (size_t i = 0; i < n; i++) {
+        double x = shaped(&w, log[i].value);
+        sum += x;
+        squares += x * x;
+    }
+    w.mean = sum / (double)n;
+    w.sd = sqrt(fmax(squares / (double)n - w.mean * w.mean, 1e-8));
+    return w;
+}
