@@ -59,15 +59,16 @@ bool thaw_draw_new(const struct thaw *t, struct point *out)
     struct rng r = rng_seeded(rng_mix(t->cfg.seed + 2) ^ rng_mix(t->n_trials));
     for (int i = 0; i < PATIENCE && !t->space->points; i++) {
         *out = draw_anywhere(&r, t->space);
-        if (!thaw_is_used(t, out, t->n_trials))
+        if (space_admits(t->space, out) && !thaw_is_used(t, out, t->n_trials))
             return true;
     }
     for (uint64_t i = 0; size != UINT64_MAX && i < size; i++) {
         *out = space_point_at(t->space, rng_shuffled(t->cfg.seed, size, i));
-        if (!thaw_is_used(t, out, t->n_trials))
+        if (space_admits(t->space, out) && !thaw_is_used(t, out, t->n_trials))
             return true;
     }
-    return false;
+    return size == UINT64_MAX && t->space->rules && space_draw_admitted(t->space, &r, out) &&
+           !thaw_is_used(t, out, t->n_trials);
 }
 
 /* Those of a space that can be counted, in an order of their own, until there are enough. */
@@ -76,7 +77,8 @@ static size_t count_through(const struct thaw *t, struct point *out, size_t n, s
     uint64_t size = space_size(t->space), seed = rng_mix(t->cfg.seed ^ rng_mix(t->builds));
     for (uint64_t i = 0; size != UINT64_MAX && i < size && n < max; i++) {
         struct point p = space_point_at(t->space, rng_shuffled(seed, size, i));
-        (void)add_new(t, out, &n, &p);
+        if (space_admits(t->space, &p))
+            (void)add_new(t, out, &n, &p);
     }
     return n;
 }
@@ -117,7 +119,8 @@ size_t thaw_pool(const struct thaw *t, struct point *out, size_t max)
         bool near = n_centres > 0 && i % 2 == 1;
         struct point p = near ? draw_near(&r, t->space, &t->trials[centres[rng_below(&r, n_centres)]].place)
                               : draw_anywhere(&r, t->space);
-        (void)add_new(t, out, &n, &p);
+        if (space_admits(t->space, &p))
+            (void)add_new(t, out, &n, &p);
     }
     return count_through(t, out, n, max);
 }
