@@ -118,7 +118,7 @@ static int start_all(struct player *p)
 
 static int tell(struct player *p, const struct played *t, enum told_kind kind, struct search_answer *out)
 {
-    double value = t->curve->values[t->epoch - 1];
+    double value = curves_value(p->curves, t->curve, t->epoch);
     struct told_metric metric = { p->curves->metric, value };
     struct told told = { .id = (uint64_t)(t - p->v),
                          .kind = kind,

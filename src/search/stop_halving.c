@@ -112,7 +112,7 @@ static size_t promoted(const struct halving *h, bool at_the_end)
 {
     for (size_t rung = h->n_levels - 1; rung-- > 0;) {
         size_t best = best_waiting(h, rung);
-        if (best == h->n || !isfinite(h->trials[best].marks[rung]))
+        if (best == h->n)
             continue;
         struct standing s = standing_of(h, best, rung);
         size_t most = s.n / (size_t)h->eta;
@@ -183,7 +183,7 @@ static void judge(struct halving *h, const struct told *t, struct search_answer 
     size_t most = s.n / (size_t)h->eta;
     if (!h->cfg.can_pause && most == 0)
         most = 1; /* the first ones have to go on, as they cannot later */
-    if (s.better < most && isfinite(c->marks[rung])) {
+    if (s.better < most) {
         c->goal = (uint64_t)h->levels[rung + 1];
         return;
     }
@@ -203,8 +203,10 @@ static int halving_tell(void *state, const struct told *t, struct search_answer 
         out->wake = true;
         return 0;
     }
-    double value = isnan(t->value) ? INFINITY : h->cfg.maximise ? -t->value : t->value;
-    c->best = isfinite(value) ? fmin(c->best, value) : value;
+    if (isfinite(t->value))
+        c->best = fmin(c->best, h->cfg.maximise ? -t->value : t->value);
+    if (!isfinite(c->best))
+        return 0; /* it has told nothing yet */
     while (c->rungs < h->n_levels && h->levels[c->rungs] <= t->epoch) {
         c->marks[c->rungs++] = c->best;
         out->wake = true;

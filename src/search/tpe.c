@@ -88,7 +88,7 @@ static int tpe_tell(void *state, const struct told *t)
     if (t->id >= s->n)
         return 0;
     struct seen *a = &s->trials[t->id];
-    bool failed = t->kind == TOLD_FAILED || t->kind == TOLD_INFEASIBLE || (t->kind == TOLD_EPOCH && isnan(t->value));
+    bool failed = t->kind == TOLD_FAILED || t->kind == TOLD_INFEASIBLE;
     if (!failed && isfinite(t->value))
         a->best = fmin(a->best, s->cfg.maximise ? -t->value : t->value);
     size_t steps = (size_t)a->n_steps;
@@ -96,14 +96,13 @@ static int tpe_tell(void *state, const struct told *t)
         steps++;
     if (failed && steps == 0)
         steps = 1;
-    if (steps == a->n_steps && !failed)
-        return 0;
+    if (!failed && (steps == a->n_steps || !isfinite(a->best)))
+        return 0; /* nothing that others could be compared with */
     count_against_all(s, (size_t)t->id, -1);
     for (size_t i = (size_t)a->n_steps; i < steps; i++)
         a->steps[i] = a->best;
-    if (failed) /* it is worth nothing, whatever it was */
-        for (size_t i = t->kind == TOLD_EPOCH ? steps - 1 : 0; i < steps; i++)
-            a->steps[i] = INFINITY;
+    for (size_t i = 0; failed && i < steps; i++)
+        a->steps[i] = INFINITY; /* it is worth nothing, whatever it was */
     a->n_steps = steps;
     count_against_all(s, (size_t)t->id, 1);
     return 0;

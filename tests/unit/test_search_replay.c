@@ -74,6 +74,26 @@ static void test_replays_of_a_grid(void **state)
     curves_done(&c);
 }
 
+/* Of values that no trial would have live, no rule is told: what diverged is told as the worst there is, so that halving ends it. */
+static void test_what_diverged_is_told_as_the_worst(void **state)
+{
+    (void)state;
+    struct curves c = parsed(HEAD LINE(1, "[6,5,4]", "[1,1,1]") LINE(2, "[null,null,null]", "[1,1,1]"));
+    double at = 6, regret = 0, best = 0;
+    struct search_replay_cfg cfg = { .algorithm = "points",
+                                     .stop = "halving",
+                                     .search = { .min_epochs = 1, .can_pause = true },
+                                     .workers = 1,
+                                     .budget = 100,
+                                     .at = &at,
+                                     .n_at = 1 };
+    struct search_replay_result r = { .regret = &regret, .best = &best };
+    assert_int_equal(search_replay(&c, &cfg, &r, NULL), 0);
+    assert_int_equal(r.epochs, 4);
+    assert_true(best == 4);
+    curves_done(&c);
+}
+
 /* Whatever is paused, gone on with and stopped: every epoch of every trial is trained once at most, and nothing is left that could be. */
 static void test_no_epoch_is_paid_twice(void **state)
 {
@@ -145,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replays_of_a_grid),
+        cmocka_unit_test(test_what_diverged_is_told_as_the_worst),
         cmocka_unit_test(test_no_epoch_is_paid_twice),
         cmocka_unit_test(test_faults_are_explained),
         cmocka_unit_test(test_it_survives_memory_running_out),

@@ -93,12 +93,18 @@ static const struct {
         { -2, 1, 1, 4, SEARCH_STOP },
         { .ask = 2 },
         { -2, 2, 1, 2, SEARCH_GO_ON } } },
-    { "what diverged waits for ever",
+    { "one without a value goes on, and is judged by its first",
       1,
       2,
       false,
       true,
-      { { .ask = 0 }, { -2, 0, 1, NAN, SEARCH_PAUSE }, { .ask = 1 }, { -2, 1, 1, NAN, SEARCH_PAUSE }, { .ask = 2 } } },
+      { { .ask = 0 },
+        { -2, 0, 1, NAN, SEARCH_GO_ON },
+        { -2, 0, 2, NAN, SEARCH_GO_ON },
+        { -2, 0, 3, 5, SEARCH_PAUSE },
+        { .ask = 1 },
+        { -2, 1, 1, 4, SEARCH_GO_ON },
+        { -2, 1, 2, NAN, SEARCH_GO_ON } } },
 };
 
 static void test_halving(void **state)
