@@ -395,7 +395,9 @@ static int check_search(const struct plan *p, struct err *e)
                               .min_epochs = (int)p->cfg.min_epochs,
                               .eta = (int)p->cfg.eta };
     struct err why;
-    int rc = search_new(&s, p->cfg.algorithm, p->cfg.stop, &p->space, &cfg, &why);
+    const char *algorithm = p->cfg.algorithm ? p->cfg.algorithm : search_default(&p->space);
+    const char *stop = p->cfg.stop ? p->cfg.stop : search_default_stop(algorithm);
+    int rc = search_new(&s, algorithm, stop, &p->space, &cfg, &why);
     if (rc == 0) {
         search_done(&s);
         return 0;

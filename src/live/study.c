@@ -474,6 +474,39 @@ static bool can_pause(const struct plan *p)
     return p->app.checkpoints && p->app.resumes;
 }
 
+/* Where the config leaves it open: as the study was begun (`stored`: its config; NULL: it is new), or the default of today. What was left open
+ * then stays so. */
+static int settle_word(char **word, const json_t *stored, const char *key, const char *fallback)
+{
+    const char *before = json_string_value(json_object_get(json_object_get(stored, "search"), key));
+    const char *chosen = stored ? before : fallback;
+    if (*word || !chosen)
+        return 0;
+    *word = strdup(chosen);
+    return *word ? 0 : -ENOMEM;
+}
+
+static int choose_search(struct study *s, struct err *e)
+{
+    struct config *c = &s->plan->cfg;
+    struct store_study row = { 0 };
+    int rc = store_study_find(s->store, s->name, &row, e);
+    AUTO_JSON json_t *stored = rc == 1 ? json_loads(row.config ? row.config : "{}", 0, NULL) : NULL;
+    store_study_done(&row);
+    if (rc < 0)
+        return rc;
+    rc = settle_word(&c->algorithm, stored, "algorithm", search_default(&s->plan->space));
+    if (rc == 0)
+        rc = settle_word(&c->stop, stored, "stop", search_default_stop(c->algorithm ? c->algorithm : ""));
+    return rc < 0 ? err_sys(e, rc, "study '%s'", s->name) : 0;
+}
+
+/* One that was begun when this was the default, and was not stored. */
+static const char *older_default(const struct space *sp)
+{
+    return space_is_listed(sp) ? search_default(sp) : "random";
+}
+
 static int start_search(struct study *s, struct err *e)
 {
     const struct config *c = &s->plan->cfg;
@@ -484,7 +517,8 @@ static int start_search(struct study *s, struct err *e)
                               .min_epochs = (int)c->min_epochs,
                               .eta = (int)c->eta,
                               .can_pause = can_pause(s->plan) };
-    int rc = search_new(&s->search, c->algorithm, c->stop, &s->plan->space, &cfg, e);
+    int rc = search_new(&s->search, c->algorithm ? c->algorithm : older_default(&s->plan->space), c->stop,
+                        &s->plan->space, &cfg, e);
     if (rc < 0)
         return rc;
     s->sched = (struct sched){ .parallel = study_parallel(s->plan),
@@ -531,6 +565,8 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e)
         rc = err_sys(e, -ENOMEM, "study '%s'", s.name);
     if (rc == 0)
         rc = study_lock(&s.lock_fd, s.dir, s.name, e);
+    if (rc == 0)
+        rc = choose_search(&s, e);
     if (rc == 0)
         rc = start_search(&s, e);
     if (rc == 0)

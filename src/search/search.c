@@ -67,16 +67,22 @@ static int find_stop(const struct stop_ops **out, const char *name, struct err *
     return unknown("stop rule", name, names, n, e);
 }
 
-static const char *default_for(const struct space *sp)
+const char *search_default(const struct space *sp)
 {
-    return sp->points ? "points" : space_is_listed(sp) ? "grid" : "random";
+    return sp->points ? "points" : space_is_listed(sp) ? "grid" : "auto";
+}
+
+const char *search_default_stop(const char *algorithm)
+{
+    bool goes_through = strcmp(algorithm, "grid") == 0 || strcmp(algorithm, "points") == 0;
+    return goes_through ? "none" : "curves";
 }
 
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e)
 {
     struct search s = { 0 };
-    int rc = find_search(&s.ops, name ? name : default_for(sp), e);
+    int rc = find_search(&s.ops, name ? name : search_default(sp), e);
     if (rc == 0)
         rc = find_stop(&s.stop, stop ? stop : "none", e);
     if (rc < 0)

@@ -126,8 +126,13 @@ struct search {
     void *stop_state;
 };
 
-/* `name` NULL: the default, `points` when these are listed, `grid` when every dimension is, else `random`; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a
- * search that cannot work on this space (grid over a continuous one). `sp` must outlive the search. */
+/* What is meant where nothing is said: `points` when these are listed, `grid` when every dimension is, else `auto`; and with it `none` where all is
+ * gone through, else `curves`. */
+const char *search_default(const struct space *sp);
+const char *search_default_stop(const char *algorithm);
+
+/* `name` NULL: the default; `stop` NULL: `none`. -EINVAL: unknown name (suggests), or a search that cannot work on this space (grid over a
+ * continuous one). `sp` must outlive the search. */
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e);
 
