@@ -67,7 +67,8 @@ class Table:
 def make(kind, table, seed):
     sampler = optuna.samplers.RandomSampler(seed) if kind == "optuna_random" else optuna.samplers.TPESampler(seed=seed)
     pruner = optuna.pruners.HyperbandPruner(1, table.epochs, 3) if kind.endswith("+hyperband") else optuna.pruners.NopPruner()
-    return optuna.create_study(sampler=sampler, pruner=pruner)
+    # A trial's bracket is drawn by the study's name.
+    return optuna.create_study(study_name="s%d" % seed, sampler=sampler, pruner=pruner)
 
 
 def play(kind, table, workers, budget, marks, seed):
