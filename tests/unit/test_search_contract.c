@@ -292,9 +292,12 @@ static void test_searches_are_chosen_by_name_or_space(void **state)
     assert_string_equal(s.ops->name, "grid");
     search_done(&s);
     assert_int_equal(search_new(&s, NULL, NULL, &real, &cfg, &e), 0);
-    assert_string_equal(s.ops->name, "random");
+    assert_string_equal(s.ops->name, "auto");
     search_done(&s);
     search_done(&s);
+    assert_string_equal(search_default_stop("grid"), "none");
+    assert_string_equal(search_default_stop("points"), "none");
+    assert_string_equal(search_default_stop("auto"), "curves");
     search_done(NULL);
     assert_int_equal(search_new(&s, "grid", NULL, &real, &cfg, &e), -EINVAL);
     assert_non_null(strstr(e.text, "'x' has 'min' and 'max'"));
