@@ -6,6 +6,8 @@
 #include "core/rng.h"
 #include "search/thaw_state.h"
 
+#define MARGIN 0.3 /* normed: what is better by less is not looked for, or all goes into small gains that are certain */
+
 /* log of the expected part of a normal value that lies below `best`. */
 static double log_improvement(double mean, double var, double best)
 {
@@ -51,7 +53,7 @@ static double entry_worth(const struct thaw *t, size_t entry, int from, int epoc
     double most = -INFINITY;
     for (int s = t->stepwise ? from : t->times.n - 1; s < t->times.n; s++) {
         double price = log(t->step_epoch[s] - epoch + start) + f->entries[entry].log_price;
-        most = fmax(most, log_improvement(mean[s], var[s], t->best) - price);
+        most = fmax(most, log_improvement(mean[s], var[s], t->best - MARGIN) - price);
     }
     return most;
 }
