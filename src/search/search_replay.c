@@ -126,7 +126,8 @@ static int tell(struct player *p, const struct played *t, enum told_kind kind, s
                          .value = value,
                          .metrics = &metric,
                          .n_metrics = 1,
-                         .seconds = t->curve->seconds ? t->seconds : (double)NAN,
+                         .seconds = p->cfg->seconds ? t->seconds
+                                                    : (double)NAN, /* what the budget does not count is no price */
                          .joules = t->curve->joules ? t->joules : (double)NAN };
     int rc = search_tell(&p->search, &told, out);
     if (rc == 0 && out->wake)
