@@ -73,7 +73,7 @@ static const char *const top_others[] = { "hyperParameters", "systemParameters",
                                           "monitoring",      "influxdb",         "spark",
                                           "nodes",           "powerMeter",       NULL };
 static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
-static const char *const study_others[] = { "secrets", "constraints", NULL };
+static const char *const study_others[] = { "secrets", "constraints", "first", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
 
 static int want_strings(const struct json_doc *doc, const char *path, const json_t *j, struct err *e)
@@ -259,9 +259,11 @@ json_t *config_effective(struct config *c, const struct json_doc *doc, const jso
         if (part && json_object_set(json_object_get(root, "monitoring"), monitoring_others[i], part) < 0)
             goto fail;
     }
-    json_t *constraints = json_object_get(json_object_get(doc->root, "study"), "constraints");
-    if (constraints && json_object_set(json_object_get(root, "study"), "constraints", constraints) < 0)
-        goto fail;
+    for (size_t i = 1; study_others[i]; i++) { /* but for the secrets */
+        json_t *part = json_object_get(json_object_get(doc->root, "study"), study_others[i]);
+        if (part && json_object_set(json_object_get(root, "study"), study_others[i], part) < 0)
+            goto fail;
+    }
     if (json_object_set(root, "bigdl", (json_t *)application) < 0)
         goto fail;
     return root;

@@ -133,6 +133,7 @@ void space_done(struct space *s)
     for (size_t i = 0; i < SPACE_MAX_KNOBS; i++)
         free(s->knobs[i].values);
     free(s->points);
+    free(s->first);
     space_rules_free(s->rules);
     *s = (struct space){ 0 };
 }

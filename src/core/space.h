@@ -67,6 +67,8 @@ struct knob {
     size_t n;
 };
 
+struct point;
+
 struct space {
     struct dim dims[SPACE_MAX_DIMS];
     size_t n_dims;   /* hyperparameters, then what has joined them */
@@ -76,6 +78,8 @@ struct space {
     double *
         points; /* the points that there are, rows of one x of each hyperparameter; NULL: all that the dimensions allow */
     uint64_t n_points;
+    struct point *first; /* that people want to be tried before all others, each once */
+    size_t n_first;
     struct space_rules *rules; /* what more a point must be (space_rules.c); NULL: nothing */
 };
 
@@ -114,6 +118,9 @@ bool space_admits(const struct space *s, struct point *p);
  * for all values of which they must hold. A space that can be counted is listed from then on. In space_rules.c. */
 int space_read_rules(struct space *s, const struct json_doc *doc, struct err *e);
 void space_rules_free(struct space_rules *r);
+
+/* Reads "first" of "study": points of the space, each once. -EINVAL, -ENOMEM. In space_first.c. */
+int space_read_first(struct space *s, const struct json_doc *doc, struct err *e);
 
 /* Points as rows of names and values, as the member "points" of "hyperParameters" has them: dimensions that hold them all. A column of
  * numbers is a dimension between its ends, on a log scale where these lie far apart; another one is a list. `doc` and `path` are for errors,

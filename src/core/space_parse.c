@@ -528,6 +528,8 @@ int space_parse(struct space *out, const struct json_doc *doc, struct err *e)
         rc = read_knobs(&knobs, json_object_get(doc->root, knobs.path), &s);
     if (rc == 0)
         rc = space_read_rules(&s, doc, e);
+    if (rc == 0)
+        rc = space_read_first(&s, doc, e);
     if (rc < 0) {
         space_done(&s);
         return rc;

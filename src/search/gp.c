@@ -10,12 +10,14 @@ enum { RANDOM_EVERY = 4 };
 
 struct gp {
     struct thaw *thaw;
+    const struct space *space;
     uint64_t next;
 };
 
 static int gp_init(void *state, const struct space *sp, const struct search_cfg *cfg, struct err *e)
 {
     struct gp *g = state;
+    g->space = sp;
     int rc = thaw_new(&g->thaw, sp, cfg);
     return rc < 0 ? err_sys(e, rc, "search 'gp'") : 0;
 }
@@ -29,6 +31,10 @@ static struct thaw *gp_thaw(void *state)
 /* 1, -ENODATA, -ENOMEM. Some are drawn at random: what the process is sure of may be wrong. */
 static int choose(struct gp *g, struct point *out)
 {
+    if (g->next < g->space->n_first) {
+        *out = g->space->first[g->next];
+        return 1;
+    }
     if (g->next % RANDOM_EVERY == RANDOM_EVERY - 1)
         return thaw_draw(g->thaw, out);
     if (thaw_suppose(g->thaw, THAW_NO_ID) < 0)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "core/rng.h"
@@ -72,9 +73,22 @@ static bool used_add(struct used *u, uint64_t index)
 
 /* --- drawing -------------------------------------------------------------------------------------------------------- */
 
+static bool is_first(const struct space *sp, const struct point *p)
+{
+    for (size_t i = 0; i < sp->n_first; i++)
+        if (memcmp(&sp->first[i], p, sizeof *p) == 0)
+            return true;
+    return false;
+}
+
+/* Those that came first are passed over. */
 static struct point next_shuffled(struct random *st)
 {
-    return space_point_at(st->space, rng_shuffled(st->seed, st->size, st->shuffled++));
+    struct point p;
+    do
+        p = space_point_at(st->space, rng_shuffled(st->seed, st->size, st->shuffled++));
+    while (is_first(st->space, &p));
+    return p;
 }
 
 /* A point that was not used before; there is one. The shuffled order is gone through once over all calls. */
@@ -115,6 +129,15 @@ static int random_init(void *state, const struct space *sp, const struct search_
     return 0;
 }
 
+static int ask_first(struct random *st, struct proposal *out)
+{
+    *out = (struct proposal){ .id = st->next, .point = st->space->first[st->next] };
+    if (st->kind == DRAWN_ONCE)
+        (void)used_add(&st->used, space_index(st->space, &out->point));
+    st->next++;
+    return 1;
+}
+
 static int random_ask(void *state, struct proposal *out)
 {
     struct random *st = state;
@@ -124,6 +147,8 @@ static int random_ask(void *state, struct proposal *out)
         return -ENOMEM; /* before anything is drawn: asking again gives what this would have given */
     struct proposal p = { .id = st->next };
     struct rng before = st->rng;
+    if (st->next < st->space->n_first)
+        return ask_first(st, out);
     if (st->kind == DRAWN && !space_draw_admitted(st->space, &st->rng, &p.point)) {
         st->rng = before;
         return -ENODATA;
@@ -154,7 +179,11 @@ static int random_restore(void *state, struct unpack *from)
 {
     struct random *st = state;
     st->next = unpack_u64(from);
-    st->shuffled = st->kind == SHUFFLED ? st->next : 0; /* what it has gone through is used: it is passed over again */
+    uint64_t n_first = st->space->n_first;
+    /* What the other kinds have gone through is used: it is passed over again. */
+    st->shuffled = st->kind == SHUFFLED && n_first == 0 ? st->next : 0;
+    for (uint64_t i = n_first; st->kind == SHUFFLED && n_first > 0 && i < st->next && st->next <= st->size; i++)
+        (void)next_shuffled(st);
     for (size_t i = 0; i < ARRAY_LEN(st->rng.s); i++)
         st->rng.s[i] = unpack_u64(from);
     for (size_t n = unpack_count(from, sizeof(uint64_t)); n > 0; n--) {

@@ -315,6 +315,18 @@ static void add(struct tpe *s, const struct point *p)
     count_against_all(s, s->n - 1, 1);
 }
 
+static bool take_left(struct tpe *s, const struct point *p)
+{
+    uint64_t index = space_index(s->space, p);
+    for (size_t i = 0; i < s->n_left; i++) {
+        if (s->left[i] != index)
+            continue;
+        s->left[i] = s->left[--s->n_left];
+        return true;
+    }
+    return false;
+}
+
 static int tpe_ask(void *state, struct proposal *out)
 {
     struct tpe *s = state;
@@ -328,7 +340,10 @@ static int tpe_ask(void *state, struct proposal *out)
     if (learnt)
         learn(s, &m);
     struct point p;
-    if (s->left) {
+    if (s->n < s->space->n_first) {
+        p = s->space->first[s->n];
+        (void)(s->left && take_left(s, &p));
+    } else if (s->left) {
         size_t at = choose_left(s, learnt ? &m : NULL, &r);
         p = space_point_at(s->space, s->left[at]);
         s->left[at] = s->left[--s->n_left];
@@ -390,18 +405,6 @@ static bool read_point(const struct space *sp, struct unpack *from, struct point
             return false;
     }
     return true;
-}
-
-static bool take_left(struct tpe *s, const struct point *p)
-{
-    uint64_t index = space_index(s->space, p);
-    for (size_t i = 0; i < s->n_left; i++) {
-        if (s->left[i] != index)
-            continue;
-        s->left[i] = s->left[--s->n_left];
-        return true;
-    }
-    return false;
 }
 
 static int tpe_restore(void *state, struct unpack *from)

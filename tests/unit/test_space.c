@@ -44,6 +44,7 @@ static struct space parsed_dim(const char *dim)
 #define X(dim) "{\"hyperParameters\": {\"x\": " dim "}}"
 #define UNDER(when) "{\"hyperParameters\": {\"x\": [1, 2], \"y\": {\"values\": [1], \"when\": " when "}}}"
 #define BOUND(list) "{\"hyperParameters\": {\"x\": [1, 2]}, \"study\": {\"constraints\": " list "}}"
+#define FIRST(list) "{\"hyperParameters\": {\"x\": [1, 2], \"y\": 3}, \"study\": {\"first\": " list "}}"
 #define TEN "0123456789"
 
 static const struct {
@@ -64,6 +65,12 @@ static const struct {
     { "one on what comes later", UNDER("{\"y\": 1}"), { "names what is no hyperparameter that is written before" } },
     { "one on a value that is not there", UNDER("{\"x\": [1, 3]}"), { "has a value that is none of 'x'" } },
     { "one on nothing", UNDER("{\"x\": []}"), { "is empty: it needs at least one value of 'x'" } },
+    { "first points that are no list", FIRST("{}"), { "'study.first' must be a list of points" } },
+    { "one that lacks a value", FIRST("[{\"y\": 3}]"), { "'study.first.0' is no point of the space" } },
+    { "one of another value", FIRST("[{\"x\": 1},\n {\"x\": 9}]"), { "line 2", "'study.first.1' is no point" } },
+    { "one of another name", FIRST("[{\"x\": 1, \"z\": 1}]"), { "is no point of the space" } },
+    { "one that is no object", FIRST("[1]"), { "is no point of the space" } },
+    { "one twice", FIRST("[{\"x\": 1}, {\"x\": 1, \"y\": 3}]"), { "'study.first.1' repeats another point" } },
     { "constraints that are no list", BOUND("3"), { "'study.constraints' must be a list of conditions" } },
     { "one that is no text", BOUND("[3]"), { "'study.constraints.0' must be a condition as text" } },
     { "one of an unknown name", BOUND("[\"x > 0\",\n \"learning > 1\"]"), { "line 2", "names 'learning'" } },
