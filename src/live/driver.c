@@ -214,11 +214,11 @@ static void start(struct driver *d, int number)
     struct study_trial *t = study_trial(d->study, number);
     struct err why;
     sched_started(&d->study->sched, number);
-    aims_launched(d->study);
     if (study_slots(d->study, t, &why) < 0) {
         driver_give_up(d, t, why.text); /* what has been refused since it was asked for leaves nothing */
         return;
     }
+    aims_launched(d->study);
     driver_tell_load(d); /* whether others wait for room decides what it is launched with */
     int rc = d->study->tuning ? driver_choose(d, t) : 0;
     struct slot *s = rc == 0 ? driver_add_slot(d) : NULL;
