@@ -22,6 +22,8 @@ from sklearn import datasets
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.preprocessing import PolynomialFeatures
 
+import text
+
 CONFIGS = 1000
 
 
@@ -97,10 +99,11 @@ def head(out, y, k):
     if k == 0:
         diff = out[:, :, 0] - y
         return (diff ** 2).mean(1), (2 * diff / len(y))[:, :, None]
+    y = np.ravel(y)
     z = out - out.max(2, keepdims=True)
     p = np.exp(z)
     p /= p.sum(2, keepdims=True)
-    t = one_hot(y, k)
+    t = one_hot(y, k).astype(out.dtype)
     return -np.log(np.maximum((p * t).sum(2), 1e-12)).mean(1) + 0.0, (p - t) / len(y)
 
 
@@ -160,26 +163,31 @@ class Recurrent:
 
 # --- optimizers: hyperparameters are columns, one number of each configuration ----------------------------------------
 
-def adam(w, g, state, h, step, steps):
+def column(x, like):
+    return x[:, None, None].astype(like.dtype)
+
+
+def adam(w, g, state, h, step):
     lr = h["learning_rate"]
     if "linear_decay" in h:
         lr = lr * np.maximum(1 - h["linear_decay"] * step, 1e-8) * np.exp(-h["exponential_decay"] * step)
-    lr = lr[:, None, None]
-    b1, b2 = (1 - h["one_minus_beta1"])[:, None, None], (1 - h["one_minus_beta2"])[:, None, None]
-    eps = h["epsilon"][:, None, None] if "epsilon" in h else 1e-8
+    b1, b2 = 1 - h["one_minus_beta1"], 1 - h["one_minus_beta2"]
+    b1, b2, new1, new2, gone1, gone2, lr = (column(x, w[0]) for x in (
+        b1, b2, 1 - b1, 1 - b2, 1 - b1 ** (step + 1), 1 - b2 ** (step + 1), lr))
+    eps = column(h["epsilon"], w[0]) if "epsilon" in h else 1e-8
     for i in range(len(w)):
         d = g[i]
         if "l1" in h:
-            d = d + h["l1"][:, None, None] * np.sign(w[i])
+            d = d + column(h["l1"], d) * np.sign(w[i])
         if "l2" in h:
-            d = d + 2 * h["l2"][:, None, None] * w[i]
+            d = d + 2 * column(h["l2"], d) * w[i]
         m, v = state.get(i, (0, 0))
-        m, v = b1 * m + (1 - b1) * d, b2 * v + (1 - b2) * d * d
+        m, v = b1 * m + new1 * d, b2 * v + new2 * d * d
         state[i] = m, v
-        w[i] = w[i] - lr * (m / (1 - b1 ** (step + 1))) / (np.sqrt(v / (1 - b2 ** (step + 1))) + eps)
+        w[i] = w[i] - lr * (m / gone1) / (np.sqrt(v / gone2) + eps)
 
 
-def momentum(w, g, state, h, step, steps):
+def momentum(w, g, state, h, step):
     lr = (h["learning_rate"] / (1 + h["decay"] * step))[:, None, None] if "decay" in h else h["learning_rate"][:, None, None]
     for i in range(len(w)):
         d = g[i] + h["l2"][:, None, None] * w[i]
@@ -229,32 +237,46 @@ def judge(out, y, k, metric):
         return head(out, y, k)[0]
 
 
-def side_by_side(rows, data, make, step_fn, epochs, steps, batch, k, metric, seed):
-    x, y, vx, vy = data
-    r = np.random.RandomState(seed)
-    h = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    net, state, values, step = make(len(rows), r), {}, [], 0
-    alive = np.ones(len(rows), bool)
-    for epoch in range(epochs):
-        for _ in range(steps):
-            at = r.randint(0, len(x), batch)
+class SideBySide:
+    """Configurations that differ in the optimizer alone train in one set of arrays; what becomes of one is the same in any company."""
+
+    def __init__(self, data, net, optimizer, steps, batch, k, metric):
+        self.data, self.net, self.optimizer, self.steps, self.batch, self.k, self.metric = (
+            data, net, optimizer, steps, batch, k, metric)
+
+    def train(self, rows, seed):
+        """Their values after each further epoch, without end."""
+        x, y, vx, vy = self.data()
+        r = np.random.RandomState(seed)
+        h = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        net, state, step = self.net(len(rows), r), {}, 0
+        alive = np.ones(len(rows), bool)
+        while True:
+            for _ in range(self.steps):
+                at = r.randint(0, len(x), self.batch)
+                with np.errstate(all="ignore"):
+                    out, keep = net.forward(x[at])
+                    g = net.backward(keep, head(out, y[at], self.k)[1])
+                    norm = np.sqrt(sum((a ** 2).sum((1, 2)) for a in g))
+                    clip = np.where(norm > 100, 100 / norm, 1.0)
+                    self.optimizer(net.w, [a * column(clip, a) for a in g], state, h, step)
+                step += 1
             with np.errstate(all="ignore"):
-                out, keep = net.forward(x[at])
-                g = net.backward(keep, head(out, y[at], k)[1])
-                norm = np.sqrt(sum((a ** 2).sum((1, 2)) for a in g))
-                clip = np.where(norm > 100, 100 / norm, 1.0)[:, None, None]
-                step_fn(net.w, [a * clip for a in g], state, h, step, epochs * steps)
-            step += 1
-        with np.errstate(all="ignore"):
-            loss = judge(net.forward(vx)[0], vy, k, "loss")
-            value = judge(net.forward(vx)[0], vy, k, metric)
-        alive &= np.isfinite(loss) & (loss < 1e4)
-        values.append(np.where(alive, value, np.nan))
-        for i in range(len(net.w)):
-            net.w[i][~alive] = 0
-            state[i] = tuple(np.where(alive[:, None, None], a, 0) for a in state[i]) if isinstance(
-                state[i], tuple) else np.where(alive[:, None, None], state[i], 0)
-    return np.array(values).T, None
+                out = net.forward(vx)[0]
+                loss, value = judge(out, vy, self.k, "loss"), judge(out, vy, self.k, self.metric)
+            alive &= np.isfinite(loss) & (loss < 1e4)
+            for i in range(len(net.w)):
+                net.w[i][~alive] = 0
+                state[i] = tuple(np.where(alive[:, None, None], a, 0) for a in state[i]) if isinstance(
+                    state[i], tuple) else np.where(alive[:, None, None], state[i], 0)
+            yield np.where(alive, value, np.nan)
+
+    def __call__(self, rows, epochs, seed, together=100):
+        parts = []
+        for i in range(0, len(rows), together):  # few enough for a cache
+            training = self.train(rows[i:i + together], seed)
+            parts.append(np.array([next(training) for _ in range(epochs)]).T)
+        return np.concatenate(parts), None
 
 
 def one_by_one(rows, data, epochs, k, metric, seed):
@@ -273,7 +295,7 @@ def one_by_one(rows, data, epochs, k, metric, seed):
                 pick = order[at:at + row["batch_size"]]
                 with np.errstate(all="ignore"):
                     out, keep = net.forward(x[pick])
-                    momentum(net.w, net.backward(keep, head(out, y[pick], k)[1]), state, h, 0, 0)
+                    momentum(net.w, net.backward(keep, head(out, y[pick], k)[1]), state, h, 0)
             with np.errstate(all="ignore"):
                 out = net.forward(vx)[0]
                 loss = judge(out, vy, k, "loss")[0]
@@ -307,27 +329,40 @@ LAYERED = {"learning_rate": log(1e-4, 10.0), "momentum": lin(0.0, 0.99), "l2": l
            "batch_size": {"values": [16, 32, 64, 128, 256]}, "width": {"values": [4, 8, 16, 32, 64]},
            "layers": {"values": [1, 2, 3]}}
 
+# As wide as what others tune recurrent networks over.
+ADAM8_WIDE = {"learning_rate": log(1e-8, 10.0), "one_minus_beta1": log(1e-4, 1.0), "one_minus_beta2": log(1e-6, 1.0),
+              "epsilon": log(1e-10, 1e3), "l1": log(1e-8, 10.0), "l2": log(1e-8, 10.0),
+              "linear_decay": log(1e-6, 1e-2), "exponential_decay": log(1e-5, 1e-1)}
+
 TASKS = {
-    # name: metric, epochs, hyper, how it trains
-    "mlp-digits-adam": ("loss", 50, ADAM8, lambda rows, s: side_by_side(
-        rows, digits(), lambda c, r: Dense([64, 24, 10], c, r), adam, 50, 10, 48, 10, "loss", s)),
-    "linear-digits-sgd": ("loss", 50, SGD4, lambda rows, s: side_by_side(
-        rows, digits(), lambda c, r: Dense([64, 10], c, r), momentum, 50, 10, 48, 10, "loss", s)),
-    "boost-friedman": ("loss", 50, BOOST, lambda rows, s: boosting(rows, friedman(), 50, 0, "loss", s)),
-    "mlp-friedman-adam": ("loss", 50, ADAM4, lambda rows, s: side_by_side(
-        rows, friedman(), lambda c, r: Dense([10, 24, 12, 1], c, r), adam, 50, 10, 48, 0, "loss", s)),
-    "mlp-digits-layers": ("accuracy", 27, LAYERED, lambda rows, s: one_by_one(rows, digits(), 27, 10, "accuracy", s)),
-    "mlp-wine-layers": ("loss", 50, LAYERED, lambda rows, s: one_by_one(rows, wine(), 50, 3, "loss", s)),
-    "linear-clusters-sgd": ("accuracy", 50, SGD4, lambda rows, s: side_by_side(
-        rows, clusters(), lambda c, r: Dense([40, 4], c, r), momentum, 50, 8, 32, 4, "accuracy", s)),
-    "linear-diabetes-adam": ("loss", 50, ADAM8, lambda rows, s: side_by_side(
-        rows, diabetes(2), lambda c, r: Dense([65, 1], c, r), adam, 50, 8, 32, 0, "loss", s)),
-    "rnn-digits-adam": ("loss", 50, ADAM8, lambda rows, s: side_by_side(
-        rows, digit_rows(), lambda c, r: Recurrent(8, 16, 10, c, r), adam, 50, 8, 48, 10, "loss", s)),
-    "rnn-marked-adam": ("loss", 50, ADAM8, lambda rows, s: side_by_side(
-        rows, marked_sequences(), lambda c, r: Recurrent(2, 14, 2, c, r), adam, 50, 16, 48, 2, "loss", s)),
-    "boost-cancer": ("loss", 50, BOOST, lambda rows, s: boosting(rows, cancer(), 50, 2, "loss", s)),
-    "boost-diabetes": ("loss", 50, BOOST, lambda rows, s: boosting(rows, diabetes(), 50, 0, "loss", s)),
+    # name: metric, epochs, hyper, how it trains; the place in this list is the seed
+    "mlp-digits-adam": ("loss", 50, ADAM8, SideBySide(
+        digits, lambda c, r: Dense([64, 24, 10], c, r), adam, 10, 48, 10, "loss")),
+    "linear-digits-sgd": ("loss", 50, SGD4, SideBySide(
+        digits, lambda c, r: Dense([64, 10], c, r), momentum, 10, 48, 10, "loss")),
+    "boost-friedman": ("loss", 50, BOOST, lambda rows, n, s: boosting(rows, friedman(), n, 0, "loss", s)),
+    "mlp-friedman-adam": ("loss", 50, ADAM4, SideBySide(
+        friedman, lambda c, r: Dense([10, 24, 12, 1], c, r), adam, 10, 48, 0, "loss")),
+    "mlp-digits-layers": ("accuracy", 27, LAYERED, lambda rows, n, s: one_by_one(rows, digits(), n, 10, "accuracy", s)),
+    "mlp-wine-layers": ("loss", 50, LAYERED, lambda rows, n, s: one_by_one(rows, wine(), n, 3, "loss", s)),
+    "linear-clusters-sgd": ("accuracy", 50, SGD4, SideBySide(
+        clusters, lambda c, r: Dense([40, 4], c, r), momentum, 8, 32, 4, "accuracy")),
+    "linear-diabetes-adam": ("loss", 50, ADAM8, SideBySide(
+        lambda: diabetes(2), lambda c, r: Dense([65, 1], c, r), adam, 8, 32, 0, "loss")),
+    "rnn-digits-adam": ("loss", 50, ADAM8, SideBySide(
+        digit_rows, lambda c, r: Recurrent(8, 16, 10, c, r), adam, 8, 48, 10, "loss")),
+    "rnn-marked-adam": ("loss", 50, ADAM8, SideBySide(
+        marked_sequences, lambda c, r: Recurrent(2, 14, 2, c, r), adam, 16, 48, 2, "loss")),
+    "boost-cancer": ("loss", 50, BOOST, lambda rows, n, s: boosting(rows, cancer(), n, 2, "loss", s)),
+    "boost-diabetes": ("loss", 50, BOOST, lambda rows, n, s: boosting(rows, diabetes(), n, 0, "loss", s)),
+    "gru-letters-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
+        text.letters, lambda c, r: text.Gru(27, 12, 27, c, r), adam, 8, 12, 27, "loss")),
+    "rnn-words-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
+        text.words, lambda c, r: text.Elman(49, 16, 49, c, r), adam, 8, 16, 49, "loss")),
+    "gru-licences-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
+        text.which_licence, lambda c, r: text.Gru(80, 10, 4, c, r, False), adam, 12, 24, 4, "loss")),
+    "gru-brackets-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
+        text.brackets, lambda c, r: text.Gru(4, 10, 2, c, r, False), adam, 12, 32, 2, "loss")),
 }
 
 
@@ -364,7 +399,7 @@ def main():
         metric, epochs, hyper, train = TASKS[name]
         begun = time.process_time()
         rows = draw(hyper, CONFIGS, np.random.RandomState(1000 + i))
-        values, seconds = train(rows, i)
+        values, seconds = train(rows, epochs, i)
         write(os.path.join(args.out, name + ".jsonl.gz"), metric, epochs, hyper, rows, values, seconds)
         print("%-22s %6.1f s" % (name, time.process_time() - begun), file=sys.stderr, flush=True)
 
