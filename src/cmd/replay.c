@@ -452,8 +452,8 @@ static const struct mode {
     { "offline", replay_offline, "a trace (.h5), a timeline (.csv), or a folder of tuning runs" },
     { "online", replay_online, "a folder of TuneV1Load_LOAD_CORES.csv and TuneV2Load_LOAD_CORES.csv" },
     { "decisions", replay_decisions, "a study, or a trace (.h5) that holds a tuner's log" },
-    { "search", replay_search, "a table of curves (JSON lines, or .h5)" },
-    { "forecast", replay_forecast, "a table of curves (JSON lines, or .h5)" },
+    { "search", replay_search, "a table of curves (JSON lines, also gzipped, or .h5)" },
+    { "forecast", replay_forecast, "a table of curves (JSON lines, also gzipped, or .h5)" },
 };
 
 static int run_mode(const struct replay_args *o, const struct strv *words, struct err *e)

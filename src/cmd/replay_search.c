@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/gzip.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
@@ -81,9 +82,14 @@ static int read_trace(struct curves *out, const char *path, struct err *e)
 
 static int read_lines(struct curves *out, const char *path, struct err *e)
 {
-    AUTO_BUF struct buf text = BUF_INIT;
-    int rc = io_read_file(&text, path, REPLAY_TEXT_MAX, e);
-    return rc < 0 ? rc : curves_parse(out, path, buf_text(&text), text.len, e);
+    AUTO_BUF struct buf file = BUF_INIT, unpacked = BUF_INIT;
+    int rc = io_read_file(&file, path, REPLAY_TEXT_MAX, e);
+    if (rc < 0)
+        return rc;
+    if (!gzip_is(file.data, file.len))
+        return curves_parse(out, path, buf_text(&file), file.len, e);
+    rc = gzip_unpack(&unpacked, path, file.data, file.len, REPLAY_TEXT_MAX, e);
+    return rc < 0 ? rc : curves_parse(out, path, buf_text(&unpacked), unpacked.len, e);
 }
 
 int replay_read_curves(struct curves *out, const char *path, struct err *e)

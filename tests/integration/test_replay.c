@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <zlib.h>
 
 #include <jansson.h>
 #include <math.h>
@@ -324,6 +325,29 @@ static void test_searches_over_curves(void **state)
     assert_non_null(strstr(people.out, "3 configurations of 2 epochs"));
 }
 
+static void test_a_table_may_be_gzipped(void **state)
+{
+    AUTO_FREE char *path = harness_path(*state, "c.curves");
+    gzFile f = gzopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(gzputs(f, curves), sizeof curves - 1);
+    assert_int_equal(gzclose(f), Z_OK);
+    harness_write(*state, "c.jsonl", curves);
+    AUTO_OUTPUT struct harness_output packed = REPLAY(*state, "search", "@c.curves", "--budget", "6", "--json");
+    AUTO_OUTPUT struct harness_output plain = REPLAY(*state, "search", "@c.jsonl", "--budget", "6", "--json");
+    AUTO_JSON json_t *a = parsed(&packed), *b = parsed(&plain);
+    assert_true(json_object_size(a) > 0);
+    const char *name;
+    json_t *of;
+    json_object_foreach(a, name, of)
+    { /* but for the time that it took */
+        json_t *other = json_object_get(b, name);
+        assert_true(json_equal(json_object_get(of, "best"), json_object_get(other, "best")));
+    }
+    AUTO_OUTPUT struct harness_output forecast = REPLAY(*state, "forecast", "@c.curves", "--at", "0.5", "--json");
+    assert_int_equal(forecast.code, 0);
+}
+
 static void test_forecasts_of_curves(void **state)
 {
     harness_write(*state, "c.jsonl", curves);
@@ -357,6 +381,7 @@ static const struct {
     { "a folder without queues", { "online", "@empty" }, 2, "holds no TuneV1Load" },
     { "a file for a folder", { "online", "@t.csv" }, 3, "cannot read folder" },
     { "search of nothing", { "search" }, 2, "needs a table of curves" },
+    { "a table that is gzipped and damaged", { "search", "@damaged.gz" }, 2, "is no whole gzip file" },
     { "search of what is no table", { "search", "@t.csv" }, 2, "each line is a JSON object" },
     { "an unknown search", { "search", "@c.jsonl", "--algorithm", "rendom" }, 2, "did you mean 'random'" },
     { "marks that fall", { "search", "@c.jsonl", "--at", "3,2" }, 2, "must be ascending numbers" },
@@ -373,6 +398,7 @@ static void test_wrong_usage_is_explained(void **state)
     write_timeline(*state, "t.csv", "");
     harness_write(*state, "empty.csv", "\n\n");
     harness_write(*state, "c.jsonl", curves);
+    harness_write(*state, "damaged.gz", "\x1f\x8b and nothing more");
     harness_write(*state, "foreign.h5", "\x89HDF\r\n and nothing more");
     AUTO_FREE char *empty = harness_path(*state, "empty");
     struct err e;
@@ -400,6 +426,7 @@ int main(void)
         TEST(test_offline_sums_a_folder_of_tuning_runs),
         TEST(test_online_does_not_guess_at_broken_rows),
         TEST(test_searches_over_curves),
+        TEST(test_a_table_may_be_gzipped),
         TEST(test_forecasts_of_curves),
         TEST(test_wrong_usage_is_explained),
     };
