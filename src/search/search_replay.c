@@ -10,20 +10,20 @@
 
 /* A trial, by its id. */
 struct played {
-    const struct curve *curve;
+    struct point point;
     int epoch; /* so many are complete */
     bool running;
-    double ends_at; /* its next epoch, while it runs */
+    struct curve_epoch next; /* while it runs: what comes of the epoch under way, */
+    double ends_at;          /* when */
     double seconds, joules;
 };
 
 struct player {
-    const struct curves *curves;
+    const struct curve_source *from;
     const struct search_replay_cfg *cfg;
     struct search_replay_result *out;
     struct search search;
     struct sched sched;
-    struct curves_scale scale;
     struct played *v;
     size_t n, cap;
     double now, spent, best; /* best: of the epochs so far; NAN: there was none */
@@ -39,17 +39,17 @@ static int number_of(uint64_t id)
 
 static double cost_of(const struct player *p, const struct played *t)
 {
-    return p->cfg->seconds ? t->curve->seconds[t->epoch] : 1;
+    return p->cfg->seconds ? t->next.seconds : 1;
 }
 
 /* --- what it came to --- */
 
 static void pass_mark(struct player *p)
 {
-    double best = isnan(p->best) ? p->curves->worst : p->best;
-    double range = p->scale.median - p->scale.best; /* its sign is the direction's */
+    double best = isnan(p->best) ? p->from->worst : p->best;
+    double range = p->from->scale.median - p->from->scale.best; /* its sign is the direction's */
     p->out->best[p->marks] += best;
-    p->out->regret[p->marks] += range != 0 ? (best - p->scale.best) / range : (double)NAN;
+    p->out->regret[p->marks] += range != 0 ? (best - p->from->scale.best) / range : (double)NAN;
     p->marks++;
 }
 
@@ -60,17 +60,25 @@ static void count_epoch(struct player *p, const struct played *t, double value)
         pass_mark(p);
     p->spent += cost;
     p->out->epochs++;
-    p->best = p->curves->maximise ? fmax(p->best, value) : fmin(p->best, value);
+    p->best = p->from->maximise ? fmax(p->best, value) : fmin(p->best, value);
 }
 
 /* --- trials --- */
 
-static void start(struct player *p, int number)
+static int begin_epoch(struct player *p, struct played *t)
+{
+    int rc = p->from->epoch(p->from->ctx, &t->point, t->epoch + 1, &t->next, p->e);
+    if (rc == 0)
+        t->ends_at = p->now + cost_of(p, t);
+    return rc;
+}
+
+static int start(struct player *p, int number)
 {
     struct played *t = &p->v[number - 1];
     sched_started(&p->sched, number);
     t->running = true;
-    t->ends_at = p->now + cost_of(p, t);
+    return begin_epoch(p, t);
 }
 
 static int add(struct player *p, const struct proposal *of)
@@ -80,7 +88,7 @@ static int add(struct player *p, const struct proposal *of)
     if (!grown)
         return -ENOMEM;
     p->v = grown;
-    p->v[p->n++] = (struct played){ .curve = &p->curves->v[space_index(&p->curves->space, &of->point)] };
+    p->v[p->n++] = (struct played){ .point = of->point };
     p->out->trials++;
     return sched_add(&p->sched, &t);
 }
@@ -106,7 +114,7 @@ static int start_all(struct player *p)
     for (;;) {
         int trial, rc = 0;
         switch (sched_next(&p->sched, NULL, NULL, &trial)) {
-        case SCHED_START: start(p, trial); break;
+        case SCHED_START: rc = start(p, trial); break;
         case SCHED_ASK: rc = ask(p); break;
         case SCHED_WAIT:
         case SCHED_END: return 0;
@@ -118,17 +126,16 @@ static int start_all(struct player *p)
 
 static int tell(struct player *p, const struct played *t, enum told_kind kind, struct search_answer *out)
 {
-    double value = curves_value(p->curves, t->curve, t->epoch);
-    struct told_metric metric = { p->curves->metric, value };
+    struct told_metric metric = { p->from->metric, t->next.value };
     struct told told = { .id = (uint64_t)(t - p->v),
                          .kind = kind,
                          .epoch = t->epoch,
-                         .value = value,
+                         .value = t->next.value,
                          .metrics = &metric,
                          .n_metrics = 1,
                          .seconds = p->cfg->seconds ? t->seconds
                                                     : (double)NAN, /* what the budget does not count is no price */
-                         .joules = t->curve->joules ? t->joules : (double)NAN };
+                         .joules = t->joules };
     int rc = search_tell(&p->search, &told, out);
     if (rc == 0 && out->wake)
         sched_woken(&p->sched);
@@ -150,20 +157,19 @@ static int complete_epoch(struct player *p, struct played *t)
 {
     struct search_answer answer;
     p->now = t->ends_at;
-    count_epoch(p, t, curves_value(p->curves, t->curve, t->epoch + 1));
-    t->seconds += t->curve->seconds ? t->curve->seconds[t->epoch] : 0;
-    t->joules += t->curve->joules ? t->curve->joules[t->epoch] : 0;
+    count_epoch(p, t, t->next.value);
+    t->seconds += t->next.seconds;
+    t->joules += t->next.joules;
     t->epoch++;
     p->out->decisions++;
     int rc = tell(p, t, TOLD_EPOCH, &answer);
     if (rc < 0)
         return rc;
-    if (t->epoch == p->curves->epochs)
+    if (t->epoch == p->from->epochs)
         return end(p, t, OUTCOME_FINISHED);
     if (answer.verdict != SEARCH_GO_ON)
         return end(p, t, answer.verdict == SEARCH_PAUSE ? OUTCOME_PAUSED : OUTCOME_STOPPED);
-    t->ends_at = p->now + cost_of(p, t);
-    return 0;
+    return begin_epoch(p, t);
 }
 
 /* The first whose epoch ends; of equals the oldest. NULL: none runs. */
@@ -189,6 +195,43 @@ static int play(struct player *p)
     }
 }
 
+int search_replay_from(const struct curve_source *from, const struct search_replay_cfg *cfg,
+                       struct search_replay_result *out, struct err *e)
+{
+    struct player p = { .from = from, .cfg = cfg, .out = out, .best = NAN, .e = e };
+    struct search_cfg search = cfg->search;
+    search.epochs = from->epochs;
+    search.maximise = from->maximise;
+    p.sched = (struct sched){ .parallel = cfg->workers, .max_trials = search.max_trials };
+    int rc = search_new(&p.search, cfg->algorithm, cfg->stop, from->space, &search, e);
+    if (rc < 0)
+        return rc;
+    rc = play(&p);
+    while (rc == 0 && p.marks < cfg->n_at)
+        pass_mark(&p); /* what there is at the end stays */
+    search_done(&p.search);
+    sched_done(&p.sched);
+    free(p.v);
+    return rc == -ENOMEM ? err_sys(e, rc, "replay of a search") : rc;
+}
+
+/* --- a table as the source --- */
+
+struct listed {
+    const struct curves *curves;
+};
+
+static int listed_epoch(void *ctx, const struct point *of, int epoch, struct curve_epoch *out, struct err *e)
+{
+    (void)e; /* it is there: every curve was looked at, and the space has no other point */
+    const struct curves *c = ((const struct listed *)ctx)->curves;
+    const struct curve *curve = &c->v[space_index(&c->space, of)];
+    *out = (struct curve_epoch){ .value = curves_value(c, curve, epoch),
+                                 .seconds = curve->seconds ? curve->seconds[epoch - 1] : (double)NAN,
+                                 .joules = curve->joules ? curve->joules[epoch - 1] : (double)NAN };
+    return 0;
+}
+
 static int check(const struct curves *c, const struct search_replay_cfg *cfg, struct err *e)
 {
     size_t cut = 0, unpriced = 0;
@@ -207,23 +250,17 @@ static int check(const struct curves *c, const struct search_replay_cfg *cfg, st
 int search_replay(const struct curves *c, const struct search_replay_cfg *cfg, struct search_replay_result *out,
                   struct err *e)
 {
-    struct player p = { .curves = c, .cfg = cfg, .out = out, .best = NAN, .e = e };
-    struct search_cfg search = cfg->search;
-    search.epochs = c->epochs;
-    search.maximise = c->maximise;
-    p.sched = (struct sched){ .parallel = cfg->workers, .max_trials = search.max_trials };
+    struct listed listed = { c };
+    struct curve_source from = { .space = &c->space,
+                                 .metric = c->metric,
+                                 .maximise = c->maximise,
+                                 .epochs = c->epochs,
+                                 .worst = c->worst,
+                                 .epoch = listed_epoch,
+                                 .ctx = &listed };
     int rc = check(c, cfg, e);
-    if (rc == 0)
-        rc = search_new(&p.search, cfg->algorithm, cfg->stop, &c->space, &search, e);
     if (rc < 0)
         return rc;
-    rc = curves_scale(c, &p.scale);
-    if (rc == 0)
-        rc = play(&p);
-    while (rc == 0 && p.marks < cfg->n_at)
-        pass_mark(&p); /* what there is at the end stays */
-    search_done(&p.search);
-    sched_done(&p.sched);
-    free(p.v);
-    return rc < 0 ? err_sys(e, rc, "replay of a search") : 0;
+    rc = curves_scale(c, &from.scale);
+    return rc < 0 ? err_sys(e, rc, "replay of a search") : search_replay_from(&from, cfg, out, e);
 }

@@ -1,11 +1,28 @@
-/* A search over recorded curves: the same asking, telling and scheduling as live, on a virtual clock, so that what a search would have found is known
- * without training anything. The table's points are the space. A trial that is gone on with costs its further epochs alone; so many workers train
- * at once, each on its own. Pure. */
+/* A search over curves: the same asking, telling and scheduling as live, on a virtual clock, so that what a search would have found is known
+ * at once. A trial that is gone on with costs its further epochs alone; so many workers train at once, each on its own. The curves are those of a
+ * table, whose points are the space, or come from anywhere else. Pure, as far as their source is. */
 #ifndef SEARCH_SEARCH_REPLAY_H
 #define SEARCH_SEARCH_REPLAY_H
 
 #include "core/curves.h"
 #include "search/search.h"
+
+/* What comes of an epoch; NAN: not known. Of what diverged the value is the worst there is. */
+struct curve_epoch {
+    double value, seconds, joules;
+};
+
+struct curve_source {
+    const struct space *space;
+    const char *metric;
+    bool maximise;
+    int epochs;                /* of a whole curve */
+    double worst;              /* what counts before any epoch is complete */
+    struct curves_scale scale; /* of regret */
+    /* Of the curve of that point, epoch 1, 2, …; of each trial in this order, each once. Negative ends the replay, and *e says why. */
+    int (*epoch)(void *ctx, const struct point *of, int epoch, struct curve_epoch *out, struct err *e);
+    void *ctx;
+};
 
 struct search_replay_cfg {
     const char *algorithm, *stop; /* as search_new() has them */
@@ -24,8 +41,12 @@ struct search_replay_result {
     uint64_t trials, epochs, decisions; /* decisions: proposals, and answers to an epoch */
 };
 
-/* Regret is 0 for the table's best, and 1 for the median of what its configurations come to (NAN where these are the same). A table whose curves
- * are cut short, or that has no seconds where these are the cost, is -EINVAL; so is a search that cannot be had. -ENOMEM. */
+/* Regret is 0 for the best of the scale, and 1 for its median (NAN where these are the same): of a table, of what its configurations come to.
+ * A search that cannot be had is -EINVAL; -ENOMEM; what the source says. */
+int search_replay_from(const struct curve_source *from, const struct search_replay_cfg *cfg,
+                       struct search_replay_result *out, struct err *e);
+
+/* Besides, a table whose curves are cut short, or that has no seconds where these are the cost, is -EINVAL. */
 int search_replay(const struct curves *c, const struct search_replay_cfg *cfg, struct search_replay_result *out,
                   struct err *e);
 

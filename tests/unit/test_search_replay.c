@@ -141,6 +141,71 @@ static void test_faults_are_explained(void **state)
     }
 }
 
+/* Any point has a curve here: 3, 2, 1 times how far it is from 2. */
+static int trained(void *ctx, const struct point *of, int epoch, struct curve_epoch *out, struct err *e)
+{
+    int *left = ctx;
+    if ((*left)-- == 0)
+        return err_set(e, -EPROTO, "nobody trains");
+    *out = (struct curve_epoch){ (4 - epoch) * fabs(of->x[0] - 2), NAN, NAN };
+    return 0;
+}
+
+static int search_open(const char *algorithm, int epochs_there_are, double *best, struct search_replay_result *r,
+                       struct err *e)
+{
+    static const char text[] = "{\"hyperParameters\":{\"x\":{\"min\":0,\"max\":10.5}}}";
+    AUTO_JSON_DOC struct json_doc doc = { 0 };
+    struct space space = { 0 };
+    double at[] = { 30, 300 };
+    assert_int_equal(json_doc_parse(&doc, "t", text, strlen(text), e), 0);
+    assert_int_equal(space_parse(&space, &doc, e), 0);
+    struct curve_source from = { .space = &space,
+                                 .metric = "loss",
+                                 .epochs = 3,
+                                 .worst = 30,
+                                 .scale = { 0, 10 },
+                                 .epoch = trained,
+                                 .ctx = &epochs_there_are };
+    struct search_replay_cfg cfg = { .algorithm = algorithm,
+                                     .stop = "halving",
+                                     .search = { .min_epochs = 1, .can_pause = true, .seed = 7 },
+                                     .workers = 2,
+                                     .budget = 300,
+                                     .at = at,
+                                     .n_at = 2 };
+    double regret[2] = { 0 };
+    *r = (struct search_replay_result){ .regret = regret, .best = best };
+    int rc = search_replay_from(&from, &cfg, r, e);
+    if (rc == 0 && (fabs(regret[0] - best[0] / 10) > 1e-12 || fabs(regret[1] - best[1] / 10) > 1e-12))
+        fail_msg("regret %g and %g of %g and %g", regret[0], regret[1], best[0], best[1]);
+    space_done(&space);
+    return rc;
+}
+
+static void test_curves_may_come_from_anywhere(void **state)
+{
+    (void)state;
+    double best[2] = { 0 };
+    struct search_replay_result r;
+    struct err e = { 0 };
+    assert_int_equal(search_open("tpe", 1000, best, &r, &e), 0);
+    assert_int_equal(r.epochs, 300);
+    assert_true(best[1] < best[0] && best[1] < 0.05);
+}
+
+static void test_a_source_that_fails_ends_the_replay(void **state)
+{
+    (void)state;
+    for (int there_are = 0; there_are < 40; there_are++) {
+        double best[2] = { 0 };
+        struct search_replay_result r;
+        struct err e = { 0 };
+        assert_int_equal(search_open("random", there_are, best, &r, &e), -EPROTO);
+        assert_string_equal(e.text, "nobody trains");
+    }
+}
+
 static void test_it_survives_memory_running_out(void **state)
 {
     (void)state;
@@ -168,6 +233,8 @@ int main(void)
         cmocka_unit_test(test_what_diverged_is_told_as_the_worst),
         cmocka_unit_test(test_no_epoch_is_paid_twice),
         cmocka_unit_test(test_faults_are_explained),
+        cmocka_unit_test(test_curves_may_come_from_anywhere),
+        cmocka_unit_test(test_a_source_that_fails_ends_the_replay),
         cmocka_unit_test(test_it_survives_memory_running_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
