@@ -202,9 +202,10 @@ bench-reuse: all
 	@mkdir -p build/bench
 	@tests/bench/reuse/run $(B)
 
-# Searches on recorded learning curves: needs python3 alone.
+# Searches on recorded learning curves, and on trainings where a python3 has numpy and scikit-learn. PEERS=1: beside other people's, which it installs.
 bench-search: all
-	@tests/bench/search/run $(B)
+	@$(MAKE) --no-print-directory $(BENCH)
+	@tests/bench/search/run $(B) $(if $(PEERS),--peers auto)
 
 # The delivery beside other clients of a real InfluxDB.
 bench-influx: all
@@ -253,7 +254,7 @@ help:
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
-	@echo "make bench-search searches and stop rules on recorded learning curves (tests/data/curves)"
+	@echo "make bench-search searches and stop rules on recorded learning curves (tests/data/curves) and real trainings; PEERS=1: beside other people's"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"

@@ -8,6 +8,8 @@ So many workers train at once, an epoch takes and costs 1, whoever is free asks.
 Printed is JSON: {"played": {KIND: {SEED: {"best": {"100": x, …}, "trials": n, "decision_ms": x}}}, "absent": {KIND: why}}; best: the lowest value seen
 until then (of what is to be large, its negative), at any epoch of any trial.
 
+Of open:TASK, --ours A+S,… are pairs of our own, played by the program --program (bench_search_open) over the same trainings.
+
 A peer is a class: ask() gives a Job or None (nothing now), told(job, epoch, value) whether it goes on, over(job, epoch, value) that it ended. KINDS lists them.
 """
 import argparse
@@ -19,6 +21,7 @@ import json
 import logging
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -78,7 +81,7 @@ class Listed:
     def __init__(self, path):
         head, *rows = read_table(path)
         sign = -1 if head["direction"] == "max" else 1
-        self.space, self.epochs = Space(head["hyper"]), head["epochs"]
+        self.hyper, self.space, self.epochs = head["hyper"], Space(head["hyper"]), head["epochs"]
         curves = [[None if v is None else sign * v for v in r["values"]] for r in rows]
         self.worst = max(v for c in curves for v in c if v is not None)
         self.curves = [[self.worst if v is None else v for v in c] for c in curves]
@@ -297,22 +300,28 @@ class Dehb:
         self.dehb.tell(job.info, {"fitness": value, "cost": float(epoch)})
 
 
+# Virtual environments, and what is installed into them by its name. Syne Tune went on with paused trials, and had MOBSTER, up to 0.13.
+VENVS = {
+    "peers": ("numpy<2", "scikit-learn", "optuna==5.0.0", "smac==2.4.1", "dehb==0.1.2", "syne-tune==0.16.0"),
+    "peers-pausing": ("numpy<2", "scikit-learn", "syne-tune[gpsearchers]==0.13.0"),
+}
+
 KINDS = {
-    # name: class, further arguments
-    "optuna-random": (Optuna, ("RandomSampler",)),
-    "optuna-tpe": (Optuna, ("TPESampler",)),
-    "optuna-tpe-hyperband": (Optuna, ("TPESampler", True)),
-    "optuna-gp": (Optuna, ("GPSampler",)),
-    "smac-multi-fidelity": (Smac, ()),
-    "dehb": (Dehb, ()),
-    "synetune-bohb": (SyneTune, (bohb,)),
-    "synetune-asha": (SyneTunePromotion, (promotion("random"),)),
-    "synetune-mobster": (SyneTunePromotion, (promotion("bayesopt"),)),
+    # name: its environment, class, further arguments
+    "optuna-random": ("peers", Optuna, ("RandomSampler",)),
+    "optuna-tpe": ("peers", Optuna, ("TPESampler",)),
+    "optuna-tpe-hyperband": ("peers", Optuna, ("TPESampler", True)),
+    "optuna-gp": ("peers", Optuna, ("GPSampler",)),
+    "smac-multi-fidelity": ("peers", Smac, ()),
+    "dehb": ("peers", Dehb, ()),
+    "synetune-bohb": ("peers", SyneTune, (bohb,)),
+    "synetune-asha": ("peers-pausing", SyneTunePromotion, (promotion("random"),)),
+    "synetune-mobster": ("peers-pausing", SyneTunePromotion, (promotion("bayesopt"),)),
 }
 
 
 def why_absent(kind):
-    made, args = KINDS[kind]
+    _, made, args = KINDS[kind]
     for module in made.needs + (("torch",) if "GPSampler" in args else ()):
         try:
             __import__(module)
@@ -325,12 +334,12 @@ def why_absent(kind):
 
 class Trial:
     def __init__(self, curve):
-        self.curve, self.epoch = curve, 0
+        self.curve, self.epoch, self.busy = curve, 0, False
 
 
 class Player:
     def __init__(self, kind, source, seed, workers, budget):
-        made, args = KINDS[kind]
+        _, made, args = KINDS[kind]
         begun = time.process_time()
         self.peer = made(source, seed, workers, *args)
         self.source, self.workers, self.budget = source, workers, budget
@@ -350,21 +359,27 @@ class Player:
             job = self.timed(self.peer.ask)
             if job is None:
                 return
-            if job.key not in self.trials:
-                self.trials[job.key] = Trial(self.source.curve(job.hyper))
-            trial = self.trials[job.key]
+            trial = self.trial_of(job)
             if trial.epoch < job.until:
-                self.push(now, job)
+                trial.busy = True
+                self.push(now, job, trial)
                 return
             self.timed(self.peer.over, job, job.until, trial.curve[job.until - 1])
         raise RuntimeError("it asks for what it knows, again and again")
 
-    def push(self, now, job):
-        self.order += 1
-        heapq.heappush(self.running, (now + 1, self.order, job))
+    def trial_of(self, job):
+        """The one that got furthest; what is under way elsewhere is begun anew."""
+        ready = [t for t in self.trials.get(job.key, ()) if not t.busy]
+        if ready:
+            return max(ready, key=lambda t: t.epoch)
+        self.trials.setdefault(job.key, []).append(Trial(self.source.curve(job.hyper)))
+        return self.trials[job.key][-1]
 
-    def epoch(self, now, job):
-        trial = self.trials[job.key]
+    def push(self, now, job, trial):
+        self.order += 1
+        heapq.heappush(self.running, (now + 1, self.order, job, trial))
+
+    def epoch(self, now, job, trial):
         value = trial.curve[trial.epoch]
         trial.epoch += 1
         self.spent += 1
@@ -373,8 +388,9 @@ class Player:
             self.at[str(self.spent)] = self.best
         goes_on = self.timed(self.peer.told, job, trial.epoch, value)
         if goes_on and trial.epoch < job.until:
-            self.push(now, job)
+            self.push(now, job, trial)
             return
+        trial.busy = False
         self.timed(self.peer.over, job, trial.epoch, value)
         self.start(now)
 
@@ -382,36 +398,57 @@ class Player:
         for _ in range(self.workers):
             self.start(0)
         while self.spent < self.budget and self.running:
-            now, _, job = heapq.heappop(self.running)
-            self.epoch(now, job)
+            now, _, job, trial = heapq.heappop(self.running)
+            self.epoch(now, job, trial)
         for mark in MARKS:
             if mark <= self.budget:
                 self.at.setdefault(str(mark), self.best)  # it wanted nothing more
-        return {"best": self.at, "trials": len(self.trials), "epochs": self.spent,
+        return {"best": self.at, "trials": sum(map(len, self.trials.values())), "epochs": self.spent,
                 "decision_ms": 1e3 * self.asked / max(1, self.decisions)}
+
+
+# --- ours, over the same trainings ------------------------------------------------------------------------------------
+
+def play_ours(program, pair, source, seed, workers, budget):
+    """bench_search_open says whom it trains for an epoch, and is told the value."""
+    child = subprocess.Popen([program] + pair.split("+") + [str(workers), str(seed), str(budget)], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, bufsize=1)
+    say = lambda j: print(json.dumps(j), file=child.stdin, flush=True)
+    say({"hyperParameters": source.hyper})
+    say({"metric": "loss", "direction": "min", "epochs": source.epochs, "worst": source.worst, "best": source.best,
+         "median": source.median})
+    curves, last = {}, {}
+    for line in child.stdout:
+        last = json.loads(line)
+        if "hyper" in last:
+            key = json.dumps(last["hyper"], sort_keys=True)
+            if key not in curves:
+                curves[key] = source.curve(last["hyper"])
+            say({"value": curves[key][last["epoch"] - 1]})
+    if child.wait() != 0 or "best" not in last:
+        raise RuntimeError("%s: exit %d" % (os.path.basename(program), child.returncode))
+    return last
 
 
 # --- results that are kept --------------------------------------------------------------------------------------------
 
-def fingerprint(name):
-    """Of what the values come from."""
+def fingerprint(name, program):
+    """Of what the values come from: a table says how its task is trained, too."""
     here, sha = os.path.dirname(os.path.abspath(__file__)), hashlib.sha256()
-    files = [name] if not name.startswith("open:") else [
-        os.path.join(here, "record.py"), os.path.join(here, "text.py"),
-        os.path.join(here, "../../data/curves", name[5:] + ".jsonl.gz")]
-    for path in files:
+    table = os.path.join(here, "../../data/curves", name[5:] + ".jsonl.gz") if name.startswith("open:") else name
+    for path in [table] + ([program] if program else []):
         with open(path, "rb") as f:
             sha.update(f.read())
     return sha.hexdigest()[:12]
 
 
-def kept(o, kind, seed, play):
+def kept(o, kind, seed, program, play):
     if not o.cache:
         return play()
     os.makedirs(o.cache, exist_ok=True)
     task = os.path.basename(o.source).split(".")[0].replace(":", "-")
     path = os.path.join(o.cache, "%s-%s-w%d-b%d-s%d-v%d-%s.json" % (
-        task, kind, o.workers, o.budget, seed, VERSION, fingerprint(o.source)))
+        task, kind, o.workers, o.budget, seed, VERSION, fingerprint(o.source, program)))
     if os.path.exists(path):
         with open(path) as f:
             return json.load(f)
@@ -428,6 +465,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("source")
     p.add_argument("--kinds", default=",".join(KINDS))
+    p.add_argument("--ours", default="")
+    p.add_argument("--program", default="")
     p.add_argument("--workers", type=int, default=1)
     p.add_argument("--seeds", default="1,2,3")
     p.add_argument("--budget", type=int, default=1000)
@@ -435,27 +474,28 @@ def main():
     p.add_argument("--kept-only", action="store_true", help="play nothing, say what is kept")
     o = p.parse_args()
     source, played, absent = None, {}, {}
-    for kind in o.kinds.split(","):
-        why = None if o.kept_only else why_absent(kind)
-        runs = {}
+    for kind in [k for k in o.kinds.split(",") + o.ours.split(",") if k]:
+        ours, runs = kind not in KINDS, {}
+        why = None if o.kept_only or ours else why_absent(kind)
         for seed in [int(s) for s in o.seeds.split(",")] if not why else ():
             def play():
                 nonlocal source
                 source = source or source_of(o.source)
+                if ours:
+                    return play_ours(o.program, kind, source, seed, o.workers, o.budget)
                 return Player(kind, source, seed, o.workers, o.budget).play()
             try:
-                run = kept(o, kind, seed, play)
+                run = kept(o, kind, seed, o.program if ours else "", play)
             except Exception as fault:  # a peer's, which must not end the bench; it is told
                 why = ("%s: %s" % (type(fault).__name__, fault)).splitlines()[0]
                 break
             if run:
                 runs[str(seed)] = run
-        if runs and not why:
-            played[kind] = runs
-        elif why:
+        if why:
             absent[kind] = why
-    json.dump({"played": played, "absent": absent}, sys.stdout)
-    print()
+        elif runs:
+            played[kind] = runs
+    print(json.dumps({"played": played, "absent": absent}))  # the last line: some of them print, too
 
 
 if __name__ == "__main__":
