@@ -10,7 +10,8 @@ until then (of what is to be large, its negative), at any epoch of any trial.
 
 Of open:TASK, --ours A+S,… are pairs of our own, played by the program --program (bench_search_open) over the same trainings.
 
-A peer is a class: ask() gives a Job or None (nothing now), told(job, epoch, value) whether it goes on, over(job, epoch, value) that it ended. KINDS lists them.
+A peer is a class: ask() gives a Job or None (nothing now), told(job, epoch, value) whether it goes on, over(job, epoch, value) that it ended; `pays`
+says what it pays for. KINDS lists them.
 """
 import argparse
 import datetime
@@ -137,7 +138,7 @@ class Job:
 
 
 class Optuna:
-    """It neither pauses nor goes on: what was pruned is gone."""
+    pays = "every epoch once; what it pruned is gone"
     needs = ("optuna",)
 
     def __init__(self, source, seed, workers, sampler, hyperband=False):
@@ -168,7 +169,8 @@ class Optuna:
 
 
 class SyneTune:
-    """Of version 0.16: ASHA by stopping, so that nothing need be gone on with."""
+    """Of version 0.16: ASHA by stopping."""
+    pays = "every epoch once; what it stopped is gone"
     needs = ("syne_tune.optimizer.baselines",)
 
     def __init__(self, source, seed, workers, make):
@@ -210,6 +212,7 @@ class SyneTune:
 
 class SyneTunePromotion(SyneTune):
     """Of version 0.13, the last one that pauses trials and goes on with them."""
+    pays = "goes on with what it paused, for the further epochs"
     needs = ("syne_tune.optimizer.schedulers.hyperband", "autograd")
 
     def suggestion(self):
@@ -246,7 +249,8 @@ def promotion(searcher):
 
 
 class Smac:
-    """Multi-fidelity: Hyperband with a forest; a configuration that comes with a larger budget goes on."""
+    """Multi-fidelity: Hyperband with a forest."""
+    pays = "goes on with a configuration that gets a larger budget, for the further epochs"
     needs = ("smac",)
 
     def __init__(self, source, seed, workers):
@@ -277,7 +281,7 @@ class Smac:
 
 
 class Dehb:
-    """What is promoted goes on; what it bred is new."""
+    pays = "goes on with what is promoted, for the further epochs; what it breeds is new"
     needs = ("dehb",)
 
     def __init__(self, source, seed, workers):

@@ -10,6 +10,7 @@ side in one set of arrays. What a task's validation set says is a value; a train
 import argparse
 import gzip
 import json
+import multiprocessing
 import os
 import sys
 import time
@@ -237,6 +238,21 @@ def judge(out, y, k, metric):
         return head(out, y, k)[0]
 
 
+JOBS = 1
+parts_now = []  # what children, which are forked, find: functions cannot be sent to them
+
+
+def part_now(i):
+    task, *rest = parts_now[i]
+    return task.part(*rest)
+
+
+def beside_each_other(parts):
+    parts_now[:] = parts
+    with multiprocessing.get_context("fork").Pool(JOBS) as pool:
+        return pool.map(part_now, range(len(parts)), 1)
+
+
 class SideBySide:
     """Configurations that differ in the optimizer alone train in one set of arrays; what becomes of one is the same in any company."""
 
@@ -271,12 +287,15 @@ class SideBySide:
                     state[i], tuple) else np.where(alive[:, None, None], state[i], 0)
             yield np.where(alive, value, np.nan)
 
-    def __call__(self, rows, epochs, seed, together=100):
-        parts = []
-        for i in range(0, len(rows), together):  # few enough for a cache
-            training = self.train(rows[i:i + together], seed)
-            parts.append(np.array([next(training) for _ in range(epochs)]).T)
-        return np.concatenate(parts), None
+    def part(self, rows, epochs, seed):
+        training = self.train(rows, seed)
+        return np.array([next(training) for _ in range(epochs)]).T
+
+    def __call__(self, rows, epochs, seed, together=50):
+        parts = [(self, rows[i:i + together], epochs, seed) for i in range(0, len(rows), together)]  # few enough for a cache
+        if JOBS > 1:
+            return np.concatenate(beside_each_other(parts)), None
+        return np.concatenate([task.part(*rest) for task, *rest in parts]), None
 
 
 def one_by_one(rows, data, epochs, k, metric, seed):
@@ -390,8 +409,11 @@ def write(path, metric, epochs, hyper, rows, values, seconds):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", default=os.path.join(os.path.dirname(__file__), "../../data/curves"))
+    p.add_argument("--jobs", type=int, default=1, help="processes; the tables are the same")
     p.add_argument("tasks", nargs="*", default=list(TASKS))
     args = p.parse_args()
+    global JOBS
+    JOBS = args.jobs
     os.makedirs(args.out, exist_ok=True)
     for i, name in enumerate(TASKS):
         if name not in args.tasks:
