@@ -381,7 +381,7 @@ TASKS = {
     "gru-licences-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
         text.which_licence, lambda c, r: text.Gru(80, 10, 4, c, r, False), adam, 12, 24, 4, "loss")),
     "gru-brackets-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
-        text.brackets, lambda c, r: text.Gru(4, 10, 2, c, r, False), adam, 12, 32, 2, "loss")),
+        text.brackets, lambda c, r: text.Gru(4, 10, 2, c, r, False), adam, 10, 24, 2, "loss")),
 }
 
 

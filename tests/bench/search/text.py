@@ -61,7 +61,7 @@ def which_licence():
     return a, b, c[:300], d[:300]
 
 
-def brackets(n=2400, length=15, seed=7):
+def brackets(n=2400, length=11, seed=7):
     """Two kinds, nested: of which kind must the next closing one be? It takes a stack, or nothing is learnt at all."""
     r, x, y = np.random.RandomState(seed), [], []
     while len(x) < n:
