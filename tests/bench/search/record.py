@@ -419,11 +419,11 @@ def main():
         if name not in args.tasks:
             continue
         metric, epochs, hyper, train = TASKS[name]
-        begun = time.process_time()
+        begun = sum(os.times()[:4])
         rows = draw(hyper, CONFIGS, np.random.RandomState(1000 + i))
         values, seconds = train(rows, epochs, i)
         write(os.path.join(args.out, name + ".jsonl.gz"), metric, epochs, hyper, rows, values, seconds)
-        print("%-22s %6.1f s" % (name, time.process_time() - begun), file=sys.stderr, flush=True)
+        print("%-22s %6.1f s" % (name, sum(os.times()[:4]) - begun), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
