@@ -380,8 +380,8 @@ TASKS = {
         text.words, lambda c, r: text.Elman(49, 16, 49, c, r), adam, 8, 16, 49, "loss")),
     "gru-licences-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
         text.which_licence, lambda c, r: text.Gru(80, 10, 4, c, r, False), adam, 12, 24, 4, "loss")),
-    "gru-brackets-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
-        text.brackets, lambda c, r: text.Gru(4, 10, 2, c, r, False), adam, 10, 24, 2, "loss")),
+    "rnn-brackets-adam": ("loss", 50, ADAM8_WIDE, SideBySide(
+        text.brackets, lambda c, r: text.Elman(4, 12, 2, c, r, False), adam, 10, 24, 2, "loss")),
 }
 
 
