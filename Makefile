@@ -9,7 +9,7 @@ Q := $(if $(V),,@)
 
 # Debian's HDF5 goes by two names.
 HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
-PKGS := libuv jansson sqlite3 libcurl zlib netsnmp libpcre2-8 $(HDF5)
+PKGS := libuv jansson sqlite3 libcurl zlib netsnmp libpcre2-8 yaml-0.1 $(HDF5)
 MISSING := $(foreach p,$(PKGS),$(if $(shell pkg-config --exists $(p) && echo yes),,$(p)))
 # pkg-config knows nothing of libpfm: its header tells.
 PFM := $(shell $(CC) $(CPPFLAGS) -E -include perfmon/pfmlib_perf_event.h -x c /dev/null >/dev/null 2>&1 && echo yes)

@@ -23,6 +23,7 @@ static const char *const scopes[] = { "auto", "system", "cgroup", "process", "no
 const struct opt_row config_rows[] = {
     { "", "application", OPT_TEXT, FIELD(application), NULL, 0, 0, NULL, "FILE", "the application file: what is run, and how it is heard" },
     { "", "bigdlConf", OPT_TEXT, FIELD(older_application), NULL, 0, 0, NULL, "FILE", "the application file, by its older name" },
+    { "", "parameters", OPT_TEXT, FIELD(parameters), NULL, 0, 0, NULL, "FILE", "hyperparameters from a YAML file of parameter sets (all combinations), in the place of hyperParameters" },
     { "", "store", OPT_TEXT, FIELD(store), NULL, 0, 0, NULL, "FILE", "the store (default $PIPETUNE_STORE, else ./pipetune.db)" },
     { "", "objective", OPT_CHOICE, FIELD(objective), "time", 0, 0, objectives, "NAME", "what is minimised: time, energy, or edp (joules x seconds)" },
     { "study", "name", OPT_TEXT, FIELD(name), NULL, 0, 0, NULL, "NAME", "the study (default: the config's name and a hash of its space)" },
@@ -238,6 +239,7 @@ static int put_application(const struct config *c, const struct json_doc *doc, j
 {
     const char *name = named(c, doc);
     (void)json_object_del(root, newer);
+    (void)json_object_del(root, "parameters"); /* what is in that file stands for it */
     return json_object_set_new(root, older, name ? json_string(name) : json_null());
 }
 

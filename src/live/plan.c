@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "base/utf8.h"
 #include "core/point_list.h"
+#include "core/space_yaml.h"
 #include "live/nodes_cfg.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
@@ -81,6 +82,48 @@ static int read_points(struct plan *p, const char *config_file, struct err *e)
     return rc;
 }
 
+/* What is wrong with a set is told of its file. */
+static int check_sets(const struct json_doc *sets, struct err *e)
+{
+    struct space scratch;
+    int rc = space_parse(&scratch, sets, e);
+    if (rc == 0)
+        space_done(&scratch);
+    return rc;
+}
+
+/* "hyperParameters": "FILE", or "parameters": the same as for points. */
+static int read_sets(struct plan *p, const char *config_file, struct err *e)
+{
+    static const char key[] = "hyperParameters";
+    const json_t *hyper = json_object_get(p->doc.root, key);
+    const char *named = p->cfg.parameters ? p->cfg.parameters : json_string_value(hyper);
+    if (hyper && json_object_get(p->doc.root, "parameters"))
+        return json_doc_err(&p->doc, "parameters", e, -EINVAL, "is there beside '%s': keep one of them", key);
+    if (!named)
+        return 0;
+    AUTO_BUF struct buf text = BUF_INIT;
+    AUTO_FREE char *path = look_up(named, config_file);
+    if (!path)
+        return err_sys(e, -ENOMEM, "'%s'", named);
+    if (!io_exists(path))
+        return not_there(named, config_file, "file of parameter sets", e);
+    int rc = io_read_file(&text, path, FILE_MAX, e);
+    if (rc == 0)
+        rc = space_yaml_parse(&p->sets, path, buf_text(&text), text.len, e);
+    if (rc == 0)
+        rc = check_sets(&p->sets, e);
+    if (rc == 0 && json_object_set(p->doc.root, key, json_object_get(p->sets.root, key)) < 0)
+        rc = err_sys(e, -ENOMEM, "'%s'", path);
+    return rc;
+}
+
+/* The file that the hyperparameters stand in. */
+static const struct json_doc *hyper_doc(const struct plan *p)
+{
+    return p->sets.root ? &p->sets : &p->doc;
+}
+
 /* Paths of the application file: in the working directory, else beside that file or below our home. */
 static int resolve_path(void *ctx, const char *key, char **path, struct err *e)
 {
@@ -108,7 +151,7 @@ static int check_reach(const struct plan *p, struct err *e)
         if (rc < 0) {
             char path[192];
             (void)snprintf(path, sizeof path, "hyperParameters/%s", p->space.dims[i].name);
-            return json_doc_err(&p->doc, path, e, rc, "reaches nothing: %s", why.text);
+            return json_doc_err(hyper_doc(p), path, e, rc, "reaches nothing: %s", why.text);
         }
     }
     if (app_reaches_epochs(&p->app))
@@ -257,7 +300,7 @@ static int check_batches(const struct plan *p, struct err *e)
             if (rc < 0) {
                 char path[192];
                 (void)snprintf(path, sizeof path, "hyperParameters/%s", dim->name);
-                return json_doc_err(&p->doc, path, e, rc, "cannot be launched: %s", why.text);
+                return json_doc_err(hyper_doc(p), path, e, rc, "cannot be launched: %s", why.text);
             }
         }
     }
@@ -437,6 +480,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = secrets_take(&p->secrets, &p->doc, e);
     if (rc == 0)
+        rc = read_sets(p, config_file, e);
+    if (rc == 0)
         rc = read_points(p, config_file, e);
     if (rc == 0)
         rc = space_parse(&p->space, &p->doc, e);
@@ -493,6 +538,7 @@ void plan_done(struct plan *p)
     space_done(&p->space);
     config_done(&p->cfg);
     json_doc_done(&p->doc);
+    json_doc_done(&p->sets);
     json_doc_done(&p->app_doc);
 }
 

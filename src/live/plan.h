@@ -30,6 +30,7 @@ struct plan {
     struct strv paths;        /* that the meters' texts point at */
     char *events;             /* the hardware events that are counted (monitoring/event_choice.h); NULL: all */
     struct json_doc doc;      /* the config */
+    struct json_doc sets;     /* the file of parameter sets (core/space_yaml.h); no root: there is none */
     struct json_doc app_doc;  /* the application file, as written */
     char name[128];           /* of the study */
     struct secrets secrets;   /* what of all this is not to be shown */

@@ -324,6 +324,66 @@ static void two_studies_train_beside_each_other(void **state)
                         "12|1");
 }
 
+static void expect_sets(const struct world *w, int code, const char *told, const char *option, const char *file)
+{
+    struct harness_output o = RUN(w, "run", "--config", "c.conf", option, file, "--dry-run");
+    if (o.code != code || !strstr(code ? o.err : o.out, told))
+        fail_msg("got %d, %s%s, want %d, %s", o.code, o.out, o.err, code, told);
+    if (!code)
+        assert_int_equal(harness_count(o.out, "\n"), 4);
+    harness_output_done(&o);
+}
+
+static void parameter_sets_come_from_a_file(void **state)
+{
+    const struct world *w = *state;
+    write_script(w, PRINTS);
+    harness_write(w->dir, "a.json", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }");
+    world_dir(w, "sub");
+    harness_write(w->dir, "sub/sets.yml", "lr: [1e-3, .5]\nepochs_more: !!python/tuple [1, 5, 2]\n");
+    harness_write(w->dir, "c.conf",
+                  "{ \"application\": \"a.json\", \"study\": { \"name\": \"s\", \"epochs\": 1 },\n"
+                  "  \"hyperParameters\": \"sub/sets.yml\" }\n");
+    expect_sets(w, 0, "--lr 0.001 --epochs 1", "--policy", "v1");
+    expect_sets(w, 0, "--epochs_more=3", "--parameters", "sub/sets.yml");
+    expect_sets(w, 2, "no file of parameter sets 'none.yml': looked in the working directory and in '.'",
+                "--parameters", "none.yml");
+    harness_write(w->dir, "bad.yml", "lr: 0.1\n\nlr_decay: yes\n");
+    expect_sets(w, 2, "bad.yml' line 3: 'lr_decay' has the value yes, which is a truth value in YAML", "--parameters",
+                "bad.yml");
+    harness_write(w->dir, "bad.yml", "lr: 0.1\n\nepoch_number: [1, 1]\n");
+    expect_sets(w, 2, "bad.yml' line 3: 'hyperParameters.epoch_number.1'", "--parameters", "bad.yml");
+}
+
+static void what_is_in_the_sets_is_part_of_the_study(void **state)
+{
+    const struct world *w = *state;
+    write_script(w, PRINTS);
+    harness_write(w->dir, "a.json", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }");
+    harness_write(w->dir, "sets.yml", "lr: [0.1, 0.2]\n");
+    harness_write(w->dir, "c.conf",
+                  "{ \"application\": \"a.json\", \"study\": { \"name\": \"s\", \"epochs\": 1 },\n"
+                  "  \"hyperParameters\": \"sets.yml\" }\n");
+    struct harness_output o = RUN(w, "run", "c.conf");
+    expect("begun", &o, 0, "s/2: finished");
+    harness_output_done(&o);
+    harness_expect_rows("trials", "pipetune.db", "SELECT hyper FROM trials ORDER BY id", "{\"lr\": 0.1} {\"lr\": 0.2}");
+    harness_write(w->dir, "other.yml", "# the same by another name\nlr: [0.1, 2e-1]\n");
+    o = RUN(w, "run", "c.conf", "--parameters", "other.yml");
+    expect("the same by another name", &o, 0, "study s, going on");
+    harness_output_done(&o);
+    harness_write(w->dir, "sets.yml", "lr: [0.1, 0.3]\n");
+    o = RUN(w, "run", "c.conf");
+    expect("changed", &o, 2, "hyperParameters.lr");
+    harness_output_done(&o);
+    harness_write(w->dir, "c.conf",
+                  "{ \"application\": \"a.json\", \"hyperParameters\": { \"lr\": [1] },\n"
+                  "  \"parameters\": \"sets.yml\" }\n");
+    o = RUN(w, "run", "c.conf", "--dry-run");
+    expect("both", &o, 2, "line 2: 'parameters' is there beside 'hyperParameters': keep one of them");
+    harness_output_done(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +400,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_a_program_does_not_tell_is_absent_and_not_0, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_told, open_plain, world_close),
         cmocka_unit_test_setup_teardown(two_studies_train_beside_each_other, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(parameter_sets_come_from_a_file, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(what_is_in_the_sets_is_part_of_the_study, open_plain, world_close),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }
