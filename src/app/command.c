@@ -289,8 +289,9 @@ static bool says(const struct command *c, const char *variable)
     return false;
 }
 
-/* Threads of OpenMP that spin while they wait make a program many times slower when it shares its CPUs or has fewer of them for a while;
- * and what Python prints would come when it has ended. */
+/* Threads of OpenMP that spin while they wait make a program many times slower when it shares its CPUs or has fewer of them for a while.
+ * No variable of one runtime is needed beside the standard's: by `passive` GNU's has GOMP_SPINCOUNT 0, Intel's and LLVM's
+ * KMP_BLOCKTIME 0, and where these are set they win. OpenBLAS's own threads yield, which costs nothing measurable. And what Python prints would come when it has ended. */
 static void put_env(const struct command *c, const struct app_launch *l, const struct app_value *v, size_t n,
                     struct strv *out)
 {
