@@ -20,7 +20,7 @@
 #include "store/trace.h"
 
 struct run_options {
-    char *config, *setting, *trace;
+    char *config, *setting, *trace, *hosts;
     bool dry_run, again, detach, quiet, json;
 };
 
@@ -29,6 +29,7 @@ struct run_options {
 static const struct opt_row run_rows[] = {
     { NULL, "config", OPT_TEXT, FIELD(config), NULL, 0, 0, NULL, "FILE", "the config (also the first word)" },
     { NULL, "setting", OPT_TEXT, FIELD(setting), NULL, 0, 0, NULL, "K=V,…", "system parameters of every trial, such as cores=4,memory=8" },
+    { NULL, "hosts", OPT_TEXT, FIELD(hosts), NULL, 0, 0, NULL, "LIST", "in the place of nodes: a list of the config's hosts by its name, a file with a host to a line, or HOST,…; remembered with the study" },
     { NULL, "dry_run", OPT_FLAG, FIELD(dry_run), NULL, 0, 0, NULL, NULL, "print each trial's spark-submit command and do nothing" },
     { NULL, "again", OPT_FLAG, FIELD(again), NULL, 0, 0, NULL, NULL, "begin the study anew as NAME@2, @3, …" },
     { NULL, "detach", OPT_FLAG, FIELD(detach), NULL, 0, 0, NULL, NULL, "start what can run now and leave it running; the next run goes on with it" },
@@ -57,6 +58,7 @@ struct command_line {
     int argc;
     char **argv;
     struct run_options o;
+    char *remembered; /* --hosts of the study's last run; NULL: none is known */
 };
 
 static int apply_options(void *ctx, struct config *cfg, struct err *e)
@@ -64,7 +66,11 @@ static int apply_options(void *ctx, struct config *cfg, struct err *e)
     struct command_line *cl = ctx;
     struct opt_set sets[] = { run_opts(&cl->o), config_opts(cfg) };
     AUTO_STRV struct strv words = STRV_INIT;
-    return opt_parse(cl->argc, cl->argv, sets, ARRAY_LEN(sets), &words, e);
+    int rc = opt_parse(cl->argc, cl->argv, sets, ARRAY_LEN(sets), &words, e);
+    const char *hosts = cl->o.hosts ? cl->o.hosts : cl->remembered;
+    if (rc == 0 && hosts && !(cfg->hosts = strdup(hosts)))
+        rc = err_sys(e, -ENOMEM, "option '--hosts'");
+    return rc;
 }
 
 /* --- --dry-run --- */
@@ -348,13 +354,38 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
     return rc;
 }
 
+/* What --hosts said when the study was run last. NULL: nothing; what is wrong with the store is told when it is opened to be used. */
+static char *recall_hosts(const struct plan *p)
+{
+    AUTO_FREE char *path = study_store_path(p->cfg.store);
+    struct store *store = NULL;
+    struct store_study row = { 0 };
+    struct err ignored;
+    char *hosts = NULL;
+    if (!path || !io_exists(path) || store_open(&store, path, STORE_READ, &ignored) < 0)
+        return NULL;
+    if (store_study_find(store, p->name, &row, &ignored) == 1) {
+        AUTO_JSON json_t *config = json_loads(row.config, 0, NULL);
+        const char *said = json_string_value(json_object_get(config, "hosts"));
+        hosts = said ? strdup(said) : NULL;
+    }
+    store_study_done(&row);
+    store_close(store);
+    return hosts;
+}
+
 static int run_with(struct command_line *cl, const char *config, struct err *e)
 {
     struct plan p;
     char *setting = cl->o.setting;
     cl->o.setting = NULL; /* read again below */
     int rc = plan_load(&p, config, setting, apply_options, cl, e);
+    if (rc == 0 && !cl->o.hosts && !cl->o.dry_run && (cl->remembered = recall_hosts(&p))) {
+        plan_done(&p);
+        rc = plan_load(&p, config, setting, apply_options, cl, e);
+    }
     free(setting);
+    free(cl->remembered);
     if (rc < 0)
         return rc;
     rc = cl->o.dry_run ? dry_run(&p, e) : run_real(&p, &cl->o, e);

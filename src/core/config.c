@@ -69,10 +69,9 @@ const struct opt_row config_rows[] = {
 const size_t config_rows_n = sizeof config_rows / sizeof config_rows[0];
 
 /* Members of the top level that are not scalars, and so no rows. */
-static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",
-                                          "search",          "budget",           "tuning",
-                                          "monitoring",      "influxdb",         "spark",
-                                          "nodes",           "powerMeter",       NULL };
+static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",    "search", "budget",
+                                          "tuning",          "monitoring",       "influxdb", "spark",  "nodes",
+                                          "hosts",           "powerMeter",       NULL };
 static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
 static const char *const study_others[] = { "secrets", "constraints", "first", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
@@ -141,19 +140,50 @@ static int check_node(const struct json_doc *doc, const char *path, const json_t
     return rc;
 }
 
-static int check_nodes(const struct json_doc *doc, struct err *e)
+int config_check_hosts(const struct json_doc *doc, const char *path, const json_t *list, struct err *e)
 {
-    const json_t *nodes = json_object_get(doc->root, "nodes");
-    if (nodes && !json_is_array(nodes))
-        return json_doc_err(doc, "nodes", e, -EINVAL, "must be an array");
-    for (size_t i = 0; i < json_array_size(nodes); i++) {
-        char path[64];
-        (void)snprintf(path, sizeof path, "nodes/%zu", i);
-        int rc = check_node(doc, path, json_array_get(nodes, i), e);
+    if (!json_is_array(list))
+        return json_doc_err(doc, path, e, -EINVAL, "must be an array");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        char at[160];
+        (void)snprintf(at, sizeof at, "%s%s%zu", path, *path ? "/" : "", i);
+        int rc = check_node(doc, at, json_array_get(list, i), e);
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+int config_check_lists(const struct json_doc *doc, const char *path, const json_t *lists, struct err *e)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+    if (!json_is_object(lists))
+        return json_doc_err(doc, path, e, -EINVAL, "must be an object of lists of hosts: {\"lab\": [\"a\", \"b\"]}");
+    const char *name;
+    json_t *list;
+    json_object_foreach((json_t *)lists, name, list)
+    {
+        char at[128];
+        size_t len = strlen(name);
+        if (len == 0 || len > 64 || name[strspn(name, plain)])
+            return json_doc_err(doc, path, e, -EINVAL,
+                                "has a list '%.80s': a name is 1 to 64 of letters, digits, '_', '.', '-'", name);
+        (void)snprintf(at, sizeof at, "%s%s%s", path, *path ? "/" : "", name);
+        int rc = config_check_hosts(doc, at, list, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* "hosts" may name a file, too. */
+static int check_nodes(const struct json_doc *doc, struct err *e)
+{
+    const json_t *nodes = json_object_get(doc->root, "nodes"), *lists = json_object_get(doc->root, "hosts");
+    int rc = nodes ? config_check_hosts(doc, "nodes", nodes, e) : 0;
+    if (rc == 0 && lists && !json_is_string(lists))
+        rc = config_check_lists(doc, "hosts", lists, e);
+    return rc;
 }
 
 int config_read(struct config *c, const struct json_doc *doc, struct err *e)
@@ -187,6 +217,8 @@ void config_done(struct config *c)
         return;
     struct opt_set set = config_opts(c);
     opt_done(&set);
+    free(c->hosts);
+    c->hosts = NULL;
 }
 
 static bool contains_word(const char *text, const char *word)
@@ -250,6 +282,8 @@ json_t *config_effective(struct config *c, const struct json_doc *doc, const jso
     struct opt_set set = config_opts(c);
     if (!root || opt_to_json(&set, root) < 0 || put_application(c, doc, root) < 0)
         goto fail;
+    if (c->hosts && json_object_set_new(root, "hosts", json_bytes(c->hosts)) < 0) /* for the next run */
+        goto fail;
     for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++) {
         json_t *part = json_object_get(doc->root, copied[i]);
         if (part && json_object_set(root, copied[i], part) < 0)
@@ -276,10 +310,10 @@ fail:
 
 static bool may_change(const char *path)
 {
-    static const char *const free_keys[] = { "study.name",     "study.max_trials", "study.keep",
-                                             "study.parallel", "study.target",     "budget",
-                                             "monitoring",     "powerMeter",       "influxdb",
-                                             "store" };
+    static const char *const free_keys[] = {
+        "study.name", "study.max_trials", "study.keep", "study.parallel", "study.target", "budget",
+        "monitoring", "powerMeter",       "influxdb",   "store",          "hosts"
+    };
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
         size_t len = strlen(free_keys[i]);
         if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))

@@ -9,6 +9,7 @@ enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs
 struct config {
     char *application, *older_application; /* as written: see config_application() */
     char *parameters;                      /* a file of parameter sets, in the place of "hyperParameters"; NULL: none */
+    char *hosts;                           /* the option --hosts, which is no key: see live/hosts.h; NULL: not given */
     char *store;                           /* NULL: PIPETUNE_STORE, else ./pipetune.db */
 
     char *name; /* NULL: made from the file's name and the space */
@@ -51,6 +52,12 @@ static inline struct opt_set config_opts(struct config *c)
 int config_read(struct config *c, const struct json_doc *doc, struct err *e);
 void config_done(struct config *c);
 
+/* Is this a list of hosts, as "nodes" is one? `path` is where it stands in the document. -EINVAL. */
+int config_check_hosts(const struct json_doc *doc, const char *path, const json_t *list, struct err *e);
+
+/* Lists of hosts by their names: a config's "hosts", or a whole file (`path` is "" then). -EINVAL. */
+int config_check_lists(const struct json_doc *doc, const char *path, const json_t *lists, struct err *e);
+
 /* Is the metric to be made large? By `direction`, or for "auto" by the metric's name: a loss or an error is made small. */
 bool config_maximise(const struct config *c);
 
@@ -64,7 +71,7 @@ json_t *config_effective(struct config *c, const struct json_doc *doc, const jso
 int config_application(const struct config *c, const struct json_doc *doc, const char **out, struct err *e);
 
 /* Appends the keys that differ ("study.epochs, hyperParameters.batch_size"); those that may change within a study
- * (max_trials, keep, parallel, monitoring, influxdb, store) don't count, nor does one that only one of them has, at its default:
+ * (max_trials, keep, parallel, monitoring, influxdb, hosts, store) don't count, nor does one that only one of them has, at its default:
  * versions add keys. Returns how many. */
 size_t config_diff(const json_t *stored, const json_t *now, struct buf *keys);
 

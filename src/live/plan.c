@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "core/point_list.h"
 #include "core/space_yaml.h"
+#include "live/hosts.h"
 #include "live/nodes_cfg.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
@@ -58,6 +59,18 @@ static int read_app(struct plan *p, const char *config_file, struct err *e)
         return not_there(named, config_file, "application file", e);
     rc = read_doc(&p->app_doc, path, e);
     return rc < 0 ? rc : app_parse(&p->app, &p->app_doc, env_lookup, &p->env, e);
+}
+
+/* In the place of the config's "nodes". */
+static int read_hosts(struct plan *p, struct err *e)
+{
+    json_t *list;
+    if (!p->cfg.hosts)
+        return 0;
+    int rc = hosts_choose(&list, p->cfg.hosts, &p->doc, e);
+    if (rc == 0 && json_object_set_new(p->doc.root, "nodes", list) < 0)
+        rc = err_sys(e, -ENOMEM, "option '--hosts'");
+    return rc;
 }
 
 /* "points": "FILE" becomes what is in the file, so that a study knows when it was changed. */
@@ -503,6 +516,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = begin_setting(p, setting, e);
     if (rc == 0)
         rc = check_batches(p, e);
+    if (rc == 0)
+        rc = read_hosts(p, e);
     if (rc == 0)
         rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &p->doc, e);
     if (rc == 0)

@@ -384,6 +384,36 @@ static void what_is_in_the_sets_is_part_of_the_study(void **state)
     harness_output_done(&o);
 }
 
+static void expect_hosts(const struct world *w, const char *what, const char *hosts, int code, const char *text)
+{
+    struct harness_output o = hosts ? RUN(w, "run", "c.conf", "--hosts", hosts) : RUN(w, "run", "c.conf");
+    expect(what, &o, code, text);
+    harness_output_done(&o);
+}
+
+static void hosts_are_said_once(void **state)
+{
+    const struct world *w = *state;
+    static const char nodes[] = "SELECT json_extract(config, '$.nodes') FROM studies";
+    (void)setenv("PIPETUNE_SSH", "/bin/false", 1);
+    write_script(w, PRINTS);
+    harness_write(w->dir, "a.json", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }");
+    harness_write(
+        w->dir, "c.conf",
+        "{ \"application\": \"a.json\", \"study\": { \"name\": \"s\", \"epochs\": 1 },\n"
+        "  \"hosts\": { \"lab\": [\"w1\", \"w2\"], \"one\": [\"w1\"] }, \"hyperParameters\": { \"lr\": 0.1 } }\n");
+    expect_hosts(w, "a host that is none", "w1;w2", 2, "host 'w1;w2' must not contain ';'");
+    expect_hosts(w, "begun", "lab", 0, "s/1: finished");
+    harness_expect_rows("the hosts", "pipetune.db", nodes, "[\"w1\",\"w2\"]");
+    expect_hosts(w, "again without", NULL, 0, "study s, going on");
+    expect_hosts(w, "the same, said otherwise", "w1,w2", 0, "study s, going on");
+    expect_hosts(w, "again without", NULL, 0, "study s, going on");
+    expect_hosts(w, "others", "one", 2, "these keys differ: nodes");
+    harness_expect_rows("the last of them", "pipetune.db", "SELECT json_extract(config, '$.hosts') FROM studies",
+                        "w1,w2");
+    (void)unsetenv("PIPETUNE_SSH");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +431,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_told, open_plain, world_close),
         cmocka_unit_test_setup_teardown(two_studies_train_beside_each_other, open_plain, world_close),
         cmocka_unit_test_setup_teardown(parameter_sets_come_from_a_file, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(hosts_are_said_once, open_plain, world_close),
         cmocka_unit_test_setup_teardown(what_is_in_the_sets_is_part_of_the_study, open_plain, world_close),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
