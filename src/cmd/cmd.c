@@ -26,6 +26,7 @@ const struct command cmd_table[] = {
     { "ls", cmd_ls, cmd_ls_options, "[OPTION…]", "the studies in the store" },
     { "model", cmd_model, cmd_model_options, "ls | show | explain | train | import | export | predict | forget [OPTION…]", "what was learnt of jobs: clusters of profiles, best settings" },
     { "monitor", cmd_monitor, cmd_monitor_options, "[--config FILE] --url URL | --print [OPTION…]", "collectors of this machine -> InfluxDB: events, meters, line protocol over UDP" },
+    { "nodes", cmd_nodes, cmd_nodes_options, "ls | echo | put | clean [HOST…] [--hosts LIST] [--config FILE] [OPTION…]", "the hosts of a study: what is there, and the helper to them" },
     { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
     { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },

@@ -24,6 +24,10 @@ static const struct help_fact abouts[] = {
         "The model is kept in the store; --model FILE names one in a file instead.\n" },
     { "monitor", NULL, "Measures this machine without any study, and sends the lines to an InfluxDB until it is ended.\n"
         "What cannot be delivered is kept on disk and sent later.\n" },
+    { "nodes", NULL, "Asks hosts over ssh, all at once; what is wrong with one is told below its row, and delays no other.\n"
+        "Hosts are words behind the verb, or --hosts, or the nodes of --config; each is HOST, USER@HOST, the name of a list of the "
+        "config's hosts, or a file with a host to a line.\n"
+        "A helper that was put is found by this command alone so far: a study calls pipetune-node by the path that it has here.\n" },
     { "replay", NULL, "Runs policies over what was recorded, without training anything, or derives a study's decisions again.\n" },
     { "report", NULL, "Gathers all of a study: settings, epochs, energy, decisions, heat maps of the counters.\n" },
     { "retry", NULL, "Forgives what became of a failed trial's attempts: the next run of the study tries it again, from its newest checkpoint.\n"
@@ -56,6 +60,10 @@ static const struct help_fact words[] = {
     { "model", "export", "Writes the store's model, to take it elsewhere." },
     { "model", "predict FILE", "The cluster of each vector in the file." },
     { "model", "forget [CLASS]", "Forgets a class, a cluster, or all: such jobs are searched anew." },
+    { "nodes", "ls", "Versions, CPUs, memory, load, which launches run there, how far the clock is ahead, how long connecting takes." },
+    { "nodes", "echo", "A word to each helper and back, and how long that takes." },
+    { "nodes", "put", "Copies pipetune-node to ~/.pipetune-node/SHA256/ where it is not there yet, checks its sum, and runs it once." },
+    { "nodes", "clean", "Removes what put has made, and the folders of launches that are over; links and what is none of ours stay." },
     { "replay", "offline TRACE", "What each policy would have cost on recorded jobs, from one plain run each to an oracle." },
     { "replay", "online DIR", "The same for recorded queues." },
     { "replay", "search TABLE", "How near to the best of recorded curves each search comes, and after how many epochs." },
@@ -77,6 +85,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { "run", "1", "No trial finished; or the trace was not written, or lines for an InfluxDB were left behind." },
     { "best", "1", "No trial of the study is finished yet, or it has no checkpoint." },
     { "monitor", "1", "Lines were left behind." },
+    { "nodes", "1", "A host did not answer, or not as it should." },
     { "replay", "1", "A decision was derived otherwise than it was stored (decisions)." },
     { "pipetune", "1", "No trial finished, or data was left behind." },
     { "*", "2", "Wrong usage, or a mistake in the config: the error names file, line and key." },
@@ -155,6 +164,8 @@ static const struct help_fact examples[] = {
     { "model", "pipetune model import examples/demo-model.json", "What a recorded demo taught elsewhere." },
     { "monitor", "pipetune monitor --print --once", "One round of samples, to look at." },
     { "monitor", "pipetune monitor --url http://127.0.0.1:8086 --database energy", "To an InfluxDB, until it is ended." },
+    { "nodes", "pipetune nodes ls worker1 me@worker2", "Two hosts." },
+    { "nodes", "pipetune nodes put --config study.conf --hosts lab", "The helper to all hosts of a list." },
     { "replay", "pipetune replay offline examples/lenet-grid.h5 --epochs 10 --repeat 3", "Policies on a recorded grid." },
     { "replay", "pipetune replay search curves.jsonl --algorithm random,tpe --stop none,halving --repeats 10", "Searches on recorded curves." },
     { "replay", "pipetune replay decisions demo", "Each decision of a study, derived again." },

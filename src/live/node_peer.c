@@ -333,7 +333,10 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
         break;
     case NODE_METER: on_meter_answer(p, w); break;
     case NODE_RELEASE:
-    case NODE_STOP: break;
+    case NODE_STOP:
+    case NODE_LOOK:
+    case NODE_ECHO:
+    case NODE_CLEAN: break;
     case NODE_LAUNCH:
     case NODE_GO:
     case NODE_ADOPT:

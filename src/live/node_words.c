@@ -17,7 +17,7 @@ static const char *const verb_names[] = {
     [NODE_HELLO] = "hello",   [NODE_LEASE] = "lease",   [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
     [NODE_STOP] = "stop",     [NODE_SAMPLE] = "sample", [NODE_METER] = "meter", [NODE_LAUNCH] = "launch",
     [NODE_GO] = "go",         [NODE_ADOPT] = "adopt",   [NODE_TAIL] = "tail",   [NODE_SIGNAL] = "signal",
-    [NODE_FORGET] = "forget",
+    [NODE_FORGET] = "forget", [NODE_LOOK] = "look",     [NODE_ECHO] = "echo",   [NODE_CLEAN] = "clean",
 };
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */

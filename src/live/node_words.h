@@ -61,13 +61,16 @@ enum node_verb {
     NODE_TAIL,
     NODE_SIGNAL,
     NODE_FORGET,
+    NODE_LOOK,
+    NODE_ECHO,
+    NODE_CLEAN,
 };
 
 /* Requests, appended with their newline. */
 void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms, const struct app_workers *workers);
-void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, stop */
+void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, look, clean, stop */
 void node_words_tagged(struct buf *b, uint64_t id, enum node_verb verb,
-                       const char *tag); /* release, go, adopt, forget */
+                       const char *tag); /* release, go, adopt, forget, echo */
 /* `cpus` says whether want->cpus, which are of this machine, mean anything there. */
 void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool cpus);
 void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct desired_sampling *how);

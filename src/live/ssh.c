@@ -1,6 +1,8 @@
 #include "live/ssh.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -50,15 +52,39 @@ int ssh_check(const struct node_cfg *cfg, struct err *e)
     return rc;
 }
 
-/* Absolute, and of [A-Za-z0-9._/+-] alone. */
+static bool is_hash(const char *text)
+{
+    return strlen(text) == 64 && !text[strspn(text, DIGITS "abcdef")];
+}
+
+int ssh_put_path(char out[SSH_PUT_PATH_MAX], const char *hash, struct err *e)
+{
+    if (!is_hash(hash))
+        return err_set(e, -EINVAL, "'%.80s' is no SHA-256", hash);
+    (void)snprintf(out, SSH_PUT_PATH_MAX, SSH_PUT_DIR "/%s/pipetune-node", hash);
+    return 0;
+}
+
+static bool is_put_path(const char *path)
+{
+    char hash[65] = "", whole[SSH_PUT_PATH_MAX];
+    if (strncmp(path, SSH_PUT_DIR "/", sizeof SSH_PUT_DIR) != 0)
+        return false;
+    (void)snprintf(hash, sizeof hash, "%s", path + sizeof SSH_PUT_DIR);
+    return ssh_put_path(whole, hash, NULL) == 0 && strcmp(whole, path) == 0;
+}
+
+/* Absolute, and of [A-Za-z0-9._/+-] alone; or one that was put. */
 static int ssh_check_helper(const char *path, struct err *e)
 {
+    if (is_put_path(path))
+        return 0;
     if (path[0] != '/')
         return err_set(e, -EINVAL, "path of pipetune-node '%s' must be absolute to be found on other nodes", path);
     return check_word(&helper_rule, path, e);
 }
 
-int ssh_argv(struct strv *out, const char *ssh, const struct node_cfg *cfg, const char *helper, struct err *e)
+static int put_options(struct strv *out, const char *ssh, const struct node_cfg *cfg, struct err *e)
 {
     static const char *const fixed[] = { "-T",
                                          "-oBatchMode=yes",
@@ -68,8 +94,6 @@ int ssh_argv(struct strv *out, const char *ssh, const struct node_cfg *cfg, cons
                                          "-oServerAliveCountMax=3",
                                          "-oClearAllForwardings=yes" };
     int rc = ssh_check(cfg, e);
-    if (rc == 0)
-        rc = ssh_check_helper(helper, e);
     if (rc < 0)
         return rc;
     strv_add(out, ssh);
@@ -89,7 +113,77 @@ int ssh_argv(struct strv *out, const char *ssh, const struct node_cfg *cfg, cons
     }
     strv_add(out, "--");
     strv_add(out, cfg->host);
+    return 0;
+}
+
+int ssh_argv(struct strv *out, const char *ssh, const struct node_cfg *cfg, const char *helper, struct err *e)
+{
+    int rc = ssh_check(cfg, e);
+    if (rc == 0)
+        rc = ssh_check_helper(helper, e);
+    if (rc == 0)
+        rc = put_options(out, ssh, cfg, e);
+    if (rc < 0)
+        return rc;
     strv_add(out, helper);
     strv_add(out, "serve");
+    return out->failed ? err_sys(e, -ENOMEM, "the command line of ssh") : 0;
+}
+
+/* --- scripts --- */
+
+/* Whatever shell logs in there takes what stands between single quotes as it is: so there is no quote, no newline and no '!' within.
+ * -h comes before -d, which would follow a link; behind `cd -P` it is asked whose folder that is. */
+#define REFUSE "{ echo \"pipetune: refused "
+#define THEN "\"; exit 0; }; "
+
+static const char put_script[] =
+    "sh -c 'umask 077; LC_ALL=C; export LC_ALL; d=" SSH_PUT_DIR "; h=%s; f=pipetune-node; cd || exit 90; "
+    "[ \"`uname -sm`\" = \"Linux %s\" ] || { echo \"pipetune: machine `uname -sm`" THEN
+    "command -v sha256sum >/dev/null || " REFUSE "there is no sha256sum to check what comes" THEN "[ -h $d ] && " REFUSE
+    "~/$d is a link" THEN "[ -d $d ] || mkdir -m 700 $d || exit 91; cd -P ./$d || exit 92; "
+    "[ -O . ] || " REFUSE "~/$d is of another user" THEN "chmod 700 . || exit 93; "
+    "[ -h $h ] && " REFUSE "~/$d/$h is a link" THEN "[ -d $h ] || mkdir -m 700 $h || exit 94; cd -P ./$h || exit 95; "
+    "[ -O . ] || " REFUSE "~/$d/$h is of another user" THEN "chmod 700 . || exit 96; "
+    "[ -h $f ] && " REFUSE "~/$d/$h/$f is a link" THEN
+    "if [ -f $f ] && [ -O $f ] && [ \"`sha256sum <$f | cut -c1-64`\" = $h ]; then echo \"pipetune: there\"; else "
+    "n=new.$$; trap \"rm -f $n\" EXIT; trap \"exit 99\" HUP INT PIPE TERM; set -C; echo \"pipetune: send\"; cat >$n || "
+    "exit 97; "
+    "[ \"`sha256sum <$n | cut -c1-64`\" = $h ] || { echo \"pipetune: broken" THEN
+    "chmod 700 $n; v=`./$n version 2>&1` || { echo \"pipetune: unfit $v" THEN
+    "mv -f $n $f || exit 98; echo \"pipetune: put\"; fi; "
+    "v=`./$f version 2>&1` || { echo \"pipetune: unfit $v" THEN "echo \"pipetune: says $v\"'";
+
+#define KEPT "echo \"pipetune: kept ~/$d"
+
+static const char clean_script[] =
+    "sh -c 'LC_ALL=C; export LC_ALL; d=" SSH_PUT_DIR "; cd || exit 90; "
+    "[ -h $d ] && { " KEPT ": it is a link" THEN "[ -e $d ] || exit 0; [ -d $d ] || { " KEPT ": it is no folder" THEN
+    "cd -P ./$d || exit 92; [ -O . ] || { " KEPT ": it is of another user" THEN
+    "for h in * .[A-Za-z0-9]*; do [ -e \"$h\" ] || [ -h \"$h\" ] || continue; "
+    "[ -h \"$h\" ] && { " KEPT "/$h: it is a link\"; continue; }; n=`expr \"x$h\" : \"x[0-9a-f]*$\"`; "
+    "[ $n = 65 ] && [ ${#h} = 64 ] && [ -d \"$h\" ] && [ -O \"$h\" ] || { " KEPT
+    "/$h: it is none of ours\"; continue; }; "
+    "for f in $h/pipetune-node $h/new.[0-9]*; do [ -h $f ] && continue; [ -f $f ] && [ -O $f ] || continue; "
+    "rm -f $f && echo \"pipetune: removed ~/$d/$f\"; done; "
+    "if rmdir $h 2>/dev/null; then echo \"pipetune: removed ~/$d/$h\"; else " KEPT
+    "/$h: it holds what is none of ours\"; fi; "
+    "done; cd -P .. && rmdir $d 2>/dev/null && echo \"pipetune: removed ~/$d\"; exit 0'";
+
+int ssh_script_argv(struct strv *out, const char *ssh, const struct node_cfg *cfg, enum ssh_script which,
+                    const char *hash, const char *machine, struct err *e)
+{
+    int rc = put_options(out, ssh, cfg, e);
+    if (rc < 0)
+        return rc;
+    if (which == SSH_CLEAN) {
+        strv_add(out, clean_script);
+    } else if (!is_hash(hash)) {
+        return err_set(e, -EINVAL, "'%.80s' is no SHA-256", hash);
+    } else if (!*machine || machine[strspn(machine, LETTERS DIGITS "_")]) {
+        return err_set(e, -EINVAL, "'%.80s' is no kind of machine", machine);
+    } else {
+        strv_addf(out, put_script, hash, machine);
+    }
     return out->failed ? err_sys(e, -ENOMEM, "the command line of ssh") : 0;
 }

@@ -21,25 +21,36 @@
 #include "base/own.h"
 #include "base/strv.h"
 #include "base/wire.h"
+#include "node/members.h"
 
 enum { NOTE_MAX = 4096, ALIVE_MS = 1000, DEPTH_MAX = 64 };
 
 /* --- folders ---------------------------------------------------------------------------------------------------------- */
 
-static int find_root(struct launches *l, struct err *e)
+/* Whether it is there or not. */
+static int name_root(char **out, struct err *e)
 {
-    if (l->root)
-        return 0;
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     AUTO_FREE char *base = state && *state == '/' ? strdup(state)
                            : home && *home == '/' ? io_join(home, ".local/state")
                                                   : NULL;
     if (!base)
         return err_set(e, -ENOENT, "there is no place for launches: neither XDG_STATE_HOME nor HOME is set");
-    int rc = io_mkdirs(base, e);
-    AUTO_FREE char *root = rc == 0 ? io_join(base, "pipetune") : NULL;
+    *out = io_join(base, "pipetune");
+    return *out ? 0 : err_sys(e, -ENOMEM, "launches");
+}
+
+static int find_root(struct launches *l, struct err *e)
+{
+    if (l->root)
+        return 0;
+    AUTO_FREE char *root = NULL;
+    int rc = name_root(&root, e);
+    AUTO_FREE char *base = rc == 0 ? io_dirname(root) : NULL;
     if (rc == 0)
-        rc = root ? ours_dir(root, e) : err_sys(e, -ENOMEM, "launches");
+        rc = base ? io_mkdirs(base, e) : err_sys(e, -ENOMEM, "launches");
+    if (rc == 0)
+        rc = ours_dir(root, e);
     if (rc == 0)
         l->root = MOVE_PTR(root);
     return rc;
@@ -437,6 +448,43 @@ int launches_forget(struct launches *l, const char *tag, struct err *e)
     if (fd >= 0)
         empty(fd, 0);
     return rmdir(dir) == 0 || errno == ENOENT ? 0 : err_sys(e, -errno, "'%s'", dir);
+}
+
+int launches_each(struct launches *l, void (*each)(void *ctx, const char *tag, const struct launch_facts *f), void *ctx,
+                  struct err *e)
+{
+    AUTO_FREE char *root = NULL;
+    int rc = name_root(&root, e);
+    if (rc < 0 || !ours_is_dir(root))
+        return rc; /* there never was one */
+    rc = find_root(l, e);
+    DIR *d = rc == 0 ? opendir(root) : NULL;
+    if (rc == 0 && !d)
+        rc = err_sys(e, -errno, "'%s'", root);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        struct launch_facts f;
+        AUTO_FREE char *dir = members_tag_is_valid(entry->d_name) ? io_join(root, entry->d_name) : NULL;
+        if (!dir || !ours_is_dir(dir))
+            continue;
+        look_at(l, entry->d_name, &f);
+        each(ctx, entry->d_name, &f);
+    }
+    if (d)
+        (void)closedir(d);
+    return rc;
+}
+
+int launches_leave(struct launches *l, bool *out_removed, struct err *e)
+{
+    AUTO_FREE char *root = NULL;
+    int rc = name_root(&root, e);
+    if (rc == 0)
+        *out_removed = ours_is_dir(root) && rmdir(root) == 0;
+    if (rc == 0 && *out_removed) {
+        free(l->root);
+        l->root = NULL;
+    }
+    return rc;
 }
 
 /* --- for the loop ----------------------------------------------------------------------------------------------------- */

@@ -97,6 +97,13 @@ int launches_signal(struct launches *l, const char *tag, bool hard, struct err *
 /* Removes its folder. -EBUSY: it is not over; fine for one that is not there. */
 int launches_forget(struct launches *l, const char *tag, struct err *e);
 
+/* Tells of each launch whose folder is here, in no order. Makes nothing. -errno: not all of them could be seen. */
+int launches_each(struct launches *l, void (*each)(void *ctx, const char *tag, const struct launch_facts *f), void *ctx,
+                  struct err *e);
+
+/* Removes ROOT where nothing is in it any more. */
+int launches_leave(struct launches *l, bool *out_removed, struct err *e);
+
 /* --- for the loop --- */
 
 /* Adds what is to be waited for; how many. */

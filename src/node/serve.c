@@ -25,6 +25,7 @@
 #include "base/wire.h"
 #include "monitoring/counters.h"
 #include "monitoring/sample_blob.h"
+#include "node/house.h"
 #include "node/launches.h"
 #include "node/meters.h"
 #include "node/request.h"
@@ -443,6 +444,25 @@ static int forget(struct serve *s, struct buf *to, struct err *e)
     return launches_forget(&s->launches, s->req.tag, e);
 }
 
+/* What the word came to the other side as. */
+static int echo(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)e;
+    buf_puts(to, ",\"tag\":");
+    wire_put_text(to, s->req.tag);
+    return 0;
+}
+
+static int look_around(struct serve *s, struct buf *to, struct err *e)
+{
+    return house_look(&s->launches, to, e);
+}
+
+static int clean(struct serve *s, struct buf *to, struct err *e)
+{
+    return house_clean(&s->launches, to, e);
+}
+
 static int stop(struct serve *s, struct buf *to, struct err *e)
 {
     (void)to;
@@ -463,12 +483,15 @@ static const struct verb {
     { "adopt", adopt, true, REQUEST_BIT(REQUEST_TAG) },
     { "apply", apply, true,
       REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_CORES) | REQUEST_BIT(REQUEST_SLOTS) | REQUEST_BIT(REQUEST_LOCAL) },
+    { "clean", clean, true, 0 },
+    { "echo", echo, true, REQUEST_BIT(REQUEST_TAG) },
     { "forget", forget, true, REQUEST_BIT(REQUEST_TAG) },
     { "go", go, true, REQUEST_BIT(REQUEST_TAG) },
     { "hello", greet, false, REQUEST_BIT(REQUEST_PROTOCOL) },
     { "launch", start_launch, true,
       REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_ATTEMPT) | REQUEST_BIT(REQUEST_STEPS) },
     { "lease", lease, true, 0 },
+    { "look", look_around, true, 0 },
     { "meter", meter, true, REQUEST_BIT(REQUEST_INTERVAL) },
     { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
     { "sample", sample, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_INTERVAL) },

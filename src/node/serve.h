@@ -38,6 +38,9 @@
  *                                                  it is asked again; what is before `accounted` is given back to the disk
  *   {"id":13,"verb":"signal","tag":"T","hard":false}     {"id":13,"ok":true}     TERM; hard: KILL, to all that is left of it
  *   {"id":14,"verb":"forget","tag":"T"}            {"id":14,"ok":true}     its folder is removed; refused while it runs
+ *   {"id":15,"verb":"look"}                        {"id":15,"ok":true,…}   what house.h draws: memory, load, which launches run
+ *   {"id":16,"verb":"echo","tag":"WORD"}           {"id":16,"ok":true,"tag":"WORD"}
+ *   {"id":17,"verb":"clean"}                       {"id":17,"ok":true,…}   house.h: folders of launches that are over are removed
  *   {"id":5,"verb":"stop"}                         {"id":5,"ok":true}      once everything was given back; then it exits
  *
  *   {"id":3,"ok":false,"error":"one line"}         for each of them; id is null when none could be read. An apply that fails leaves the

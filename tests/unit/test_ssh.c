@@ -17,6 +17,7 @@
 #define FIXED                                                                                                          \
     "ssh -T -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=10 -oServerAliveInterval=5 "                  \
     "-oServerAliveCountMax=3 -oClearAllForwardings=yes "
+#define PUT(q) ".pipetune-node/" q q q q "/pipetune-node"
 #define LONG64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 static const struct {
@@ -64,6 +65,11 @@ static const struct {
     { "a helper that a shell would split", "w1", NULL, NULL, 0, "/a b/n", "must not contain spaces", false },
     { "a helper with a command", "w1", NULL, NULL, 0, "/n;x", "must not contain ';'", false },
     { "a helper with a quote", "w1", NULL, NULL, 0, "/a'b/n", "must not contain '''", false },
+    { "a helper that was put", "w1", NULL, NULL, 0, PUT("0123456789abcdef"),
+      FIXED "-- w1 " PUT("0123456789abcdef") " serve", true },
+    { "one with another hash", "w1", NULL, NULL, 0, PUT("0123456789abcdeF"), "must be absolute", false },
+    { "a way out of where helpers are put", "w1", NULL, NULL, 0, ".pipetune-node/../pipetune-node", "must be absolute",
+      false },
     { "a helper in a home folder", "w1", NULL, NULL, 0, "~/n", "must be absolute", false },
     { "no helper", "w1", NULL, NULL, 0, "", "must be absolute", false },
 };
@@ -183,9 +189,44 @@ static void test_memory_that_runs_out_reads_no_nodes(void **state)
     }
 }
 
+/* The shell there gets one word of ours, between single quotes, whatever shell that is. */
+static void test_scripts_hold_nothing_of_others(void **state)
+{
+    (void)state;
+    static const char hash[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        enum ssh_script which;
+        const char *hash, *machine;
+        bool good;
+    } rows[] = {
+        { SSH_PUT, hash, "x86_64", true },     { SSH_CLEAN, hash, "x86_64", true }, { SSH_PUT, "", "x86_64", false },
+        { SSH_PUT, "x;reboot", "a", false },   { SSH_PUT, hash, "", false },        { SSH_PUT, hash, "a b", false },
+        { SSH_PUT, hash, "$(reboot)", false }, { SSH_PUT, hash, "a'b", false },
+    };
+    const struct node_cfg cfg = { .host = (char *)"w1", .port = 22 }, bad = { .host = (char *)"-x" };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_STRV struct strv argv = STRV_INIT;
+        struct err e = { 0 };
+        int rc = ssh_script_argv(&argv, "ssh", &cfg, rows[i].which, rows[i].hash, rows[i].machine, &e);
+        assert_int_equal(rc, rows[i].good ? 0 : -EINVAL);
+        if (rc < 0)
+            continue;
+        const char *script = argv.v[argv.n - 1];
+        size_t len = strlen(script);
+        assert_string_equal(argv.v[argv.n - 2], "w1");
+        assert_string_equal(argv.v[argv.n - 3], "--");
+        assert_true(strncmp(script, "sh -c '", 7) == 0 && script[len - 1] == '\'');
+        assert_int_equal(strcspn(script + 7, "'!\n\\"), len - 8);
+    }
+    AUTO_STRV struct strv argv = STRV_INIT;
+    struct err e = { 0 };
+    assert_int_equal(ssh_script_argv(&argv, "ssh", &bad, SSH_CLEAN, hash, "x", &e), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scripts_hold_nothing_of_others),
         cmocka_unit_test(test_command_lines),
         cmocka_unit_test(test_memory_that_runs_out_makes_no_command_line),
         cmocka_unit_test(test_config_becomes_nodes),
