@@ -14,7 +14,7 @@
 #include "cmd/nodes_parts.h"
 #include "cmd/table.h"
 #include "live/env.h"
-#include "live/hosts.h"
+#include "live/host_list.h"
 #include "live/node_words.h"
 #include "live/nodes_cfg.h"
 
@@ -161,7 +161,7 @@ static int choose(struct json_doc *doc, const struct nodes_options *o, const str
         return err_sys(e, -ENOMEM, "nodes");
     if (said.len == 0 && json_array_size(json_object_get(doc->root, "nodes")) == 0)
         return err_set(e, -EINVAL, "which hosts: give --hosts LIST, or a --config with 'nodes'");
-    int rc = said.len ? hosts_choose(&list, buf_text(&said), doc, e) : 0;
+    int rc = said.len ? host_list_choose(&list, buf_text(&said), doc, e) : 0;
     if (rc == 0 && said.len && json_object_set_new(doc->root, "nodes", list) < 0)
         rc = err_sys(e, -ENOMEM, "nodes");
     return rc;
@@ -265,7 +265,7 @@ int cmd_nodes(int argc, char **argv)
     int code = 0, rc = opt_presets(&set, &e);
     if (rc < 0)
         code = cmd_fail(&e);
-    else if (!cmd_options("nodes", argc, argv, &set, 1, &words, 1 + HOSTS_MAX, &code)) {
+    else if (!cmd_options("nodes", argc, argv, &set, 1, &words, 1 + HOST_LIST_MAX, &code)) {
         rc = run(&o, &words, &e);
         code = rc < 0 ? cmd_fail(&e) : rc;
     }

@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "core/point_list.h"
 #include "core/space_yaml.h"
-#include "live/hosts.h"
+#include "live/host_list.h"
 #include "live/nodes_cfg.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
@@ -67,7 +67,7 @@ static int read_hosts(struct plan *p, struct err *e)
     json_t *list;
     if (!p->cfg.hosts)
         return 0;
-    int rc = hosts_choose(&list, p->cfg.hosts, &p->doc, e);
+    int rc = host_list_choose(&list, p->cfg.hosts, &p->doc, e);
     if (rc == 0 && json_object_set_new(p->doc.root, "nodes", list) < 0)
         rc = err_sys(e, -ENOMEM, "option '--hosts'");
     return rc;

@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "live/hosts.h"
+#include "live/host_list.h"
 #include "tests/fault.h"
 
 #define CONFIG                                                                                                         \
@@ -58,7 +58,7 @@ static int choose(const char *config, const char *said, json_t **out, struct err
 {
     AUTO_JSON_DOC struct json_doc doc = { 0 };
     int rc = config ? json_doc_parse(&doc, "c.conf", config, strlen(config), e) : 0;
-    return rc < 0 ? rc : hosts_choose(out, said, &doc, e);
+    return rc < 0 ? rc : host_list_choose(out, said, &doc, e);
 }
 
 static int enter(void **state)
@@ -105,7 +105,7 @@ static void test_no_memory_is_told(void **state)
         AUTO_JSON json_t *list = NULL;
         assert_true(nth < 64);
         fault_arm(FAULT_ALLOC, nth);
-        rc = hosts_choose(&list, "lines", &none, &e);
+        rc = host_list_choose(&list, "lines", &none, &e);
         fault_disarm();
         assert_true(rc == 0 ? list != NULL : rc < 0 && !list);
     }

@@ -1,4 +1,4 @@
-#include "live/hosts.h"
+#include "live/host_list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,9 +44,9 @@ static int check_entry(const json_t *entry, const char *where, struct err *e)
 static int check_entries(const json_t *list, const char *where, struct err *e)
 {
     size_t n = json_array_size(list);
-    int rc = n == 0          ? err_set(e, -EINVAL, "%s: there are no hosts", where)
-             : n > HOSTS_MAX ? err_set(e, -EINVAL, "%s: there are %zu hosts, more than %d", where, n, HOSTS_MAX)
-                             : 0;
+    int rc = n == 0              ? err_set(e, -EINVAL, "%s: there are no hosts", where)
+             : n > HOST_LIST_MAX ? err_set(e, -EINVAL, "%s: there are %zu hosts, more than %d", where, n, HOST_LIST_MAX)
+                                 : 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = check_entry(json_array_get(list, i), where, e);
         for (size_t k = 0; rc == 0 && k < i; k++)
@@ -166,7 +166,7 @@ static int choose_others(json_t **out, const char *said, const struct json_doc *
     return read_words(out, said, strlen(said), ',', where, e);
 }
 
-int hosts_choose(json_t **out, const char *said, const struct json_doc *config, struct err *e)
+int host_list_choose(json_t **out, const char *said, const struct json_doc *config, struct err *e)
 {
     AUTO_JSON_DOC struct json_doc kept = { 0 };
     AUTO_BUF struct buf where = BUF_INIT;
