@@ -27,7 +27,7 @@ static const struct help_fact abouts[] = {
     { "nodes", NULL, "Asks hosts over ssh, all at once; what is wrong with one is told below its row, and delays no other.\n"
         "Hosts are words behind the verb, or --hosts, or the nodes of --config; each is HOST, USER@HOST, the name of a list of the "
         "config's hosts, or a file with a host to a line.\n"
-        "A helper that was put is found by this command alone so far: a study calls pipetune-node by the path that it has here.\n" },
+        "The helper of a host is pipetune-node at the path that it has here; where there is none, the one that was put there, of the same bytes.\n" },
     { "replay", NULL, "Runs policies over what was recorded, without training anything, or derives a study's decisions again.\n" },
     { "report", NULL, "Gathers all of a study: settings, epochs, energy, decisions, heat maps of the counters.\n" },
     { "retry", NULL, "Forgives what became of a failed trial's attempts: the next run of the study tries it again, from its newest checkpoint.\n"

@@ -9,8 +9,8 @@ enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs
 struct config {
     char *application, *older_application; /* as written: see config_application() */
     char *parameters;                      /* a file of parameter sets, in the place of "hyperParameters"; NULL: none */
-    char *hosts;                           /* the option --hosts, which is no key: see live/host_list.h; NULL: not given */
-    char *store;                           /* NULL: PIPETUNE_STORE, else ./pipetune.db */
+    char *hosts; /* the option --hosts, which is no key: see live/host_list.h; NULL: not given */
+    char *store; /* NULL: PIPETUNE_STORE, else ./pipetune.db */
 
     char *name; /* NULL: made from the file's name and the space */
     int64_t epochs, seed, max_trials, retries;

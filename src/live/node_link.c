@@ -228,6 +228,11 @@ int node_link_send(struct node_link *l, const char *text, size_t len)
     return rc;
 }
 
+int node_link_exit_code(const struct node_link *l)
+{
+    return l->exited && !l->exit_signal ? (int)l->exit_code : -1;
+}
+
 /* --- beginning and end ------------------------------------------------------------------------------------------------ */
 
 static struct node_link *make(uv_loop_t *loop, const struct node_link_ops *ops, void *ctx)

@@ -27,6 +27,9 @@ int node_link_start(struct node_link **out, uv_loop_t *loop, char **argv, const 
 /* -ENOBUFS: NODE_LINK_QUEUE_MAX; -ENOMEM; -errno. That it has ended is told by `lost`. */
 int node_link_send(struct node_link *l, const char *text, size_t len);
 
+/* How it exited, once `lost` was told; -1: it did not, or by a signal. */
+int node_link_exit_code(const struct node_link *l);
+
 /* Closes the helper's stdin after what was sent, which makes it give everything back and end; TERM after 3 s, KILL after 5.
  * Nothing is called any more, and the memory goes with the process. NULL is fine. */
 void node_link_close(struct node_link *l);

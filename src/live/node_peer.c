@@ -21,6 +21,7 @@ enum {
     PREFACE_MAX = 64 << 10, /* bytes that a login shell may print before the hello's answer */
     PREFACE_LINE_MAX = 100,
     REFUSED_MAX = 1024,
+    NOT_FOUND = 127, /* as a shell says it */
 };
 
 struct request {
@@ -40,6 +41,8 @@ struct node_peer {
     char *name;
     bool local;
     struct strv argv;
+    const char *other;   /* the helper's path, where there is none at the first; NULL: there is no other (any more) */
+    char not_found[256]; /* what was said where there was none; "" before */
     enum node_state state;
     struct node_link *link; /* NULL in NODE_AGAIN and NODE_LOST */
     int starts;
@@ -158,12 +161,38 @@ static void fail(struct node_peer *p, const char *why)
     p->ops->ended(p->ctx, p->number);
 }
 
+static bool lacks_helper(const struct node_peer *p)
+{
+    return p->state == NODE_STARTING && node_link_exit_code(p->link) == NOT_FOUND;
+}
+
+/* The path stands before the last word. */
+static bool takes_other(struct node_peer *p, const char *why)
+{
+    char *path = p->other && lacks_helper(p) ? strdup(p->other) : NULL;
+    if (!path)
+        return false;
+    p->other = NULL;
+    (void)snprintf(p->not_found, sizeof p->not_found, "%s", why);
+    free(p->argv.v[p->argv.n - 2]);
+    p->argv.v[p->argv.n - 2] = path;
+    return true;
+}
+
 static void on_lost(void *ctx, const char *why)
 {
     struct node_peer *p = ctx;
     char text[900];
     bool greeted = p->state == NODE_READY;
-    if (greeted || p->preface == 0)
+    if (takes_other(p, why)) {
+        drop_link(p);
+        p->starts--;
+        node_peer_begin(p);
+        return;
+    }
+    if (p->not_found[0] && lacks_helper(p)) /* there is none at either path: the first is the one that people know of */
+        (void)snprintf(text, sizeof text, "%s", p->not_found);
+    else if (greeted || p->preface == 0)
         (void)snprintf(text, sizeof text, "%s", why);
     else
         (void)snprintf(text, sizeof text, "%s; before that came '%s'", why, p->preface_line);
@@ -217,6 +246,11 @@ int node_peer_say(struct node_peer *p, const struct buf *text, enum node_verb ve
 void node_peer_keep(struct node_peer *p, bool keep)
 {
     p->kept = keep;
+}
+
+void node_peer_or(struct node_peer *p, const char *path)
+{
+    p->other = path;
 }
 
 void node_peer_meter(struct node_peer *p, const struct nodes_metering *how)

@@ -62,6 +62,9 @@ int node_peer_say(struct node_peer *p, const struct buf *text, enum node_verb ve
 /* Launches of ours are there: its helper is started again for as long as it takes. */
 void node_peer_keep(struct node_peer *p, bool keep);
 
+/* Where there is no program at the path of its helper, the one at this path is started instead, from then on; keeps `path`. */
+void node_peer_or(struct node_peer *p, const char *path);
+
 /* What its answer refuses is told by `note`, once per meter. */
 void node_peer_meter(struct node_peer *p, const struct nodes_metering *how);
 

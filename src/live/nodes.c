@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/sha256.h"
 #include "live/node_peer.h"
 #include "live/ssh.h"
 
@@ -32,8 +33,9 @@ struct nodes {
     char meters[METER_NAMES_MAX + 1];
     const struct nodes_launching *launching; /* NULL: nobody launches */
     void *launching_ctx;
-    struct remark *remarks; /* oldest first */
-    const char **names;     /* of peers */
+    char put[SSH_PUT_PATH_MAX]; /* where a host may have this helper, too; "": nowhere */
+    struct remark *remarks;     /* oldest first */
+    const char **names;         /* of peers */
     size_t n;
     struct node_peer *peers[]; /* peers[0] is this machine */
 };
@@ -332,6 +334,14 @@ static int add_remote(struct nodes *n, uv_loop_t *loop, const struct node_cfg *c
     return rc < 0 ? rc : add_peer(n, loop, name, &argv, e);
 }
 
+/* What `pipetune nodes put` has put there, of this very helper. */
+static void find_put(struct nodes *n, const char *helper)
+{
+    char hash[SHA256_HEX_MAX];
+    if (sha256_file(helper, hash, NULL) < 0 || ssh_put_path(n->put, hash, NULL) < 0)
+        n->put[0] = '\0'; /* one that cannot be read was put nowhere */
+}
+
 static int add_peers(struct nodes *n, uv_loop_t *loop, const struct node_cfg *cfg, size_t n_cfg, const char *helper,
                      struct err *e)
 {
@@ -341,9 +351,15 @@ static int add_peers(struct nodes *n, uv_loop_t *loop, const struct node_cfg *cf
     n->names = calloc(all, sizeof *n->names);
     n->desired = n->names ? desired_new(n->names, all) : NULL;
     int rc = n->desired ? add_local(n, loop, helper, e) : err_sys(e, -ENOMEM, "cannot start '%s'", helper);
-    for (size_t i = 0; i < n_cfg && rc == 0; i++)
-        if (cfg[i].host)
-            rc = add_remote(n, loop, &cfg[i], helper, e);
+    if (all > 1)
+        find_put(n, helper);
+    for (size_t i = 0; i < n_cfg && rc == 0; i++) {
+        if (!cfg[i].host)
+            continue;
+        rc = add_remote(n, loop, &cfg[i], helper, e);
+        if (rc == 0 && n->put[0])
+            node_peer_or(n->peers[n->n - 1], n->put);
+    }
     return rc;
 }
 

@@ -93,7 +93,6 @@ int house_clean(struct launches *l, struct buf *to, struct err *e)
 {
     struct seen s = { .running = BUF_INIT, .over = STRV_INIT };
     size_t removed = 0, kept = 0;
-    bool root = false;
     int rc = launches_each(l, on_launch, &s, e);
     for (size_t i = 0; rc == 0 && i < s.over.n; i++) {
         struct launch_facts running = { .state = LAUNCH_RUNNING };
@@ -104,8 +103,7 @@ int house_clean(struct launches *l, struct buf *to, struct err *e)
         if (gone == -EBUSY) /* begun meanwhile, or waiting for its go */
             on_launch(&s, s.over.v[i], &running);
     }
-    if (rc == 0)
-        rc = launches_leave(l, &root, e);
+    bool root = rc == 0 && s.n_running == 0 && launches_leave(l);
     if (rc == 0) {
         buf_printf(to, ",\"removed\":%zu,\"kept\":%zu,\"root\":%s", removed, kept, root ? "true" : "false");
         put_running(to, &s);

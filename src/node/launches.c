@@ -25,30 +25,28 @@
 
 enum { NOTE_MAX = 4096, ALIVE_MS = 1000, DEPTH_MAX = 64 };
 
+static const char files_name[] = "files"; /* what drivers have sent, by what is in it: ROOT/files is no launch's */
+
 /* --- folders ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether it is there or not. */
-static int name_root(char **out, struct err *e)
+char *launches_root(void)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     AUTO_FREE char *base = state && *state == '/' ? strdup(state)
                            : home && *home == '/' ? io_join(home, ".local/state")
                                                   : NULL;
-    if (!base)
-        return err_set(e, -ENOENT, "there is no place for launches: neither XDG_STATE_HOME nor HOME is set");
-    *out = io_join(base, "pipetune");
-    return *out ? 0 : err_sys(e, -ENOMEM, "launches");
+    return base ? io_join(base, "pipetune") : NULL;
 }
 
 static int find_root(struct launches *l, struct err *e)
 {
     if (l->root)
         return 0;
-    AUTO_FREE char *root = NULL;
-    int rc = name_root(&root, e);
-    AUTO_FREE char *base = rc == 0 ? io_dirname(root) : NULL;
-    if (rc == 0)
-        rc = base ? io_mkdirs(base, e) : err_sys(e, -ENOMEM, "launches");
+    AUTO_FREE char *root = launches_root();
+    if (!root)
+        return err_set(e, -ENOENT, "there is no place for launches: neither XDG_STATE_HOME nor HOME is set");
+    AUTO_FREE char *base = io_dirname(root);
+    int rc = base ? io_mkdirs(base, e) : err_sys(e, -ENOMEM, "launches");
     if (rc == 0)
         rc = ours_dir(root, e);
     if (rc == 0)
@@ -453,17 +451,17 @@ int launches_forget(struct launches *l, const char *tag, struct err *e)
 int launches_each(struct launches *l, void (*each)(void *ctx, const char *tag, const struct launch_facts *f), void *ctx,
                   struct err *e)
 {
-    AUTO_FREE char *root = NULL;
-    int rc = name_root(&root, e);
-    if (rc < 0 || !ours_is_dir(root))
-        return rc; /* there never was one */
-    rc = find_root(l, e);
+    AUTO_FREE char *root = launches_root();
+    if (!root || !ours_is_dir(root))
+        return 0; /* there never was one */
+    int rc = find_root(l, e);
     DIR *d = rc == 0 ? opendir(root) : NULL;
     if (rc == 0 && !d)
         rc = err_sys(e, -errno, "'%s'", root);
     for (struct dirent *entry; d && (entry = readdir(d));) {
         struct launch_facts f;
-        AUTO_FREE char *dir = members_tag_is_valid(entry->d_name) ? io_join(root, entry->d_name) : NULL;
+        bool tag = members_tag_is_valid(entry->d_name) && strcmp(entry->d_name, files_name) != 0;
+        AUTO_FREE char *dir = tag ? io_join(root, entry->d_name) : NULL;
         if (!dir || !ours_is_dir(dir))
             continue;
         look_at(l, entry->d_name, &f);
@@ -474,17 +472,22 @@ int launches_each(struct launches *l, void (*each)(void *ctx, const char *tag, c
     return rc;
 }
 
-int launches_leave(struct launches *l, bool *out_removed, struct err *e)
+bool launches_leave(struct launches *l)
 {
-    AUTO_FREE char *root = NULL;
-    int rc = name_root(&root, e);
-    if (rc == 0)
-        *out_removed = ours_is_dir(root) && rmdir(root) == 0;
-    if (rc == 0 && *out_removed) {
-        free(l->root);
-        l->root = NULL;
+    AUTO_FREE char *root = launches_root();
+    AUTO_FREE char *files = root ? io_join(root, files_name) : NULL;
+    int fd = files && ours_is_dir(root) && ours_is_dir(files)
+                 ? open(files, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                 : -1;
+    if (fd >= 0) {
+        empty(fd, 0);
+        (void)rmdir(files); /* what stays makes ROOT stay, and that is told */
     }
-    return rc;
+    if (!root || !ours_is_dir(root) || rmdir(root) < 0)
+        return false;
+    free(l->root);
+    l->root = NULL;
+    return true;
 }
 
 /* --- for the loop ----------------------------------------------------------------------------------------------------- */

@@ -101,8 +101,11 @@ int launches_forget(struct launches *l, const char *tag, struct err *e);
 int launches_each(struct launches *l, void (*each)(void *ctx, const char *tag, const struct launch_facts *f), void *ctx,
                   struct err *e);
 
-/* Removes ROOT where nothing is in it any more. */
-int launches_leave(struct launches *l, bool *out_removed, struct err *e);
+/* Removes what drivers have sent (ROOT/files), and ROOT where nothing is in it any more: is that gone? For when no launch runs. */
+bool launches_leave(struct launches *l);
+
+/* ROOT, whether it is there or not. NULL: there is no place for it, or memory. */
+char *launches_root(void);
 
 /* --- for the loop --- */
 

@@ -145,6 +145,31 @@ static void a_helper_is_put_once_and_used(void **state)
     EXPECT("nothing is left to be removed", 0, RUN(w, "nodes", "clean", "bare"), "bare        0     0");
 }
 
+/* What a study says of the host; it lasts long enough for the host to be asked twice. */
+static void expect_study(const struct world *w, const char *name, const char *part)
+{
+    struct harness_output o = RUN(w, "run", "c.conf", "--name", name);
+    if (o.code != 0 || (!strstr(o.err, part) && !strstr(o.out, part)))
+        fail_msg("%s: got exit %d, %s%s", name, o.code, o.out, o.err);
+    harness_output_done(&o);
+}
+
+static void a_study_uses_the_helper_that_was_put(void **state)
+{
+    const struct world *w = *state;
+    world_script(w, "train.sh", "#!/bin/sh\nsleep 3; echo accuracy=0.5\n");
+    harness_write(w->dir, "a.json",
+                  "{ \"command\": [\"./train.sh\"], \"arguments\": { \"lr\": [\"{}\"], \"epochs\": [\"{}\"] },\n"
+                  "  \"progress\": \"katib\" }");
+    harness_write(w->dir, "c.conf",
+                  "{ \"application\": \"a.json\", \"nodes\": [\"bare\"], \"study\": { \"epochs\": 1 },\n"
+                  "  \"hyperParameters\": { \"lr\": 0.1 } }");
+    expect_study(w, "without", "node 'bare' is left out from now on: it ended with exit code 127");
+    EXPECT("put", 0, RUN(w, "nodes", "put", "bare"), "bare  put");
+    /* That of a folder on this machine is one too many, which only one that answers can be found to be. */
+    expect_study(w, "with", "node 'bare' is left out from now on: it sees the processes that this machine's");
+}
+
 static void what_is_none_of_ours_stays(void **state)
 {
     const struct world *w = *state;
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hosts_are_told_with_what_is_there, open_hosts, close_hosts),
         cmocka_unit_test_setup_teardown(hosts_that_fail_delay_and_harm_no_other, open_hosts, close_hosts),
         cmocka_unit_test_setup_teardown(a_helper_is_put_once_and_used, open_hosts, close_hosts),
+        cmocka_unit_test_setup_teardown(a_study_uses_the_helper_that_was_put, open_hosts, close_hosts),
         cmocka_unit_test_setup_teardown(what_is_none_of_ours_stays, open_hosts, close_hosts),
         cmocka_unit_test_setup_teardown(launches_that_are_over_are_removed_and_others_keep_all, open_hosts,
                                         close_hosts),

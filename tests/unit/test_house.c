@@ -92,11 +92,13 @@ static void test_what_is_over_goes_and_all_else_stays(void **state)
     assert_int_equal(house_look(&l, &none, &e), 0);
     assert_non_null(strstr(buf_text(&none), ",\"running\":\"\",\"n_running\":0,\"over\":0"));
     assert_false(is_at(p, "pipetune")); /* a look makes nothing */
-    static const char *const dirs[] = { "pipetune", "pipetune/T1", "pipetune/T1/work", "pipetune/T2", "theirs" };
+    static const char *const dirs[] = { "pipetune",    "pipetune/T1",    "pipetune/T1/work",
+                                        "pipetune/T2", "pipetune/files", "theirs" };
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         make(p, dirs[i], true);
     make(p, "theirs/file", false);
     make(p, "pipetune/T2/lock", false);
+    make(p, "pipetune/files/0123", false); /* what a launch may need */
     make(p, "pipetune/not a tag", false);
     AUTO_FREE char *theirs = path_in(p, "theirs"), *link = path_in(p, "pipetune/T3"),
                    *inner = path_in(p, "pipetune/T1/work/l");
@@ -109,7 +111,8 @@ static void test_what_is_over_goes_and_all_else_stays(void **state)
     assert_string_equal(buf_text(&clean),
                         ",\"removed\":1,\"kept\":0,\"root\":false,\"running\":\"T2\",\"n_running\":1");
     assert_false(is_at(p, "pipetune/T1"));
-    assert_true(is_at(p, "pipetune/T2/lock") && is_at(p, "pipetune/T3") && is_at(p, "theirs/file"));
+    assert_true(is_at(p, "pipetune/T2/lock") && is_at(p, "pipetune/files/0123") && is_at(p, "pipetune/T3") &&
+                is_at(p, "theirs/file"));
     assert_true(is_at(p, "pipetune/not a tag"));
 
     (void)close(fd);
