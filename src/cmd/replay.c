@@ -52,6 +52,8 @@ static const struct opt_row replay_rows[] = {
       "search: trials at once" },
     { NULL, "repeats", OPT_INT, offsetof(struct replay_args, repeats), "1", 1, 100000, NULL, "N",
       "search: seeds, of which the mean is told" },
+    { NULL, "learn_from", OPT_TEXT, offsetof(struct replay_args, learn_from), NULL, 0, 0, NULL, "TABLE,…",
+      "search: earlier studies to learn from: the same search is played over these tables first, with other seeds" },
     { NULL, "seed", OPT_INT, offsetof(struct replay_args, seed), "1", 0, 1e15, NULL, "S", "search: the first one" },
     { NULL, "at", OPT_TEXT, offsetof(struct replay_args, at), NULL, 0, 0, NULL, "N,…",
       "search: how much is spent when the result is looked at (default 50,100,200,500,1000); "

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/gzip.h"
 #include "base/io.h"
 #include "base/own.h"
@@ -22,11 +23,23 @@ struct pair {
     char *name; /* "tpe+halving" */
     double regret[MARKS_MAX], best[MARKS_MAX];
     double decision_ms, trials, epochs;
+    double to_earlier,
+        to_earlier_alone; /* what it took to reach the best of the earlier studies, with what these teach and without */
+    double trust, learnt;
+};
+
+/* The trials that an earlier study made. */
+struct earlier {
+    const struct curves *curves;
+    struct search_replay_earlier trials;
+    size_t cap;
+    double best;
 };
 
 struct searches_played {
     const struct replay_args *o;
-    struct curves curves;
+    struct curves curves, learnt_from[NAMES_MAX];
+    size_t n_learnt_from;
     struct strv algorithms, stops;
     double at[MARKS_MAX];
     size_t n_at;
@@ -109,6 +122,77 @@ static double cpu_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
+/* --- earlier studies --- */
+
+static void earlier_done(struct earlier *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < v[i].trials.n; k++)
+            json_decref((json_t *)v[i].trials.v[k].hyper);
+        free(v[i].trials.v);
+    }
+}
+
+static int keep_trial(void *ctx, const struct point *at, int epochs)
+{
+    struct earlier *to = ctx;
+    const struct curves *c = to->curves;
+    const double *values = c->v[space_index(&c->space, at)].values;
+    struct prior_trial *grown = array_more(to->trials.v, to->trials.n, &to->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    to->trials.v = grown;
+    json_t *hyper = space_point_json(&c->space, at);
+    if (!hyper)
+        return -ENOMEM;
+    to->trials.v[to->trials.n++] = (struct prior_trial){ "earlier", hyper, values, (size_t)epochs };
+    for (int i = 0; i < epochs; i++)
+        to->best = c->maximise ? fmax(to->best, values[i]) : fmin(to->best, values[i]);
+    return 0;
+}
+
+/* The same search over each table to learn from. */
+static int play_earlier(const struct searches_played *p, const struct search_replay_cfg *as, struct earlier *out,
+                        struct err *e)
+{
+    enum { OTHER_SEED = 1000 };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n_learnt_from; i++) {
+        struct search_replay_cfg cfg = *as;
+        struct search_replay_result ignored = { 0 };
+        out[i] = (struct earlier){ .curves = &p->learnt_from[i], .best = NAN };
+        cfg.search.seed += OTHER_SEED * (i + 1);
+        cfg.n_at = 0;
+        cfg.each = keep_trial;
+        cfg.ctx = &out[i];
+        rc = search_replay(&p->learnt_from[i], &cfg, &ignored, e);
+    }
+    return rc;
+}
+
+static int play_learning(const struct searches_played *p, const struct search_replay_cfg *cfg, struct pair *pair,
+                         struct search_replay_result *sum, struct err *e)
+{
+    struct earlier earlier[NAMES_MAX] = { { .best = NAN } };
+    struct search_replay_earlier trials[NAMES_MAX];
+    struct search_replay_result alone = { 0 };
+    struct search_replay_cfg without = *cfg, with = *cfg;
+    int rc = play_earlier(p, cfg, earlier, e);
+    for (size_t i = 0; i < p->n_learnt_from; i++)
+        trials[i] = earlier[i].trials;
+    with.target = without.target = earlier[0].best;
+    with.earlier = trials;
+    with.n_earlier = p->n_learnt_from;
+    without.n_at = 0;
+    if (rc == 0)
+        rc = search_replay(&p->curves, &without, &alone, e);
+    if (rc == 0)
+        rc = search_replay(&p->curves, &with, sum, e);
+    pair->to_earlier_alone += alone.to_target;
+    earlier_done(earlier, p->n_learnt_from);
+    return rc;
+}
+
 static int play_pair(struct searches_played *p, struct pair *pair, const char *algorithm, const char *stop,
                      struct err *e)
 {
@@ -119,17 +203,22 @@ static int play_pair(struct searches_played *p, struct pair *pair, const char *a
                                      .budget = p->o->budget,
                                      .seconds = strcmp(p->o->cost, "seconds") == 0,
                                      .at = p->at,
-                                     .n_at = p->n_at };
+                                     .n_at = p->n_at,
+                                     .target = NAN };
     struct search_replay_result sum = { .regret = pair->regret, .best = pair->best };
     double n = (double)p->o->repeats, begun = cpu_ms();
     int rc = 0;
     for (int64_t i = 0; rc == 0 && i < p->o->repeats; i++) {
         cfg.search.seed = (uint64_t)(p->o->seed + i);
-        rc = search_replay(&p->curves, &cfg, &sum, e);
+        rc = p->n_learnt_from ? play_learning(p, &cfg, pair, &sum, e) : search_replay(&p->curves, &cfg, &sum, e);
     }
     pair->decision_ms = (cpu_ms() - begun) / (double)(sum.decisions ? sum.decisions : 1);
     pair->trials = (double)sum.trials / n;
     pair->epochs = (double)sum.epochs / n;
+    pair->to_earlier = sum.to_target / n;
+    pair->to_earlier_alone /= n;
+    pair->trust = sum.trust / n;
+    pair->learnt = (double)sum.learnt / n;
     for (size_t i = 0; i < p->n_at; i++) {
         pair->regret[i] /= n;
         pair->best[i] /= n;
@@ -172,16 +261,27 @@ static json_t *by_mark(const struct searches_played *p, const double *values)
     return j;
 }
 
+/* {"to_earlier","to_earlier_alone","trust","proposals"}, or nothing. */
+static json_t *learnt_json(const struct searches_played *p, const struct pair *x)
+{
+    if (p->n_learnt_from == 0)
+        return json_object();
+    return json_pack("{s:{s:o, s:o, s:o, s:o}}", "learnt", "to_earlier", json_num(x->to_earlier), "to_earlier_alone",
+                     json_num(x->to_earlier_alone), "trust", json_num(x->trust), "proposals", json_num(x->learnt));
+}
+
 static int print_json(const struct searches_played *p, struct err *e)
 {
     json_t *all = json_object();
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < p->n; i++) {
         const struct pair *x = &p->pairs[i];
-        rc = replay_set(all, x->name,
-                        json_pack("{s:o, s:o, s:o, s:o, s:o}", "regret", by_mark(p, x->regret), "best",
-                                  by_mark(p, x->best), "decision_ms", json_num(x->decision_ms), "trials",
-                                  json_num(x->trials), "epochs", json_num(x->epochs)));
+        AUTO_JSON json_t *learnt = learnt_json(p, x);
+        json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o}", "regret", by_mark(p, x->regret), "best", by_mark(p, x->best),
+                              "decision_ms", json_num(x->decision_ms), "trials", json_num(x->trials), "epochs",
+                              json_num(x->epochs));
+        rc = !learnt || json_object_update(j, learnt) < 0 ? -ENOMEM : 0;
+        rc = replay_set(all, x->name, rc == 0 ? j : (json_decref(j), NULL));
     }
     return replay_print_json(all, rc, e);
 }
@@ -218,6 +318,17 @@ static int print_table(const struct searches_played *p)
     return cmd_print(&b);
 }
 
+static int read_learnt_from(struct searches_played *p, struct err *e)
+{
+    AUTO_STRV struct strv paths = STRV_INIT;
+    int rc = p->o->learn_from ? replay_split(&paths, p->o->learn_from, "learn-from", e) : 0;
+    for (size_t i = 0; rc == 0 && i < paths.n; i++) {
+        rc = replay_read_curves(&p->learnt_from[i], paths.v[i], e);
+        p->n_learnt_from += rc == 0;
+    }
+    return rc;
+}
+
 int replay_search(const struct replay_args *o, const char *path, struct err *e)
 {
     struct searches_played p = { .o = o };
@@ -229,6 +340,8 @@ int replay_search(const struct replay_args *o, const char *path, struct err *e)
     if (rc == 0)
         rc = replay_read_curves(&p.curves, path, e);
     if (rc == 0)
+        rc = read_learnt_from(&p, e);
+    if (rc == 0)
         rc = play_all(&p, e);
     int code = rc < 0 ? cmd_fail(e) : o->json ? print_json(&p, e) : print_table(&p);
     for (size_t i = 0; i < p.n; i++)
@@ -237,5 +350,7 @@ int replay_search(const struct replay_args *o, const char *path, struct err *e)
     strv_done(&p.algorithms);
     strv_done(&p.stops);
     curves_done(&p.curves);
+    for (size_t i = 0; i < p.n_learnt_from; i++)
+        curves_done(&p.learnt_from[i]);
     return code;
 }

@@ -34,6 +34,12 @@ static int auto_ask(void *state, struct proposal *out)
     return a->ops->ask(a->state, out);
 }
 
+static int auto_add(void *state, const struct point *p, struct proposal *out)
+{
+    struct autom *a = state;
+    return a->ops->add(a->state, p, out);
+}
+
 static int auto_tell(void *state, const struct told *t)
 {
     struct autom *a = state;
@@ -74,6 +80,7 @@ const struct search_ops search_auto = {
     .state_size = sizeof(struct autom),
     .init = auto_init,
     .ask = auto_ask,
+    .add = auto_add,
     .tell = auto_tell,
     .save = auto_save,
     .restore = auto_restore,

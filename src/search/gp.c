@@ -44,6 +44,17 @@ static int choose(struct gp *g, struct point *out)
     return worth > -INFINITY ? 1 : thaw_draw(g->thaw, out);
 }
 
+static int gp_add(void *state, const struct point *p, struct proposal *out)
+{
+    struct gp *g = state;
+    if (thaw_has_point(g->thaw, p))
+        return 0;
+    if (thaw_add(g->thaw, g->next, p) < 0)
+        return -ENOMEM;
+    *out = (struct proposal){ .id = g->next++, .point = *p };
+    return 1;
+}
+
 static int gp_ask(void *state, struct proposal *out)
 {
     struct gp *g = state;
@@ -92,6 +103,7 @@ const struct search_ops search_gp = {
     .state_size = sizeof(struct gp),
     .init = gp_init,
     .ask = gp_ask,
+    .add = gp_add,
     .tell = gp_tell,
     .save = gp_save,
     .restore = gp_restore,

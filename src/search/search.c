@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "base/suggest.h"
+#include "search/prior.h"
 
 const struct search_ops *const searches[] = {
     &search_grid, &search_points, &search_random, &search_tpe, &search_gp, &search_auto, NULL,
@@ -81,7 +82,7 @@ const char *search_default_stop(const char *algorithm)
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e)
 {
-    struct search s = { 0 };
+    struct search s = { .space = sp, .cfg = *cfg };
     int rc = find_search(&s.ops, name ? name : search_default(sp), e);
     if (rc == 0)
         rc = find_stop(&s.stop, stop ? stop : "none", e);
@@ -108,11 +109,38 @@ int search_new(struct search *out, const char *name, const char *stop, const str
     return 0;
 }
 
+int search_learn(struct search *s, struct prior *prior, struct err *e)
+{
+    if (!s->ops->add)
+        return err_set(e, -EINVAL,
+                       "search '%s' takes points as they come and learns nothing from earlier studies: use 'auto', "
+                       "'gp' or 'tpe' with learn_from",
+                       s->ops->name);
+    s->prior = prior;
+    return 0;
+}
+
 static int ask_stop(struct search *s, bool fresh, uint64_t *out_id)
 {
     if (s->stop->ask)
         return s->stop->ask(s->stop_state, fresh, out_id);
     return fresh ? STOP_FRESH : -ENODATA;
+}
+
+/* One of an earlier study, where it is their turn; else the algorithm's own. */
+static int ask_new(struct search *s, struct proposal *out)
+{
+    size_t at = s->prior ? prior_due(s->prior) : PRIOR_NONE;
+    int rc = s->prior ? prior_make_room(s->prior) : 0;
+    while (rc == 0 && at != PRIOR_NONE && (rc = s->ops->add(s->state, prior_point(s->prior, at), out)) == 0)
+        at = prior_after(s->prior, at);
+    if (rc == 0)
+        rc = s->ops->ask(s->state, out);
+    if (rc != 1 || !s->prior)
+        return rc;
+    prior_asked(s->prior, at);
+    out->learnt_from = at == PRIOR_NONE ? NULL : prior_name(s->prior, at);
+    return rc;
 }
 
 int search_ask(struct search *s, bool may_add, struct proposal *out)
@@ -121,7 +149,7 @@ int search_ask(struct search *s, bool may_add, struct proposal *out)
     int rc = ask_stop(s, may_add, &id);
     if (rc == STOP_FRESH) {
         assert(may_add);
-        rc = s->ops->ask(s->state, out);
+        rc = ask_new(s, out);
         if (rc == 1 && s->stop->added)
             s->stop->added(s->stop_state, out);
         if (rc != -ENODATA)
@@ -136,15 +164,30 @@ int search_ask(struct search *s, bool may_add, struct proposal *out)
 int search_tell(struct search *s, const struct told *t, struct search_answer *out)
 {
     struct search_answer a = { .verdict = SEARCH_GO_ON };
-    int rc = s->stop->tell ? s->stop->tell(s->stop_state, t, &a) : 0;
+    struct told told = *t;
+    told.held = s->prior && prior_tell(s->prior, t);
+    int rc = s->stop->tell ? s->stop->tell(s->stop_state, &told, &a) : 0;
     if (rc == 0 && s->ops->tell)
-        rc = s->ops->tell(s->state, t);
+        rc = s->ops->tell(s->state, &told);
     if (rc == 0)
         *out = a;
     return rc;
 }
 
-/* --- the state: twice a name, the version of what follows, and that, each behind its length -------------------------- */
+/* --- the state: twice a name, the version of what follows, and that, each behind its length; a third time where it learns from earlier studies */
+
+enum { PRIOR_VERSION = 1 };
+static const char prior_part[] = "prior";
+
+static void save_prior(const void *st, struct buf *b)
+{
+    prior_save(st, b);
+}
+
+static int restore_prior(void *st, struct unpack *from)
+{
+    return prior_restore(st, from);
+}
 
 static void save_part(struct buf *out, const char *name, uint64_t version, void (*save)(const void *st, struct buf *b),
                       const void *st)
@@ -175,6 +218,20 @@ void search_save(const struct search *s, struct buf *out)
 {
     save_part(out, s->ops->name, s->ops->version, s->ops->save, s->state);
     save_part(out, s->stop->name, s->stop->version, s->stop->save, s->stop_state);
+    if (s->prior)
+        save_part(out, prior_part, PRIOR_VERSION, save_prior, s->prior);
+}
+
+static int restore_learnt(struct search *s, struct unpack *u)
+{
+    struct prior *prior;
+    if (!s->ops->add)
+        return -EPROTO;
+    if (prior_new(&prior, s->space, &s->cfg) < 0)
+        return -ENOMEM;
+    prior_free(s->prior);
+    s->prior = prior;
+    return restore_part(u, prior_part, PRIOR_VERSION, restore_prior, prior);
 }
 
 int search_restore(struct search *s, const void *bytes, size_t len)
@@ -183,6 +240,8 @@ int search_restore(struct search *s, const void *bytes, size_t len)
     int rc = restore_part(&u, s->ops->name, s->ops->version, s->ops->restore, s->state);
     if (rc == 0)
         rc = restore_part(&u, s->stop->name, s->stop->version, s->stop->restore, s->stop_state);
+    if (rc == 0 && u.at != u.end)
+        rc = restore_learnt(s, &u);
     return rc == 0 && u.at != u.end ? -EPROTO : rc;
 }
 
@@ -194,6 +253,7 @@ void search_done(struct search *s)
         s->ops->done(s->state);
     if (s->stop->done)
         s->stop->done(s->stop_state);
+    prior_free(s->prior);
     free(s->state);
     free(s->stop_state);
     *s = (struct search){ 0 };

@@ -17,6 +17,7 @@ struct proposal {
     uint64_t id; /* counts up from 0 over new trials */
     struct point point;
     bool again; /* go on with the paused trial of this id; `point` is not set */
+    const char *learnt_from; /* the earlier trial that had this point, until the search is asked again; NULL: it is the search's own */
 };
 
 enum told_kind {
@@ -43,6 +44,7 @@ struct told {
     const struct told_metric *metrics; /* of that epoch, by name */
     size_t n_metrics;
     double seconds, joules; /* that the trial has cost so far, its start-ups included; NAN: not known */
+    bool held;              /* by search_tell(), for a stop rule: it trains on, so the answer is to go on */
 };
 
 enum search_verdict {
@@ -61,7 +63,8 @@ struct search_answer {
         [SEARCH_WHY_MAX]; /* of pause and stop, for people: "after 3 epochs: 0.871, the median of 5 others was 0.952 there" */
 };
 
-struct thaw; /* search/thaw.h */
+struct thaw;  /* search/thaw.h */
+struct prior; /* search/prior.h */
 
 /* What a search may know besides the space. */
 struct search_cfg {
@@ -86,6 +89,8 @@ struct search_ops {
     int (*init)(void *st, const struct space *sp, const struct search_cfg *cfg, struct err *e); /* keeps sp */
     int (*ask)(void *st,
                struct proposal *out); /* 1 proposed, 0 wait, -ENODATA exhausted: these two change nothing; -ENOMEM */
+    /* Proposes this point, which others chose. 1; 0: it did before, and nothing has changed; -ENOMEM. NULL: it takes none. */
+    int (*add)(void *st, const struct point *p, struct proposal *out);
     int (*tell)(void *st, const struct told *t);   /* 0, -ENOMEM; NULL: learns nothing */
     void (*save)(const void *st, struct buf *out); /* all that init() does not give */
     int (*restore)(void *st, struct unpack *from); /* after init(); 0, -EPROTO: no such state, -ENOMEM */
@@ -124,6 +129,9 @@ struct search {
     void *state;
     const struct stop_ops *stop;
     void *stop_state;
+    const struct space *space;
+    struct search_cfg cfg;
+    struct prior *prior; /* owned; NULL: it learns from no earlier study */
 };
 
 /* What is meant where nothing is said: `points` when these are listed, `grid` when every dimension is, else `auto`; and with it `none` where all is
@@ -135,6 +143,9 @@ const char *search_default_stop(const char *algorithm);
  * continuous one). `sp` must outlive the search. */
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e);
+
+/* From now on it learns from these earlier trials, which it takes; to be called before it is asked. -EINVAL: its algorithm cannot. */
+int search_learn(struct search *s, struct prior *prior, struct err *e);
 
 /* `may_add`: there may be another trial. 1 proposed; 0 wait: ask again when something was told that answered so, or when an attempt has
  * ended; -ENODATA nothing more; -ENOMEM. */

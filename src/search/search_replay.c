@@ -28,6 +28,7 @@ struct player {
     size_t n, cap;
     double now, spent, best; /* best: of the epochs so far; NAN: there was none */
     size_t marks;            /* of cfg->at, so many are passed */
+    bool reached;            /* the target */
     struct err *e;
 };
 
@@ -61,6 +62,10 @@ static void count_epoch(struct player *p, const struct played *t, double value)
     p->spent += cost;
     p->out->epochs++;
     p->best = p->from->maximise ? fmax(p->best, value) : fmin(p->best, value);
+    bool reaches = p->from->maximise ? p->best >= p->cfg->target : p->best <= p->cfg->target;
+    if (reaches && !p->reached)
+        p->out->to_target += p->spent;
+    p->reached = p->reached || reaches;
 }
 
 /* --- trials --- */
@@ -195,6 +200,48 @@ static int play(struct player *p)
     }
 }
 
+/* --- earlier studies --- */
+
+static int learn(struct player *p)
+{
+    const struct search_replay_cfg *cfg = p->cfg;
+    struct prior *prior;
+    if (cfg->n_earlier == 0)
+        return 0;
+    int rc = prior_new(&prior, p->from->space, &p->search.cfg);
+    for (size_t i = 0; rc == 0 && i < cfg->n_earlier; i++) {
+        struct prior_taken taken;
+        rc = prior_learn(prior, cfg->earlier[i].v, cfg->earlier[i].n, &taken);
+        if (rc == 0 && taken.common == 0)
+            rc = err_set(p->e, -EINVAL, "the earlier table has no hyperparameter that this one has, too");
+    }
+    if (rc == -ENOMEM)
+        rc = err_sys(p->e, rc, "replay of a search");
+    if (rc == 0)
+        rc = search_learn(&p->search, prior, p->e);
+    if (rc < 0)
+        prior_free(prior);
+    return rc;
+}
+
+static int hand_out(const struct player *p)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && p->cfg->each && i < p->n; i++)
+        rc = p->cfg->each(p->cfg->ctx, &p->v[i].point, p->v[i].epoch);
+    return rc;
+}
+
+static void sum_up(struct player *p)
+{
+    while (p->marks < p->cfg->n_at)
+        pass_mark(p); /* what there is at the end stays */
+    p->out->to_target += p->reached ? 0 : p->cfg->budget;
+    double trust = p->search.prior ? prior_trust(p->search.prior) : (double)NAN;
+    p->out->trust += isnan(trust) ? 0 : trust;
+    p->out->learnt += p->search.prior ? prior_proposed(p->search.prior) : 0;
+}
+
 int search_replay_from(const struct curve_source *from, const struct search_replay_cfg *cfg,
                        struct search_replay_result *out, struct err *e)
 {
@@ -206,9 +253,13 @@ int search_replay_from(const struct curve_source *from, const struct search_repl
     int rc = search_new(&p.search, cfg->algorithm, cfg->stop, from->space, &search, e);
     if (rc < 0)
         return rc;
-    rc = play(&p);
-    while (rc == 0 && p.marks < cfg->n_at)
-        pass_mark(&p); /* what there is at the end stays */
+    rc = learn(&p);
+    if (rc == 0)
+        rc = play(&p);
+    if (rc == 0)
+        rc = hand_out(&p);
+    if (rc == 0)
+        sum_up(&p);
     search_done(&p.search);
     sched_done(&p.sched);
     free(p.v);

@@ -5,6 +5,7 @@
 #define SEARCH_SEARCH_REPLAY_H
 
 #include "core/curves.h"
+#include "search/prior.h"
 #include "search/search.h"
 
 /* What comes of an epoch; NAN: not known. Of what diverged the value is the worst there is. */
@@ -24,6 +25,12 @@ struct curve_source {
     void *ctx;
 };
 
+/* The trials of an earlier study, to be learnt from. */
+struct search_replay_earlier {
+    struct prior_trial *v;
+    size_t n;
+};
+
 struct search_replay_cfg {
     const char *algorithm, *stop; /* as search_new() has them */
     struct search_cfg search;     /* epochs and direction are the table's */
@@ -32,6 +39,12 @@ struct search_replay_cfg {
     bool seconds;                 /* each epoch costs what the table says, else 1 */
     const double *at;             /* what has been spent when the result is looked at; ascending */
     size_t n_at;
+    const struct search_replay_earlier *earlier; /* one of each study */
+    size_t n_earlier;
+    double target; /* what is spent until it is reached is told; NAN: nothing */
+    /* Called at the end for each trial, with the epochs that it had. Negative: that is the result. NULL */
+    int (*each)(void *ctx, const struct point *at, int epochs);
+    void *ctx;
 };
 
 /* What is summed up; over several replays, if *out was not cleared in between. */
@@ -39,6 +52,9 @@ struct search_replay_result {
     double *regret,
         *best; /* n_at each, the caller's: what the best value seen until then was, and how far from the table's best */
     uint64_t trials, epochs, decisions; /* decisions: proposals, and answers to an epoch */
+    double to_target;                   /* what was spent until the target was reached; where it was not, the budget */
+    double trust;                       /* in what was learnt from earlier studies, at the end */
+    uint64_t learnt;                    /* trials of points of theirs */
 };
 
 /* Regret is 0 for the best of the scale, and 1 for its median (NAN where these are the same): of a table, of what its configurations come to.

@@ -161,7 +161,7 @@ static int curves_tell(void *state, const struct told *t, struct search_answer *
     if (take_added(c) < 0 || thaw_tell(c->thaw, t) < 0)
         return -ENOMEM;
     if (t->kind != TOLD_EPOCH || t->epoch >= c->cfg.epochs || !thaw_is_step(c->thaw, t->epoch) ||
-        !thaw_is_running(c->thaw, t->id))
+        !thaw_is_running(c->thaw, t->id) || t->held)
         return 0;
     if (thaw_is_taught(c->thaw) && is_outdone(c, t->id, &outdone) < 0)
         return -ENOMEM;

@@ -36,6 +36,11 @@ bool thaw_is_used(const struct thaw *t, const struct point *p, size_t n_trials)
     return false;
 }
 
+bool thaw_has_point(const struct thaw *t, const struct point *p)
+{
+    return thaw_is_used(t, p, t->n_trials);
+}
+
 static bool is_among(const struct point *list, size_t n, const struct point *p, size_t n_dims)
 {
     for (size_t i = 0; i < n; i++)

@@ -355,6 +355,18 @@ static int tpe_ask(void *state, struct proposal *out)
     return 1;
 }
 
+static int tpe_add(void *state, const struct point *p, struct proposal *out)
+{
+    struct tpe *s = state;
+    if (make_room(s) < 0)
+        return -ENOMEM;
+    if (is_used(s, p) || (s->left && !take_left(s, p)))
+        return 0;
+    *out = (struct proposal){ .id = s->n, .point = *p };
+    add(s, p);
+    return 1;
+}
+
 static int tpe_init(void *state, const struct space *sp, const struct search_cfg *cfg, struct err *e)
 {
     struct tpe *s = state;
@@ -389,22 +401,12 @@ static void tpe_save(const void *state, struct buf *out)
     }
 }
 
-static bool is_in(const struct dim *d, double x)
-{
-    if (d->kind == DIM_LIST || d->kind == DIM_RANGE)
-        return x >= 0 && x < (double)d->n && x == floor(x);
-    return x >= d->min && x <= d->max && (d->kind == DIM_REAL || x == floor(x));
-}
-
 static bool read_point(const struct space *sp, struct unpack *from, struct point *out)
 {
     *out = (struct point){ 0 };
-    for (size_t d = 0; d < sp->n_dims; d++) {
+    for (size_t d = 0; d < sp->n_dims; d++)
         out->x[d] = unpack_f64(from);
-        if (!is_in(&sp->dims[d], out->x[d]))
-            return false;
-    }
-    return true;
+    return unit_is_point(sp, out);
 }
 
 static int tpe_restore(void *state, struct unpack *from)
@@ -445,6 +447,7 @@ const struct search_ops search_tpe = {
     .state_size = sizeof(struct tpe),
     .init = tpe_init,
     .ask = tpe_ask,
+    .add = tpe_add,
     .tell = tpe_tell,
     .save = tpe_save,
     .restore = tpe_restore,

@@ -20,6 +20,21 @@ uint64_t unit_choices(const struct dim *d)
     return d->kind == DIM_LIST && d->n > 1 && !is_ordered(d) ? d->n : 0;
 }
 
+static bool is_in(const struct dim *d, double x)
+{
+    if (d->kind == DIM_LIST || d->kind == DIM_RANGE)
+        return x >= 0 && x < (double)d->n && x == floor(x);
+    return x >= d->min && x <= d->max && (d->kind == DIM_REAL || x == floor(x));
+}
+
+bool unit_is_point(const struct space *sp, const struct point *p)
+{
+    for (size_t i = 0; i < sp->n_dims; i++)
+        if (!is_in(&sp->dims[i], p->x[i]))
+            return false;
+    return true;
+}
+
 static double clamp(double x, double min, double max)
 {
     return x < min ? min : x > max ? max : x;

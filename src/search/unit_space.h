@@ -13,6 +13,9 @@ struct unit_point {
 /* How many choices a dimension without an order has; 0: it has an order. One value alone is an order. */
 uint64_t unit_choices(const struct dim *d);
 
+/* Is each value one that its dimension has? */
+bool unit_is_point(const struct space *sp, const struct point *p);
+
 struct unit_point unit_of(const struct space *sp, const struct point *p);
 struct point unit_to_point(const struct space *sp, const struct unit_point *u); /* the nearest; of no listed points */
 struct unit_point unit_draw(const struct space *sp, struct rng *r);             /* at random, as the space has it */
