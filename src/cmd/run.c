@@ -329,6 +329,15 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
 
+static int check_repeats(const struct plan *p, struct err *e)
+{
+    int rc = repeats_check(p, e);
+    if (rc == 1)
+        cmd_say("the application file has no 'seed' in 'arguments': what study.repeats trains again differs only if the "
+                "application takes the seed that it is told");
+    return rc < 0 ? rc : 0;
+}
+
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
@@ -336,6 +345,8 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         rc = env_apply(&p->env, &p->app, e);
     if (rc == 0)
         rc = env_require(&p->env, p->app.kind->needs, e);
+    if (rc == 0)
+        rc = check_repeats(p, e);
     if (rc == 0)
         ask_master(p, study_left_running(p));
     if (rc == 0)

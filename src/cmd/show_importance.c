@@ -18,13 +18,13 @@ struct gathering {
     size_t n, cap;
 };
 
-/* Trials without a figure, and such as an older config had, say nothing. */
+/* Trials without a figure, and such as an older config had, say nothing; points that were trained again have said it. */
 static int gather(void *ctx, const struct store_trial *t)
 {
     struct gathering *g = ctx;
     AUTO_JSON json_t *hyper = show_object(t->hyper);
     struct point point;
-    if (isnan(t->metric) || space_point_parse(&g->space, hyper, NULL, &point) < 0)
+    if (isnan(t->metric) || t->repeat_of || space_point_parse(&g->space, hyper, NULL, &point) < 0)
         return 0;
     struct importance_trial *grown = array_more(g->v, g->n, &g->cap, sizeof *grown);
     if (!grown)

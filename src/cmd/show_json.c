@@ -52,13 +52,14 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
     if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0)
         return NULL;
     return json_pack(
-        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:O, s:o, s:O}",
+        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:s?, s:o, s:O, s:o, "
+        "s:O}",
         "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper),
         "system", "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs,
         "accuracy", json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy",
         energy_figure_json(&energy), "loss", json_num(t->loss), "metric", json_num(t->metric), "budget", t->epochs,
         "slots", t->slots, "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(),
-        "reason", look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics);
+        "repeat_of", t->repeat_of ? json_integer(t->repeat_of) : json_null(), "learnt_from", t->learnt_from, "reason", look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics);
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)
@@ -96,8 +97,18 @@ static json_t *header_json(const struct show *l)
 int show_json_study(struct show *l)
 {
     AUTO_JSON json_t *header = header_json(l);
+    json_t *repeats = NULL, *learnt = NULL;
     if (!header)
         return err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+    int rc = show_repeats_json(l, &repeats);
+    if (rc == 0 && json_object_set_new(header, "repeats", repeats) < 0)
+        rc = err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+    if (rc == 0)
+        rc = show_learnt_json(l, &learnt);
+    if (rc == 0 && json_object_set_new(header, "learnt", learnt) < 0)
+        rc = err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+    if (rc < 0)
+        return rc;
     buf_puts(&l->out, "{");
     const char *key;
     json_t *value;
@@ -110,7 +121,7 @@ int show_json_study(struct show *l)
         buf_putc(&l->out, ',');
     }
     buf_puts(&l->out, "\n  \"trials\": [");
-    int rc = store_trials(l->store, l->study.id, l->trial, print_trial_json, l, l->e);
+    rc = store_trials(l->store, l->study.id, l->trial, print_trial_json, l, l->e);
     buf_puts(&l->out, "\n  ]\n}\n");
     return rc < 0 ? rc : show_flush(l);
 }

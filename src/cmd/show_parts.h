@@ -63,6 +63,12 @@ int show_text_decisions(struct show *l);
 /* show_trial.c, for people */
 int show_trial_text(struct show *l);
 
+/* show_repeats.c: what was learnt from earlier studies, and points that were trained again; nothing, null and [] where there is none */
+int show_learnt_text(struct show *l);
+int show_learnt_json(struct show *l, json_t **out); /* {"studies":[],"trials","trust"} */
+int show_repeats_text(struct show *l);
+int show_repeats_json(struct show *l, json_t **out); /* [{"trial","n","mean","sd","first","rank","rank_before"}] */
+
 /* show_importance.c: of all trials, for people or as JSON */
 int show_importance(struct show *l);
 

@@ -161,6 +161,11 @@ static int add_figures(struct show *l, const struct store_trial *t, const struct
         show_put_now(&note, t, now);
     else
         show_put_plain(&note, t->reason);
+    if (t->repeat_of)
+        buf_printf(&note, "%s%s/%d again, with seed %lld", note.len ? "; " : "", l->study.name, t->repeat_of,
+                   (long long)(l->study.seed + t->repeat));
+    if (t->learnt_from)
+        buf_printf(&note, "%sthe point of %s", note.len ? "; " : "", t->learnt_from);
     int rc = add_energy(l, t, &note);
     table_cellf(to, "%d", t->attempts);
     table_note(to, buf_text(&note));
@@ -253,6 +258,10 @@ int show_text_study(struct show *l)
         rc = store_trials(l->store, l->study.id, l->totals.best_trial, put_best, l, l->e);
     else if (l->printed > 0)
         buf_puts(&l->out, "\nbest: none, no trial is finished\n");
+    if (rc == 0)
+        rc = show_repeats_text(l);
+    if (rc == 0)
+        rc = show_learnt_text(l);
     if (rc == 0)
         rc = put_reuses(l);
     return rc < 0 ? rc : show_flush(l);

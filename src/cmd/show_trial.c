@@ -141,6 +141,11 @@ static void put_trial_head(struct show *l, const struct store_trial *t)
     buf_printf(&line, "trial %s/%d: %s", l->study.name, t->number, show_trial_state(l, t));
     if (t->copy_of)
         buf_printf(&line, ", with the result of %s/%d, whose settings are the same", l->study.name, t->copy_of);
+    if (t->repeat_of)
+        buf_printf(&line, ", the point of %s/%d again, with seed %lld", l->study.name, t->repeat_of,
+                   (long long)(l->study.seed + t->repeat));
+    if (t->learnt_from)
+        buf_printf(&line, ", the point of %s", t->learnt_from);
     if (t->reason) {
         buf_puts(&line, "\nreason: ");
         show_put_plain(&line, t->reason);

@@ -36,11 +36,14 @@ const struct opt_row config_rows[] = {
     { "study", "metric", OPT_TEXT, FIELD(metric), "accuracy", 0, 0, NULL, "NAME", "accuracy, loss, or any validation result that the application prints" },
     { "study", "direction", OPT_CHOICE, FIELD(direction), "auto", 0, 0, directions, "NAME", "of the metric" },
     { "study", "target", OPT_REAL, FIELD(target), "none", -1e300, 1e300, no_word, "X", "of the metric: the study ends when a trial reaches it" },
+    { "study", "repeats", OPT_INT, FIELD(repeats), "1", 1, 100, NULL, "N", "trainings of each of the best points, with other seeds, when the search has ended; the best is then the best by its mean" },
+    { "study", "repeat_best", OPT_INT, FIELD(repeat_best), "3", 1, 100, NULL, "K", "points that are trained again, where study.repeats is more than 1" },
     { "study", "log_mb", OPT_INT, FIELD(log_mb), "256", 1, 1e6, NULL, "MB", "a trial's log may take on disk; the newest lines stay, and no epoch is lost" },
     { "search", "algorithm", OPT_TEXT, FIELD(algorithm), NULL, 0, 0, NULL, "NAME", "grid, points, random, tpe, gp or auto (default: points where they are listed, grid when every hyperparameter is a list, else auto)" },
     { "search", "stop", OPT_TEXT, FIELD(stop), NULL, 0, 0, NULL, "NAME", "how long a trial is trained: none (to the last epoch; the default of grid and points), median (less, where it is worse than the median of the others there), halving or hyperband (less, where it is not among the best one in search.eta), curves (where the next epochs are worth most by what all curves foretell; the default)" },
     { "search", "min_epochs", OPT_INT, FIELD(min_epochs), "1", 1, 100000, NULL, "N", "before which a stop rule ends no trial" },
     { "search", "eta", OPT_INT, FIELD(eta), "3", 2, 1000, NULL, "N", "halving, hyperband: one trial in so many goes on at each rung, and rungs are so many times apart" },
+    { "search", "learn_from", OPT_TEXT, FIELD(learn_from), NULL, 0, 0, NULL, "STUDY,…", "earlier studies of the store whose best points are tried early, as long as they hold up (algorithms auto, gp and tpe)" },
     { "budget", "seconds", OPT_REAL, FIELD(budget_seconds), "0", 0, 1e12, NULL, "SECONDS", "in which trials train; when they are used up the study ends (0: without end)" },
     { "budget", "epochs", OPT_INT, FIELD(budget_epochs), "0", 0, 1e12, NULL, "N", "of all trials together, as above" },
     { "budget", "launches", OPT_INT, FIELD(budget_launches), "0", 0, 1e12, NULL, "N", "attempts of all trials together: what runs then goes on to its end" },
@@ -186,12 +189,30 @@ static int check_nodes(const struct json_doc *doc, struct err *e)
     return rc;
 }
 
+/* A list of names is the same as one text of them. */
+static int join_learn_from(const struct json_doc *doc, struct err *e)
+{
+    json_t *search = json_object_get(doc->root, "search"), *list = json_object_get(search, "learn_from");
+    AUTO_BUF struct buf names = BUF_INIT;
+    if (!json_is_array(list))
+        return 0;
+    int rc = want_strings(doc, "search/learn_from", list, e);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        buf_printf(&names, "%s%s", i ? "," : "", json_string_value(json_array_get(list, i)));
+    if (rc == 0 && (names.failed || json_object_set_new(search, "learn_from",
+                                                        names.len ? json_string(buf_text(&names)) : json_null()) < 0))
+        rc = err_sys(e, -ENOMEM, "'%s'", doc->name);
+    return rc;
+}
+
 int config_read(struct config *c, const struct json_doc *doc, struct err *e)
 {
     if (!json_is_object(doc->root))
         return err_set(e, -EINVAL, "'%s' line 1: a config is a JSON object {…}", doc->name);
     struct opt_set set = config_opts(c);
-    int rc = opt_read_section(&set, doc, "", top_others, e);
+    int rc = join_learn_from(doc, e);
+    if (rc == 0)
+        rc = opt_read_section(&set, doc, "", top_others, e);
     for (size_t i = 0; rc == 0 && sections[i]; i++)
         rc = opt_read_section(&set, doc, sections[i], NULL, e);
     if (rc == 0)
@@ -310,10 +331,10 @@ fail:
 
 static bool may_change(const char *path)
 {
-    static const char *const free_keys[] = {
-        "study.name", "study.max_trials", "study.keep", "study.parallel", "study.target", "budget",
-        "monitoring", "powerMeter",       "influxdb",   "store",          "hosts"
-    };
+    static const char *const free_keys[] = { "study.name",   "study.max_trials", "study.keep",        "study.parallel",
+                                             "study.target", "study.repeats",    "study.repeat_best", "budget",
+                                             "monitoring",   "powerMeter",       "influxdb",          "store",
+                                             "hosts" };
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
         size_t len = strlen(free_keys[i]);
         if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))

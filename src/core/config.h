@@ -18,12 +18,14 @@ struct config {
     char *keep;               /* checkpoints of trials that are over: "best", "all", "none" */
     char *metric, *direction; /* direction "auto": by the metric */
     double target;            /* of the metric; NAN: none */
+    int64_t repeats, repeat_best; /* how often the best points are trained, and how many of them */
     double budget_seconds, budget_joules;
     int64_t budget_epochs, budget_launches; /* 0: without end */
 
     char *algorithm; /* NULL: by the space */
     char *stop;      /* the rule by which trials are ended early */
     int64_t min_epochs, eta;
+    char *learn_from; /* names of earlier studies, "a,b"; NULL: none */
     char *objective;
 
     char *policy; /* policy_find() knows it */

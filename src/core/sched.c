@@ -128,8 +128,8 @@ bool sched_may_add(const struct sched *s)
 
 static bool may_ask(const struct sched *s)
 {
-    return !s->exhausted && !s->waiting && sched_waiting(s) < SCHED_LOOKAHEAD &&
-           (sched_may_add(s) || sched_paused(s) != 0);
+    bool searching = !s->exhausted && !s->waiting && (sched_may_add(s) || sched_paused(s) != 0);
+    return (s->extra > 0 || searching) && sched_waiting(s) < SCHED_LOOKAHEAD;
 }
 
 enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial)

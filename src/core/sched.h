@@ -54,6 +54,7 @@ struct sched {
     int made;       /* trials there are, final ones included */
     bool exhausted; /* the search has no more */
     bool waiting;   /* the search wants to be told something first: until sched_woken(), or an attempt's end */
+    int extra;      /* trials that are asked for besides, when the search has ended: none of its own any more */
     bool closed;    /* … or has had what it was given: nothing more is started, and what waits is left */
     bool stopping;  /* start nothing more: Ctrl-C, or the environment is broken */
 };

@@ -96,7 +96,7 @@ static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
     AUTO_FREE char *converted = io_join(a->dir, "resume.model");
     AUTO_FREE char *properties = NULL;
     char seed[24];
-    (void)snprintf(seed, sizeof seed, "%" PRId64, p->cfg.seed);
+    (void)snprintf(seed, sizeof seed, "%" PRId64, repeats_seed(a->study, &a->trial->row));
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0)
         rc = secrets_write(&p->secrets, &p->app, a->dir, &p->env, &properties, e);
@@ -199,7 +199,7 @@ static int find_tell(const struct attempt *a, char **path, char **answer, struct
         return 0;
     if (!hyper)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
-    app_put_answer(&l, hyper, p->cfg.seed, &b);
+    app_put_answer(&l, hyper, repeats_seed(a->study, &a->trial->row), &b);
     *answer = buf_take(&b);
     return *answer ? session_path(path, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
 }
@@ -273,7 +273,7 @@ int attempt_run(struct attempt *a, json_t **hyper, struct session_run *out)
         *out = (struct session_run){ .id = a->run_id,
                                      .hyper = *hyper,
                                      .epochs = a->trial->row.epochs,
-                                     .seed = a->study->plan->cfg.seed,
+                                     .seed = repeats_seed(a->study, &a->trial->row),
                                      .checkpoint = a->checkpoint_dir,
                                      .model = a->resume.model,
                                      .state = a->resume.state };

@@ -274,6 +274,21 @@ static void tell_closed(struct driver *d)
     driver_note(d, NULL, text);
 }
 
+/* The search has ended: are there points to be trained again? */
+static bool has_repeats(struct driver *d)
+{
+    int n = repeats_plan(d->study, d->e);
+    char text[160];
+    if (n < 0)
+        driver_fail(d, n);
+    if (n <= 0)
+        return false;
+    (void)snprintf(text, sizeof text, "the search has ended; its best points are trained again, %d time%s in all", n,
+                   n == 1 ? "" : "s");
+    driver_note(d, NULL, text);
+    return true;
+}
+
 /* Starts what can be started; ends the loop when nothing is left. */
 void driver_schedule(struct driver *d)
 {
@@ -291,6 +306,8 @@ void driver_schedule(struct driver *d)
             start(d, number);
             continue;
         }
+        if (verb == SCHED_END && may_ask(d) && d->n == 0 && has_repeats(d))
+            continue;
         if (verb == SCHED_ASK && may_ask(d))
             driver_ask(d);
         else if ((verb == SCHED_WAIT || verb == SCHED_END) && !d->asking)

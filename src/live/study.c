@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/utf8.h"
+#include "live/earlier.h"
 #include "live/energy.h"
 #include "live/provenance.h"
 #include "live/publish.h"
@@ -206,6 +207,7 @@ static int take_trial(struct study *s, const struct store_trial *row, const stru
 {
     struct sched_trial t = sched_trial_of(row);
     s->has_metric |= !isnan(row->metric);
+    s->sched.exhausted |= row->repeat_of > 0; /* that is only begun when the search has ended */
     int rc = s->has_metric ? 0 : store_epochs(s->store, row->id, note_metric, s, e); /* the last may have had none */
     if (rc < 0)
         return rc;
@@ -351,8 +353,40 @@ static int compare_config(const struct study *s, const struct store_study *row, 
         row->name, buf_text(&keys));
 }
 
+/* What the search is at, in the transaction of what brought it there. */
+static int keep_search(struct study *s, struct err *e)
+{
+    AUTO_BUF struct buf state = BUF_INIT;
+    search_save(&s->search, &state);
+    return state.failed ? err_sys(e, -ENOMEM, "study '%s'", s->name)
+                        : store_search_put(s->store, s->id, buf_text(&state), state.len, e);
+}
+
+/* With what its search has learnt from earlier studies, which may be removed from then on. */
+static int put_new(struct study *s, const struct store_study *row, const struct strv *said, struct err *e)
+{
+    int rc = store_begin(s->store, e);
+    if (rc == 0)
+        rc = store_study_add(s->store, row, &s->id, e);
+    for (size_t i = 0; rc == 0 && i < said->n; i++) {
+        struct store_decision d = { .kind = "learn", .reason = said->v[i] };
+        rc = store_decision_add(s->store, s->id, &d, e);
+    }
+    if (rc == 0)
+        rc = keep_search(s, e);
+    if (rc == 0)
+        rc = store_commit(s->store, e);
+    if (rc < 0)
+        store_rollback(s->store);
+    return rc;
+}
+
 static int create_row(struct study *s, const json_t *config, struct err *e)
 {
+    AUTO_STRV struct strv said = STRV_INIT;
+    int rc = earlier_learn(s, &said, e);
+    if (rc < 0)
+        return rc;
     const struct plan *p = s->plan;
     char hash[17];
     space_hash(&p->space, hash);
@@ -371,7 +405,7 @@ static int create_row(struct study *s, const json_t *config, struct err *e)
                                .maximise = config_maximise(&p->cfg),
                                .seed = p->cfg.seed,
                                .created_ms = s->created_ms };
-    return store_study_add(s->store, &row, &s->id, e);
+    return put_new(s, &row, &said, e);
 }
 
 /* How a study is measured may change while it runs: what reads the store goes by the newest. */
@@ -592,6 +626,7 @@ void study_close(struct study *s)
     for (size_t i = 0; i < s->n_open; i++)
         free_trial(s->open_trials[i]);
     free(s->open_trials);
+    repeats_done(&s->repeats);
     sched_done(&s->sched);
     search_done(&s->search);
     store_close(s->store);
@@ -646,15 +681,6 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
     return rc;
 }
 
-/* What the search is at, in the transaction of what brought it there. */
-static int keep_search(struct study *s, struct err *e)
-{
-    AUTO_BUF struct buf state = BUF_INIT;
-    search_save(&s->search, &state);
-    return state.failed ? err_sys(e, -ENOMEM, "study '%s'", s->name)
-                        : store_search_put(s->store, s->id, buf_text(&state), state.len, e);
-}
-
 int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out, struct err *e)
 {
     struct store_tell tell = {
@@ -662,6 +688,10 @@ int study_tell(struct study *s, const struct store_trial *t, struct told told, s
     };
     told.id = t->proposal;
     told.joules = energy_trial_j(s->energy, t->number);
+    if (t->repeat_of) { /* which the search is not told of */
+        *out = (struct search_answer){ .verdict = SEARCH_GO_ON };
+        return aims_told(s, t, &told, out, e);
+    }
     int rc = store_tell_add(s->store, s->id, &tell, e);
     if (rc == 0 && search_tell(&s->search, &told, out) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
@@ -811,9 +841,7 @@ static int fill_row(struct study *s, const struct proposal *p, struct store_tria
                                  .metric = NAN };
     if (!row->state || !row->hyper || !row->requested || !row->effective)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    if (slots < 0)
-        return mark_infeasible(row, why.text, e);
-    return take_copy(s, row, e);
+    return slots < 0 ? mark_infeasible(row, why.text, e) : 0;
 }
 
 /* What the proposal became, as `show --decisions` tells it. */
@@ -824,6 +852,12 @@ static int decide_proposal(struct study *s, const struct store_trial *row, struc
                             row->copy_of);
     if (row->reason)
         return study_decide(s, row->number, "infeasible", row->effective, e, "%s", row->reason);
+    if (row->repeat_of)
+        return study_decide(s, row->number, "repeat", row->hyper, e, "%s/%d again, with seed %lld", s->name,
+                            row->repeat_of, (long long)repeats_seed(s, row));
+    if (row->learnt_from)
+        return study_decide(s, row->number, "propose", row->hyper, e, "learnt from %s, proposal %llu",
+                            row->learnt_from, (unsigned long long)row->proposal);
     return study_decide(s, row->number, "propose", row->hyper, e, "%s, proposal %llu", s->search.ops->name,
                         (unsigned long long)row->proposal);
 }
@@ -927,11 +961,34 @@ int study_stop(struct study *s, struct study_trial *t, struct err *e)
     return rc;
 }
 
+/* One of those that are to be trained again. */
+static int ask_repeat(struct study *s, struct study_asked *out, struct err *e)
+{
+    const struct repeat *r = &s->repeats.v[s->repeats.next];
+    AUTO_JSON json_t *hyper = json_loads(r->hyper, 0, NULL);
+    AUTO_JSON json_t *knobs = json_loads(r->requested, 0, NULL);
+    struct proposal p = { .id = UINT64_MAX - s->repeats.next }; /* none of the search's */
+    if (space_point_parse(&s->plan->space, hyper, knobs, &p.point) < 0)
+        return err_set(e, -EPROTO, "%s/%d cannot be trained again: it is no point of the study's space", s->name,
+                       r->of);
+    out->point = p.point;
+    int rc = fill_row(s, &p, &out->row, e);
+    out->row.repeat_of = r->of;
+    out->row.repeat = r->time;
+    if (rc == 0)
+        rc = put_proposal(s, &out->row, e);
+    s->repeats.next += rc == 0;
+    s->sched.extra -= rc == 0;
+    return rc;
+}
+
 /* In the transaction: what is asked and told between would else be stored without this. */
 int study_ask(struct study *s, struct study_asked *out, struct err *e)
 {
-    struct proposal p;
+    struct proposal p = { 0 };
     *out = (struct study_asked){ .again = NULL };
+    if (s->sched.extra > 0)
+        return ask_repeat(s, out, e);
     int rc = search_ask(&s->search, sched_may_add(&s->sched), &p);
     if (rc == -ENOMEM)
         return err_sys(e, rc, "study '%s'", s->name);
@@ -946,6 +1003,10 @@ int study_ask(struct study *s, struct study_asked *out, struct err *e)
     }
     out->point = p.point;
     rc = fill_row(s, &p, &out->row, e);
+    if (rc == 0 && p.learnt_from && !(out->row.learnt_from = strdup(p.learnt_from)))
+        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
+    if (rc == 0 && !out->row.reason)
+        rc = take_copy(s, &out->row, e);
     return rc == 0 ? put_proposal(s, &out->row, e) : rc;
 }
 

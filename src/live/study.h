@@ -5,6 +5,7 @@
 #include "core/sched.h"
 #include "live/aims.h"
 #include "live/plan.h"
+#include "live/repeats.h"
 #include "search/search.h"
 #include "store/store.h"
 
@@ -48,6 +49,7 @@ struct study {
     struct search search;
     struct sched sched;
     struct aims aims;
+    struct repeats repeats;
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
     bool resumed;                  /* it had been begun before */

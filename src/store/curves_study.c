@@ -48,7 +48,7 @@ static int on_trial(void *ctx, const struct store_trial *row)
 {
     struct walk *w = ctx;
     struct trained t = { .timed = true };
-    if (row->copy_of)
+    if (row->copy_of || row->repeat_of)
         return 0;
     int rc = store_epochs(w->store, row->id, on_epoch, &t, w->e);
     if (rc == -ENOMEM)

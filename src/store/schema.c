@@ -219,8 +219,15 @@ static const char schema_11[] = "CREATE TABLE series("
                                 " PRIMARY KEY(trial, epoch)"
                                 ") STRICT, WITHOUT ROWID;";
 
+/* Points of the best trials, trained again with other seeds; and points that earlier studies taught. */
+static const char schema_12[] =
+    "ALTER TABLE trials ADD COLUMN repeat_of INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE trials ADD COLUMN repeat INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE trials ADD COLUMN learnt_from TEXT;"
+    "CREATE INDEX trials_repeats ON trials(study, repeat_of, state, metric) WHERE repeat_of > 0;";
+
 const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,  schema_5, schema_6,
-                                                 schema_7, schema_8, schema_9, schema_10, schema_11 };
+                                                 schema_7, schema_8, schema_9, schema_10, schema_11, schema_12 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -282,6 +289,9 @@ static const struct col trial_cols[] = {
     COL(store_trial, requested, COL_PLAIN),
     COL(store_trial, effective, COL_PLAIN),
     COL(store_trial, reason, COL_PLAIN),
+    COL(store_trial, repeat_of, COL_FIXED),
+    COL(store_trial, repeat, COL_FIXED),
+    COL(store_trial, learnt_from, COL_FIXED),
     COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id)", attempts, COL_DERIVED),
     COL(store_trial, forgiven, COL_PLAIN),
     COL_AS(store_trial,
@@ -448,6 +458,16 @@ static const struct table summaries = TABLE("", summary_cols);
     "  CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ")"   \
     "  ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ") END)"
 
+/* Of points that were trained again, the original counts, too, if it is finished. */
+#define MEAN_OF_REPEATS                                                                                                \
+    "(sum(r.metric) + coalesce(o.metric * (o.state = 'finished'), 0)) / (count(r.metric) +"                            \
+    " (o.state = 'finished' AND o.metric IS NOT NULL))"
+#define BEST_BY_MEAN                                                                                                   \
+    "(SELECT r.repeat_of FROM trials r INDEXED BY trials_repeats JOIN trials o"                                        \
+    " ON o.study = r.study AND o.number = r.repeat_of JOIN studies y ON y.id = r.study"                                \
+    " WHERE r.study = s.id AND r.repeat_of > 0 AND r.state = 'finished' AND r.metric IS NOT NULL GROUP BY r.repeat_of" \
+    " ORDER BY CASE WHEN y.maximise THEN -(" MEAN_OF_REPEATS ") ELSE " MEAN_OF_REPEATS " END, r.repeat_of LIMIT 1)"
+
 static const char list_sql[] =
     "SELECT name, state, trials, done, failed, paused, stopped, seconds, created_ms, ended_ms, coalesce(best, 0),"
     " (SELECT accuracy FROM trials WHERE study = q.id AND number = q.best)"
@@ -457,7 +477,7 @@ static const char list_sql[] =
     "  count(*) FILTER (WHERE t.state = 'paused') AS paused,"
     "  count(*) FILTER (WHERE t.state = 'stopped') AS stopped,"
     "  total(t.seconds) AS seconds,"
-    "  coalesce(" BEST_OF("= 'finished'") ", " BEST_OF(
+    "  coalesce(" BEST_BY_MEAN ", " BEST_OF("= 'finished'") ", " BEST_OF(
         "IN ('paused', 'stopped')") ") AS best"
                                     "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
                                     "  GROUP BY s.id ORDER BY s.id) q";
@@ -481,7 +501,7 @@ static const struct recipe {
     [STMT_TRIAL_UPDATE] = { UPDATE, &schema_trials, NULL },
     [STMT_TRIALS] = { SELECT, &schema_trials, "WHERE study = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number" },
     [STMT_TWIN] = { RAW, NULL,
-                    "SELECT min(number) FROM trials WHERE study = ?1 AND state = 'finished' AND hyper IS ?2"
+                    "SELECT min(number) FROM trials WHERE study = ?1 AND state = 'finished' AND repeat_of = 0 AND hyper IS ?2"
                     " AND (?3 IS NULL OR effective IS ?3) AND epochs = ?4" },
     [STMT_NEXT_SEQ] = { RAW, NULL,
                         "SELECT 1 + max((SELECT coalesce(max(ask_seq), 0) FROM trials WHERE study = ?1),"

@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 11, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 12, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -122,6 +122,8 @@ struct store_trial {
     double seconds;        /* over all attempts, launch to end */
     int copy_of;           /* number of the finished trial whose result this one took; 0: its own */
     char *reason;          /* why it failed or is infeasible; NULL */
+    int repeat_of, repeat; /* the number of the trial whose point it trains again, and for which time, from 1; 0: none */
+    char *learnt_from;     /* the earlier trial whose point it was, "earlier/3"; NULL: it is the search's own */
     int forgiven;          /* attempts up to this number no longer count against it */
     /* derived, filled by reads, ignored by writes: */
     int attempts, failures; /* attempts made; those that count against the retries */
