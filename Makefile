@@ -207,6 +207,10 @@ bench-search: all
 	@$(MAKE) --no-print-directory $(BENCH)
 	@tests/bench/search/run $(B) $(if $(PEERS),--peers auto)
 
+# What earlier studies teach, on the same curves.
+bench-prior: all
+	@tests/bench/search/prior $(B)
+
 # The delivery beside other clients of a real InfluxDB.
 bench-influx: all
 	@$(MAKE) --no-print-directory $(BENCH)
@@ -255,6 +259,7 @@ help:
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
 	@echo "make bench-search searches and stop rules on recorded learning curves (tests/data/curves) and real trainings; PEERS=1: beside other people's"
+	@echo "make bench-prior  what earlier studies teach a search: the same job again, and others"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"

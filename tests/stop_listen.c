@@ -18,7 +18,7 @@ static int listen_init(void *state, const struct search_cfg *cfg, struct err *e)
 static int listen_tell(void *state, const struct told *t, struct search_answer *out)
 {
     (void)state;
-    if (t->kind != TOLD_EPOCH || t->epoch != HEARD)
+    if (t->kind != TOLD_EPOCH || t->epoch != HEARD || t->held)
         return 0;
     out->verdict = SEARCH_STOP;
     size_t n = 0;

@@ -26,7 +26,7 @@ static const double same_job = 0.25;  /* of how far the median of the trials was
 static const struct pace {
     double trust;
     uint64_t one_in;
-} paces[] = { { 0.5, 2 }, { 0.25, 4 }, { 0.1, 10 } };
+} paces[] = { { 0.5, 2 }, { 0.3, 4 }, { 0.2, 10 } };
 
 /* A trial at some epochs, the steps: small is good. */
 struct course {

@@ -10,7 +10,7 @@
 #include "search/search.h"
 
 enum {
-    PRIOR_POINTS = 10,      /* that are proposed at most */
+    PRIOR_POINTS = 5,       /* that are proposed at most */
     PRIOR_STUDIES_MAX = 32, /* that may be learnt from at once */
 };
 #define PRIOR_NONE ((size_t)-1)

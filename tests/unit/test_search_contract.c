@@ -12,6 +12,7 @@
 
 #include "base/own.h"
 #include "core/rng.h"
+#include "search/prior.h"
 #include "search/search.h"
 #include "tests/fault.h"
 
@@ -380,6 +381,7 @@ struct life {
     const struct space *space;
     const char *what;
     bool restore; /* before each step: into a new search */
+    bool learns;  /* from an earlier study */
     bool can_pause;
     const char *search, *stop;
     enum being trials[TRIALS];
@@ -511,11 +513,41 @@ static void train_one(struct life *l, struct rng *r)
     }
 }
 
+/* An earlier study over the same points, of which those that come late are good, as long as they are trained. */
+static void teach(struct life *l)
+{
+    enum { EARLIER = 15 };
+    static double values[EARLIER][EPOCHS];
+    struct prior_trial v[EARLIER];
+    struct search other = { 0 };
+    struct prior *prior = NULL;
+    struct prior_taken taken;
+    struct search_cfg cfg = cfg_of(l);
+    assert_int_equal(search_new(&other, "random", NULL, l->space, &cfg, NULL), 0);
+    for (int i = 0; i < EARLIER; i++) {
+        struct proposal p;
+        assert_int_equal(search_ask(&other, true, &p), 1);
+        for (int k = 0; k < EPOCHS; k++)
+            values[i][k] = cos(i) + 0.1 * (k + 1);
+        v[i] = (struct prior_trial){ "earlier/1", space_point_json(l->space, &p.point), values[i], EPOCHS };
+    }
+    assert_int_equal(prior_new(&prior, l->space, &cfg), 0);
+    assert_int_equal(prior_learn(prior, v, EARLIER, &taken), 0);
+    assert_int_equal(taken.usable, EARLIER);
+    assert_true(taken.points > 3);
+    assert_int_equal(search_learn(&l->s, prior, NULL), 0);
+    for (int i = 0; i < EARLIER; i++)
+        json_decref((json_t *)(uintptr_t)v[i].hyper);
+    search_done(&other);
+}
+
 static void live(struct life *l)
 {
     struct rng r = rng_seeded(3);
     struct search_cfg cfg = cfg_of(l);
     assert_int_equal(search_new(&l->s, l->search, l->stop, l->space, &cfg, NULL), 0);
+    if (l->learns)
+        teach(l);
     for (int step = 0; running(l) > 0 || !(l->ended || l->asleep); step++) {
         if (step == STEPS_MAX)
             fail_msg("%s: does not end", l->what);
@@ -529,12 +561,13 @@ static void live(struct life *l)
     search_done(&l->s);
 }
 
-static void check_life(const char *search, const char *stop, const char *space, bool can_pause)
+static void check_life_of(const char *search, const char *stop, const char *space, bool can_pause, bool learns)
 {
     char what[LINE_MAX_];
     struct space sp = parsed(space);
     (void)snprintf(what, sizeof what, "%s and %s, %s", search, stop, can_pause ? "with pauses" : "without pauses");
     struct life calm = { .space = &sp, .what = what, .search = search, .stop = stop, .can_pause = can_pause };
+    calm.learns = learns;
     struct life cut = calm;
     live(&calm);
     cut.restore = true;
@@ -545,6 +578,45 @@ static void check_life(const char *search, const char *stop, const char *space, 
     assert_true(calm.n > 10);
     buf_done(&calm.story);
     buf_done(&cut.story);
+    space_done(&sp);
+}
+
+static void check_life(const char *search, const char *stop, const char *space, bool can_pause)
+{
+    check_life_of(search, stop, space, can_pause, false);
+}
+
+static void test_searches_that_learn_live_on_when_restored(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "{\"x\": {\"range\": [0, 20]}, \"y\": [1, 2]}",
+        "{\"x\": {\"min\": 1, \"max\": 500, \"scale\": \"log\"}, \"y\": [\"a\", \"b\"]}",
+        "{\"points\": [{\"x\": 1}, {\"x\": 2}, {\"x\": 3}, {\"x\": 4}, {\"x\": 5}, {\"x\": 6}, {\"x\": 7}, {\"x\": 8}, "
+        "{\"x\": 9}, {\"x\": 10}, {\"x\": 11}, {\"x\": 12}, {\"x\": 13}, {\"x\": 14}, {\"x\": 15}, {\"x\": 16}]}",
+        "{\"opt\": [\"sgd\", \"adam\"], \"lr\": {\"min\": 1e-3, \"max\": 1, \"scale\": \"log\"},"
+        " \"m\": {\"min\": 0.5, \"max\": 0.9, \"when\": {\"opt\": \"sgd\"}}},"
+        " \"study\": {\"constraints\": [\"lr * m < 0.1\"], \"first\": [{\"opt\": \"adam\", \"lr\": 0.01}]}",
+    };
+    for (size_t i = 0; searches[i]; i++)
+        for (size_t k = 0; searches[i]->add && stops[k]; k++)
+            for (size_t w = 0; w < ARRAY_LEN(wanted); w++)
+                check_life_of(searches[i]->name, stops[k]->name, wanted[w], w % 2 == 0, true);
+}
+
+static void test_a_search_that_goes_through_all_learns_nothing(void **state)
+{
+    (void)state;
+    struct space sp = parsed("{\"x\": [1, 2, 3]}");
+    struct search s = { 0 };
+    struct prior *prior = NULL;
+    struct err e = { 0 };
+    assert_int_equal(prior_new(&prior, &sp, &life_cfg), 0);
+    assert_int_equal(search_new(&s, "grid", NULL, &sp, &life_cfg, NULL), 0);
+    assert_int_equal(search_learn(&s, prior, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "search 'grid' takes points as they come"));
+    prior_free(prior);
+    search_done(&s);
     space_done(&sp);
 }
 
@@ -638,6 +710,8 @@ int main(void)
         cmocka_unit_test(test_searches_are_chosen_by_name_or_space),
         cmocka_unit_test(test_a_search_survives_memory_running_out),
         cmocka_unit_test(test_trials_live_as_searches_and_stop_rules_say),
+        cmocka_unit_test(test_searches_that_learn_live_on_when_restored),
+        cmocka_unit_test(test_a_search_that_goes_through_all_learns_nothing),
         cmocka_unit_test(test_other_bytes_are_no_state),
         cmocka_unit_test(test_a_point_reads_back_from_its_text),
     };
