@@ -102,7 +102,8 @@ static int shuffle_tell(void *state, const struct told *t, struct search_answer 
     }
     st->told++;
     uint64_t side = dice(st, t->id, (uint64_t)t->epoch, 8);
-    if (t->held || of->being != RUNS || t->epoch >= st->epochs || t->epoch < st->min_epochs || side > (st->can_pause ? 3 : 0))
+    if (t->held || of->being != RUNS || t->epoch >= st->epochs || t->epoch < st->min_epochs ||
+        side > (st->can_pause ? 3 : 0))
         return 0;
     out->verdict = side == 0 ? SEARCH_STOP : SEARCH_PAUSE;
     of->being = side == 0 ? OVER : PAUSED;

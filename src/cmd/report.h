@@ -6,7 +6,7 @@
  *      "energy":{"j","source","coverage"},"provenance",
  *      "best": {"trial","accuracy"} | null,
  *      "trials": [{"trial","state","hyper","system":{"requested","effective"},"epochs","budget","accuracy","loss","metric",
- *                  "seconds","energy":{"j","source","coverage"},"attempts","copy_of","reason",
+ *                  "seconds","energy":{"j","source","coverage"},"attempts","copy_of","repeat_of","learnt_from","reason",
  *                  "curve": [{"epoch","accuracy","loss","seconds"}],
  *                  "story": {"class", "tried": [{"cores","memory_gb","seconds","records"}],
  *                            "settled": {"setting","reason"} | null,

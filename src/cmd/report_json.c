@@ -91,15 +91,15 @@ static json_t *trial_json(const struct report *r, const struct report_trial *t)
     json_t *metrics = NULL;
     if (metrics_json(r->store, row->id, METRICS_EPOCHS, &metrics, r->e) < 0)
         return NULL;
-    return json_pack("{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s?, s:o, s:o, s:o, s:o}",
-                     "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
-                     look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget",
-                     row->epochs, "accuracy", json_num(row->accuracy), "loss", json_num(row->loss), "metric",
-                     json_num(row->metric), "seconds", json_num(t->seconds), "energy", energy_figure_json(&t->energy),
-                     "attempts", row->attempts, "copy_of", row->copy_of ? json_integer(row->copy_of) : json_null(),
-                     "repeat_of", row->repeat_of ? json_integer(row->repeat_of) : json_null(), "learnt_from",
-                     row->learnt_from, "reason", look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story),
-                     "metrics", metrics);
+    return json_pack(
+        "{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s?, s:o, s:o, s:o, s:o}",
+        "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
+        look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget", row->epochs,
+        "accuracy", json_num(row->accuracy), "loss", json_num(row->loss), "metric", json_num(row->metric), "seconds",
+        json_num(t->seconds), "energy", energy_figure_json(&t->energy), "attempts", row->attempts, "copy_of",
+        row->copy_of ? json_integer(row->copy_of) : json_null(), "repeat_of",
+        row->repeat_of ? json_integer(row->repeat_of) : json_null(), "learnt_from", row->learnt_from, "reason",
+        look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story), "metrics", metrics);
 }
 
 /* --- heat maps --- */

@@ -333,8 +333,9 @@ static int check_repeats(const struct plan *p, struct err *e)
 {
     int rc = repeats_check(p, e);
     if (rc == 1)
-        cmd_say("the application file has no 'seed' in 'arguments': what study.repeats trains again differs only if the "
-                "application takes the seed that it is told");
+        cmd_say(
+            "the application file has no 'seed' in 'arguments': what study.repeats trains again differs only if the "
+            "application takes the seed that it is told");
     return rc < 0 ? rc : 0;
 }
 

@@ -15,7 +15,7 @@
 
 /* One point: the finished trainings of it, and how it stood before. */
 struct repeated {
-    int trial; /* the original */
+    int trial;               /* the original */
     double before, mean, sd; /* before: the original's; sd: of one training, n - 1; NAN: there is but one */
     bool finished;           /* the original is */
     double *v;
@@ -102,8 +102,8 @@ static void rank_all(struct gathering *g)
         for (size_t k = 0; k < g->n; k++) {
             const struct repeated *b = &g->v[k];
             a->rank += k != i && is_before(b->mean, a->mean, b->trial, a->trial, up);
-            bool was = b->finished != a->finished ? b->finished
-                                                  : is_before(b->before, a->before, b->trial, a->trial, up);
+            bool was =
+                b->finished != a->finished ? b->finished : is_before(b->before, a->before, b->trial, a->trial, up);
             a->rank_before += k != i && was;
         }
     }

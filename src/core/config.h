@@ -14,10 +14,10 @@ struct config {
 
     char *name; /* NULL: made from the file's name and the space */
     int64_t epochs, seed, max_trials, retries;
-    int64_t parallel;         /* CONFIG_PARALLEL_AUTO, or 1…256 */
-    char *keep;               /* checkpoints of trials that are over: "best", "all", "none" */
-    char *metric, *direction; /* direction "auto": by the metric */
-    double target;            /* of the metric; NAN: none */
+    int64_t parallel;             /* CONFIG_PARALLEL_AUTO, or 1…256 */
+    char *keep;                   /* checkpoints of trials that are over: "best", "all", "none" */
+    char *metric, *direction;     /* direction "auto": by the metric */
+    double target;                /* of the metric; NAN: none */
     int64_t repeats, repeat_best; /* how often the best points are trained, and how many of them */
     double budget_seconds, budget_joules;
     int64_t budget_epochs, budget_launches; /* 0: without end */

@@ -111,10 +111,11 @@ static int check_metric(const struct study *s, const struct store_study *row, st
     bool maximise = config_maximise(c);
     if (metric && strcmp(metric, c->metric) == 0 && maximise == row->maximise)
         return 0;
-    return err_set(e, -EINVAL,
-                   "search.learn_from: study '%s' was measured by '%s' (%s is better), this one by '%s' (%s is better): "
-                   "they cannot be compared",
-                   row->name, metric ? metric : "?", best_is(row->maximise), c->metric, best_is(maximise));
+    return err_set(
+        e, -EINVAL,
+        "search.learn_from: study '%s' was measured by '%s' (%s is better), this one by '%s' (%s is better): "
+        "they cannot be compared",
+        row->name, metric ? metric : "?", best_is(row->maximise), c->metric, best_is(maximise));
 }
 
 static int no_common(const struct study *s, const struct earlier *r, struct err *e)

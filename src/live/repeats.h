@@ -15,8 +15,8 @@ struct store_trial;
 
 /* One that is still to be made. */
 struct repeat {
-    int of;      /* the trial whose point it trains */
-    int time;    /* 1, 2, … */
+    int of;                  /* the trial whose point it trains */
+    int time;                /* 1, 2, … */
     char *hyper, *requested; /* as the trial has them; owned */
 };
 

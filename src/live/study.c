@@ -856,8 +856,8 @@ static int decide_proposal(struct study *s, const struct store_trial *row, struc
         return study_decide(s, row->number, "repeat", row->hyper, e, "%s/%d again, with seed %lld", s->name,
                             row->repeat_of, (long long)repeats_seed(s, row));
     if (row->learnt_from)
-        return study_decide(s, row->number, "propose", row->hyper, e, "learnt from %s, proposal %llu",
-                            row->learnt_from, (unsigned long long)row->proposal);
+        return study_decide(s, row->number, "propose", row->hyper, e, "learnt from %s, proposal %llu", row->learnt_from,
+                            (unsigned long long)row->proposal);
     return study_decide(s, row->number, "propose", row->hyper, e, "%s, proposal %llu", s->search.ops->name,
                         (unsigned long long)row->proposal);
 }

@@ -17,10 +17,11 @@ enum {
     TRIES = 32,     /* to draw what the earlier study did not know */
 };
 
-static const double doubt = 2;        /* so many points' worth of it: one that fails is no proof */
-static const double at_first = 0.75;  /* trust, before anything is known */
-static const double alike = 0.05;     /* of a dimension's width: two points that near in all say the same */
-static const double same_job = 0.25;  /* of how far the median of the trials was from the best: what it comes to may be so far from what it was */
+static const double doubt = 2;       /* so many points' worth of it: one that fails is no proof */
+static const double at_first = 0.75; /* trust, before anything is known */
+static const double alike = 0.05;    /* of a dimension's width: two points that near in all say the same */
+static const double same_job =
+    0.25; /* of how far the median of the trials was from the best: what it comes to may be so far from what it was */
 
 /* What trust gives: one new trial in so many is one of these points. */
 static const struct pace {

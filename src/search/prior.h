@@ -22,8 +22,8 @@ void prior_free(struct prior *p);
 
 /* A trial of an earlier study, its hyperparameters by name. */
 struct prior_trial {
-    const char *name;    /* "earlier/3", for people */
-    const json_t *hyper; /* {"lr": 0.1, …} */
+    const char *name;     /* "earlier/3", for people */
+    const json_t *hyper;  /* {"lr": 0.1, …} */
     const double *values; /* after each epoch; NAN: none */
     size_t n;             /* 0: it failed */
 };
@@ -34,7 +34,8 @@ struct prior_taken {
     size_t usable;  /* trials that are points of this space */
     size_t outside; /* … that are not: a value is none that it can have here */
     size_t points;  /* that will be proposed, if they hold up */
-    char missing[SPACE_NAME_MAX]; /* one of the hyperparameters that it did not have, and that are drawn at random; "" */
+    char
+        missing[SPACE_NAME_MAX]; /* one of the hyperparameters that it did not have, and that are drawn at random; "" */
 };
 
 /* Takes the best of them; of several studies the best of each come first. Of listed points the nearest counts. What has no value, or lies outside, is

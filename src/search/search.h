@@ -17,7 +17,8 @@ struct proposal {
     uint64_t id; /* counts up from 0 over new trials */
     struct point point;
     bool again; /* go on with the paused trial of this id; `point` is not set */
-    const char *learnt_from; /* the earlier trial that had this point, until the search is asked again; NULL: it is the search's own */
+    const char *
+        learnt_from; /* the earlier trial that had this point, until the search is asked again; NULL: it is the search's own */
 };
 
 enum told_kind {

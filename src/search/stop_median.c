@@ -100,7 +100,8 @@ static int median_tell(void *state, const struct told *t, struct search_answer *
         return -ENOMEM;
     size_t others = 0;
     double best = put_mark(m, t), middle = median_of_others(m, t, &others);
-    if (t->epoch < m->min_epochs || t->epoch >= m->epochs || others < OTHERS_MIN || t->held || !is_better(m, middle, best))
+    if (t->epoch < m->min_epochs || t->epoch >= m->epochs || others < OTHERS_MIN || t->held ||
+        !is_better(m, middle, best))
         return 0;
     out->verdict = SEARCH_STOP;
     (void)snprintf(out->why, sizeof out->why, "after %d epoch%s: %.4g, the median of %zu others was %.4g there",

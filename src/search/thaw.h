@@ -30,7 +30,7 @@ bool thaw_first_paused(const struct thaw *t, uint64_t *out_id); /* false: none i
 size_t thaw_running(const struct thaw *t);
 size_t thaw_trials(const struct thaw *t);
 bool thaw_has_point(const struct thaw *t, const struct point *p); /* is there a trial of it? */
-bool thaw_is_point(const struct thaw *t, const struct point *p); /* within the bounds of the space */
+bool thaw_is_point(const struct thaw *t, const struct point *p);  /* within the bounds of the space */
 
 /* Enough was told to learn from; before, new trials for a step each are the thing to do. */
 bool thaw_is_taught(const struct thaw *t);

@@ -226,7 +226,7 @@ static const char schema_12[] =
     "ALTER TABLE trials ADD COLUMN learnt_from TEXT;"
     "CREATE INDEX trials_repeats ON trials(study, repeat_of, state, metric) WHERE repeat_of > 0;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,  schema_5, schema_6,
+const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,  schema_5,  schema_6,
                                                  schema_7, schema_8, schema_9, schema_10, schema_11, schema_12 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
@@ -501,7 +501,8 @@ static const struct recipe {
     [STMT_TRIAL_UPDATE] = { UPDATE, &schema_trials, NULL },
     [STMT_TRIALS] = { SELECT, &schema_trials, "WHERE study = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number" },
     [STMT_TWIN] = { RAW, NULL,
-                    "SELECT min(number) FROM trials WHERE study = ?1 AND state = 'finished' AND repeat_of = 0 AND hyper IS ?2"
+                    "SELECT min(number) FROM trials WHERE study = ?1 AND state = 'finished' AND repeat_of = 0 AND "
+                    "hyper IS ?2"
                     " AND (?3 IS NULL OR effective IS ?3) AND epochs = ?4" },
     [STMT_NEXT_SEQ] = { RAW, NULL,
                         "SELECT 1 + max((SELECT coalesce(max(ask_seq), 0) FROM trials WHERE study = ?1),"

@@ -122,9 +122,10 @@ struct store_trial {
     double seconds;        /* over all attempts, launch to end */
     int copy_of;           /* number of the finished trial whose result this one took; 0: its own */
     char *reason;          /* why it failed or is infeasible; NULL */
-    int repeat_of, repeat; /* the number of the trial whose point it trains again, and for which time, from 1; 0: none */
-    char *learnt_from;     /* the earlier trial whose point it was, "earlier/3"; NULL: it is the search's own */
-    int forgiven;          /* attempts up to this number no longer count against it */
+    int repeat_of,
+        repeat;        /* the number of the trial whose point it trains again, and for which time, from 1; 0: none */
+    char *learnt_from; /* the earlier trial whose point it was, "earlier/3"; NULL: it is the search's own */
+    int forgiven;      /* attempts up to this number no longer count against it */
     /* derived, filled by reads, ignored by writes: */
     int attempts, failures; /* attempts made; those that count against the retries */
     int kills;              /* ended from outside since it completed an epoch last */

@@ -29,8 +29,7 @@
 
 #define APP(arguments)                                                                                                 \
     "{ \"command\": [\"./train.sh\"], \"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"epochs\": [\"--epochs\", "        \
-    "\"{}\"]" arguments                                                                                                \
-    " },\n  \"progress\": [\"epoch (?<epoch>\\\\d+): accuracy (?<accuracy>\\\\S+)\"] }\n"
+    "\"{}\"]" arguments " },\n  \"progress\": [\"epoch (?<epoch>\\\\d+): accuracy (?<accuracy>\\\\S+)\"] }\n"
 #define SEED ", \"seed\": [\"--seed\", \"{}\"]"
 #define MOMENTUM ", \"momentum\": [\"--momentum\", \"{}\"]"
 
@@ -182,7 +181,8 @@ static void what_cannot_be_learnt_from_is_told(void **state)
         expect(wrong[i].name, &o, 2, wrong[i].text);
         harness_output_done(&o);
     }
-    harness_write(w->dir, "width.json", "{ \"command\": [\"true\"], \"arguments\": { \"width\": [\"--width\", \"{}\"] } }");
+    harness_write(w->dir, "width.json",
+                  "{ \"command\": [\"true\"], \"arguments\": { \"width\": [\"--width\", \"{}\"] } }");
     harness_write(w->dir, "width.conf", CONF("width.json", "\"width\": { \"min\": 1, \"max\": 9 }", ""));
     struct harness_output o = RUN(w, "run", "width.conf", "--learn-from", "first");
     expect("nothing in common", &o, 2,
@@ -209,7 +209,8 @@ static void names_may_be_a_list(void **state)
 }
 
 #define REPEATS_OF(name)                                                                                               \
-    "SELECT group_concat(t.number || ' ' || t.repeat_of || ' ' || t.repeat || ' ' || t.state || ' ' || t.metric || ' '" \
+    "SELECT group_concat(t.number || ' ' || t.repeat_of || ' ' || t.repeat || ' ' || t.state || ' ' || t.metric || ' " \
+    "'"                                                                                                                \
     " || t.hyper) FROM trials t JOIN studies s ON s.id = t.study WHERE s.name = '" name "'"
 
 static void the_best_points_are_trained_again(void **state)
@@ -314,8 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_best_points_are_trained_again, open_with_first, world_close),
         cmocka_unit_test_setup_teardown(repeats_go_on_when_drivers_are_killed, open_with_first, world_close),
         cmocka_unit_test_setup_teardown(a_budget_ends_repeats_too, open_with_first, world_close),
-        cmocka_unit_test_setup_teardown(seeds_that_do_not_reach_the_application_are_told, open_with_first,
-                                        world_close),
+        cmocka_unit_test_setup_teardown(seeds_that_do_not_reach_the_application_are_told, open_with_first, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

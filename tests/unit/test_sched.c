@@ -470,6 +470,25 @@ static void test_no_more_is_asked_for_than_could_be_needed(void **state)
     sched_done(&s);
 }
 
+/* Whatever the search has said, and however many trials it may have made. */
+static void test_extra_trials_are_asked_for_when_the_search_has_ended(void **state)
+{
+    (void)state;
+    struct sched s = { .parallel = 2, .max_trials = 1, .exhausted = true };
+    int trial = 0;
+    assert_int_equal(add(&s, 1, TRIAL_FINISHED, 0), 0);
+    assert_int_equal(sched_next(&s, NULL, NULL, &trial), SCHED_END);
+    s.extra = 1;
+    assert_int_equal(sched_next(&s, NULL, NULL, &trial), SCHED_ASK);
+    assert_int_equal(add(&s, 2, TRIAL_WAITING, 0), 0);
+    s.extra = 0;
+    assert_int_equal(sched_next(&s, NULL, NULL, &trial), SCHED_START);
+    s.closed = true;
+    s.extra = 1;
+    assert_int_equal(sched_next(&s, NULL, NULL, &trial), SCHED_END);
+    sched_done(&s);
+}
+
 static void test_add_changes_nothing_when_memory_is_out(void **state)
 {
     (void)state;
@@ -495,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_many_trials_stay_sorted),
         cmocka_unit_test(test_sched_packs),
         cmocka_unit_test(test_no_more_is_asked_for_than_could_be_needed),
+        cmocka_unit_test(test_extra_trials_are_asked_for_when_the_search_has_ended),
         cmocka_unit_test(test_add_changes_nothing_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
