@@ -796,8 +796,10 @@ int study_put_given_up(struct study *s, const struct study_trial *t, struct err 
 uint64_t study_unasked(const struct study *s)
 {
     uint64_t most = s->sched.max_trials ? (uint64_t)s->sched.max_trials : space_size(&s->plan->space);
-    uint64_t made = (uint64_t)s->sched.made;
-    return s->sched.exhausted || made >= most ? 0 : most - made;
+    uint64_t made = (uint64_t)s->sched.made, again = (uint64_t)s->sched.extra;
+    if (!s->repeats.planned && s->plan->cfg.repeats > 1)
+        again = 1; /* or more: it is not known yet */
+    return again + (s->sched.exhausted || made >= most ? 0 : most - made);
 }
 
 /* Takes over the result of a finished trial with the same settings and budget. */

@@ -156,7 +156,7 @@ int study_parallel(const struct plan *p);
 /* Trials at most; 0: until the search ends by itself. */
 int study_max_trials(const struct config *c, const struct search *search);
 
-/* Trials that the search may still propose, as far as that is known. */
+/* Trials that the search may still propose, or that are repeats to come, as far as that is known. */
 uint64_t study_unasked(const struct study *s);
 
 /* Milliseconds since 1970. */
