@@ -469,7 +469,10 @@ static int restore_point(struct prior *p, struct unpack *from)
     if (!read_course(p, from, &k.was) || isnan(k.tolerance) || !is_point(p->space, &k.point))
         return -EPROTO;
     k.at = unit_of(p->space, &k.point);
-    k.name = strndup((const char *)name.at, (size_t)(name.end - name.at));
+    size_t len = (size_t)(name.end - name.at);
+    if (memchr(name.at, '\0', len))
+        return -EPROTO;
+    k.name = strndup((const char *)name.at, len);
     if (!k.name)
         return -ENOMEM;
     p->points[p->n_points++] = k;
