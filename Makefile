@@ -96,7 +96,7 @@ $(B)/src/live/provenance.o $(B)/src/cmd/version.o: CPPFLAGS += -DPIPETUNE_COMMIT
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 INTEGRATION := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/test_*.c))
 TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/fake-*.c)) \
-	$(B)/tests/net/nodes_client $(B)/tests/faults.so
+	$(B)/tests/integration/search-again $(B)/tests/net/nodes_client $(B)/tests/faults.so
 # `make check` runs none of them; it builds them, so that they are there when somebody measures.
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
 # Calls that fault_arm() (tests/fault.h) makes fail in turn, in our code alone.
@@ -116,6 +116,10 @@ $(B)/tests/integration/test_%: $(B)/tests/integration/test_%.o $(B)/tests/integr
 $(B)/tests/integration/fake-%: $(B)/tests/integration/fake-%.o
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+$(B)/tests/integration/search-again: $(B)/tests/integration/search-again.o $(B)/libpipetune.a
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Preloaded into whole processes: never sanitised itself, so that it may come first.
 $(B)/tests/faults.so: tests/faults_preload.c
@@ -211,6 +215,11 @@ bench-search: all
 bench-prior: all
 	@tests/bench/search/prior $(B)
 
+# How soon a search on real Spark finds what a grid finds, beside Optuna in a venv of its own.
+bench-live-search: all
+	@mkdir -p build/bench
+	@tests/bench/live_search/run $(B)
+
 # The delivery beside other clients of a real InfluxDB.
 bench-influx: all
 	@$(MAKE) --no-print-directory $(BENCH)
@@ -260,6 +269,7 @@ help:
 	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
 	@echo "make bench-search searches and stop rules on recorded learning curves (tests/data/curves) and real trainings; PEERS=1: beside other people's"
 	@echo "make bench-prior  what earlier studies teach a search: the same job again, and others"
+	@echo "make bench-live-search how soon a search on real Spark finds what a grid finds, and beside Optuna: hours; goes on where it was"
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"
