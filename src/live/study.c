@@ -683,15 +683,19 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
 
 int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out, struct err *e)
 {
-    struct store_tell tell = {
-        .proposal = t->proposal, .epoch = told.epoch, .value = told.value, .done = told.kind != TOLD_EPOCH
-    };
     told.id = t->proposal;
     told.joules = energy_trial_j(s->energy, t->number);
     if (t->repeat_of) { /* which the search is not told of */
         *out = (struct search_answer){ .verdict = SEARCH_GO_ON };
         return aims_told(s, t, &told, out, e);
     }
+    struct store_tell tell = { .proposal = t->proposal,
+                               .epoch = told.epoch,
+                               .value = told.value,
+                               .done = told.kind != TOLD_EPOCH,
+                               .kind = 1 + (int)told.kind,
+                               .seconds = told.seconds,
+                               .joules = told.joules };
     int rc = store_tell_add(s->store, s->id, &tell, e);
     if (rc == 0 && search_tell(&s->search, &told, out) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
@@ -888,6 +892,11 @@ static int put_going_on(struct study *s, struct study_trial *t, struct err *e)
     if (!*text)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     int rc = runs ? store_attempt_update(s->store, t->attempt, e) : store_trial_update(s->store, &t->row, e);
+    struct store_tell asked = {
+        .proposal = t->row.proposal, .value = NAN, .kind = STORE_TELL_RESUME, .seconds = NAN, .joules = NAN
+    };
+    if (rc == 0)
+        rc = store_tell_add(s->store, s->id, &asked, e);
     if (rc == 0)
         rc = study_decide(s, t->row.number, "resume", NULL, e, "%s goes on with it", s->search.stop->name);
     return rc == 0 ? keep_search(s, e) : rc;

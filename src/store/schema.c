@@ -226,8 +226,14 @@ static const char schema_12[] =
     "ALTER TABLE trials ADD COLUMN learnt_from TEXT;"
     "CREATE INDEX trials_repeats ON trials(study, repeat_of, state, metric) WHERE repeat_of > 0;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1, schema_2, schema_3, schema_4,  schema_5,  schema_6,
-                                                 schema_7, schema_8, schema_9, schema_10, schema_11, schema_12 };
+/* All that a search was told and what it chose to go on with, so that what it did can be derived again. */
+static const char schema_13[] = "ALTER TABLE tells ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+                                "ALTER TABLE tells ADD COLUMN seconds REAL;"
+                                "ALTER TABLE tells ADD COLUMN joules REAL;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3, schema_4, schema_5,
+                                                 schema_6,  schema_7,  schema_8, schema_9, schema_10,
+                                                 schema_11, schema_12, schema_13 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -361,6 +367,9 @@ static const struct col tell_cols[] = {
     COL_AS(tell_row, "epoch", t.epoch, COL_PLAIN),
     COL_AS(tell_row, "value", t.value, COL_PLAIN),
     COL_AS(tell_row, "done", t.done, COL_PLAIN),
+    COL_AS(tell_row, "kind", t.kind, COL_PLAIN),
+    COL_AS(tell_row, "seconds", t.seconds, COL_PLAIN),
+    COL_AS(tell_row, "joules", t.joules, COL_PLAIN),
 };
 
 static const struct col search_cols[] = {

@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 12, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 13, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -218,7 +218,11 @@ struct store_tell {
     int epoch;
     double value; /* NAN: failed */
     bool done;
+    int kind;               /* 1 + enum told_kind; STORE_TELL_RESUME; 0: not kept, of a version before schema 13 */
+    double seconds, joules; /* NAN: not known */
 };
+/* No tell: the search was asked, and went on with the paused trial of this proposal. */
+enum { STORE_TELL_RESUME = 100 };
 int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct err *e); /* sets seq */
 int store_tells(struct store *s, int64_t study, int (*row)(void *ctx, const struct store_tell *t), void *ctx,
                 struct err *e);
