@@ -1,5 +1,6 @@
-/* Trials that are paused, gone on with and stopped at random (tests/stop_shuffle.c), while drivers are killed at every point of that: no epoch
- * is trained twice, and the search goes on as in a run that nobody disturbed. PIPETUNE_LIFE_KEEP leaves the folders. */
+/* Trials that are paused, gone on with and stopped, at random (tests/stop_shuffle.c) and by `curves`, while drivers are killed at every point of
+ * that, and at any moment: no epoch is trained twice, and the search goes on as in a run that nobody disturbed. PIPETUNE_LIFE_KEEP leaves the
+ * folders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,13 +23,20 @@
 #include "core/rng.h"
 #include "tests/integration/harness.h"
 
-enum { LANES = 6, LIMIT_MS = 60000, TRIALS = 5, EPOCHS = 4 };
+enum { LANES = 6, LIMIT_MS = 60000, TRIALS = 5, EPOCHS = 4, TRIALS_MAX = 10 };
 
 #define STUDY                                                                                                          \
     "{ \"bigdlConf\": \"bigdl.json\",\n"                                                                               \
     "  \"study\": { \"name\": \"life\", \"epochs\": 4, \"max_trials\": 5, \"seed\": 4, \"parallel\": 1 },\n"           \
     "  \"search\": { \"algorithm\": \"random\", \"stop\": \"shuffle\" },\n"                                            \
     "  \"hyperParameters\": { \"batch_size\": [64, 128, 256], \"learning_rate\": [0.1, 0.2, 0.3] } }\n"
+
+/* Ranges: `auto` and `curves`. */
+#define CURVES                                                                                                         \
+    "{ \"bigdlConf\": \"bigdl.json\",\n"                                                                               \
+    "  \"study\": { \"name\": \"life\", \"epochs\": 4, \"max_trials\": 10, \"seed\": %llu, \"parallel\": %d },\n"      \
+    "  \"hyperParameters\": { \"batch_size\": [64, 128, 256],\n"                                                       \
+    "                         \"learning_rate\": { \"min\": 0.01, \"max\": 1, \"scale\": \"log\" } } }\n"
 
 struct lab {
     char *dir, *program, *config;
@@ -40,6 +48,8 @@ struct life {
     const struct lab *lab;
     char *dir;
     const char *what;
+    char *config; /* NULL: the lab's */
+    int trials;   /* 0: TRIALS */
 };
 
 static _Noreturn void give_up(const struct life *l, const char *why)
@@ -52,7 +62,7 @@ static _Noreturn void give_up(const struct life *l, const char *why)
 
 static pid_t start(const struct life *l, const char *const *words)
 {
-    char *argv[16] = { l->lab->program, (char *)"run", (char *)"--config", l->lab->config };
+    char *argv[16] = { l->lab->program, (char *)"run", (char *)"--config", l->config ? l->config : l->lab->config };
     for (size_t n = 4; words && *words && n < 15; words++)
         argv[n++] = (char *)(uintptr_t)*words;
     harness_set_path("PIPETUNE_STORE", l->dir, "pipetune.db");
@@ -119,7 +129,7 @@ static bool was_under_way(const struct life *l, long trial, long attempt, int ep
 /* Each epoch at most once: "trained TAG EPOCH", where a tag ends with -TRIAL-ATTEMPT or -tTRIAL-ATTEMPT. */
 static void check_paid_once(const struct life *l)
 {
-    long by[TRIALS + 1][EPOCHS + 1] = { { 0 } };
+    long by[TRIALS_MAX + 1][EPOCHS + 1] = { { 0 } };
     AUTO_FREE char *text = harness_read(l->dir, "count");
     char *save = NULL, tag[96];
     int epoch = 0;
@@ -130,7 +140,7 @@ static void check_paid_once(const struct life *l)
         *attempt++ = '\0';
         char *trial = strrchr(tag, '-') + 1;
         long n = strtol(trial + (*trial == 't'), NULL, 10);
-        if (n < 1 || n > TRIALS || epoch < 1 || epoch > EPOCHS)
+        if (n < 1 || n > TRIALS_MAX || epoch < 1 || epoch > EPOCHS)
             give_up(l, "a line that cannot be");
         if (by[n][epoch] && !was_under_way(l, n, by[n][epoch], epoch))
             give_up(l, "an epoch was trained twice");
@@ -141,10 +151,12 @@ static void check_paid_once(const struct life *l)
 /* What holds of every study that was run to its end. */
 static void check_whole(const struct life *l)
 {
+    char trials[16];
+    (void)snprintf(trials, sizeof trials, "%d", l->trials ? l->trials : TRIALS);
     check_paid_once(l);
     expect(l, "SELECT state FROM studies", "finished");
     expect(l, "SELECT count(*) FROM trials WHERE state NOT IN ('finished', 'stopped')", "0");
-    expect(l, "SELECT count(*) FROM trials", "5");
+    expect(l, "SELECT count(*) FROM trials", trials);
     expect(l, "SELECT count(*) FROM attempts WHERE state != 'ended'", "0");
     expect(l, "SELECT count(*) FROM trials WHERE state = 'stopped' AND reason NOT LIKE 'after % epoch%'", "0");
     /* without holes, and what is finished has all of them */
@@ -329,6 +341,97 @@ static void drivers_killed_at_random_moments_pay_no_epoch_twice(void **state)
     end(&lanes);
 }
 
+/* --- `curves` at any moment: its proposals are those of a search that nobody disturbed and that was told the same ------------- */
+
+enum { KILLS = 12, KILLED_STUDIES = 10, KILLS_CODE = 100 };
+
+struct killed {
+    uint64_t seed;
+    int parallel, kills;
+};
+
+static bool proposes_alike(const struct life *l)
+{
+    AUTO_FREE char *tool = harness_program("tests/integration/search-again");
+    AUTO_FREE char *store = harness_path(l->dir, "pipetune.db");
+    AUTO_FREE char *path = harness_path(l->dir, "out");
+    AUTO_CLOSE int out = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    char study[] = "life";
+    return end_of(l, harness_spawn((char *[]){ tool, store, study, NULL }, out, out)) == 0;
+}
+
+static struct life curves_life(const struct life *l, const struct killed *k)
+{
+    char text[1024];
+    struct life mine = *l;
+    (void)snprintf(text, sizeof text, CURVES, (unsigned long long)k->seed, k->parallel);
+    harness_write(l->dir, "curves.json", text);
+    mine.config = harness_path(l->dir, "curves.json");
+    mine.trials = TRIALS_MAX;
+    AUTO_FREE char *application = harness_read(l->lab->dir, "bigdl.json");
+    harness_write(l->dir, "bigdl.json", application);
+    harness_write(l->dir, "app.py", "");
+    return mine;
+}
+
+/* Says how often it was killed: a study may be over before. */
+static int kill_curves(const struct life *l, const void *arg)
+{
+    const struct killed *k = arg;
+    struct rng rng = rng_seeded(k->seed);
+    struct life mine = curves_life(l, k);
+    int kills = 0;
+    (void)setenv("FAKE_EPOCH_MS", "100", 1);
+    for (int code = 1; kills < k->kills && code != 0; kills += code != 0) {
+        pid_t pid = start(&mine, NULL);
+        (void)poll(NULL, 0, 20 + (int)rng_below(&rng, 600));
+        (void)kill(pid, SIGKILL);
+        code = end_of(&mine, pid);
+        if (code != 0 && code != 128 + SIGKILL)
+            give_up(&mine, "the driver failed");
+    }
+    run_to_the_end(&mine, NULL);
+    check_whole(&mine);
+    if (!proposes_alike(&mine))
+        give_up(&mine, "the search went another way than by what it was told");
+    free(mine.config);
+    return KILLS_CODE + kills;
+}
+
+/* The tool that compares finds what differs. */
+static int tell_curves_otherwise(const struct life *l, const void *arg)
+{
+    struct life mine = curves_life(l, arg);
+    (void)setenv("FAKE_EPOCH_MS", "50", 1);
+    run_to_the_end(&mine, NULL);
+    check_whole(&mine);
+    if (!proposes_alike(&mine))
+        give_up(&mine, "the search went another way than by what it was told");
+    expect(&mine, "SELECT count(*) > 0 FROM decisions WHERE kind = 'resume'", "1");
+    AUTO_FREE char *none = ask(&mine, "UPDATE tells SET value = 1 - value WHERE kind = 1");
+    if (proposes_alike(&mine))
+        give_up(&mine, "other values are taken for the same");
+    free(mine.config);
+    return SAME;
+}
+
+static void curves_killed_at_any_moment_propose_as_by_the_same_reports(void **state)
+{
+    struct lanes lanes = { 0 };
+    const struct killed calm = { .seed = 1, .parallel = 1 };
+    begin(&lanes, *state, "curves, undisturbed", tell_curves_otherwise, &calm);
+    for (uint64_t seed = 1; seed <= KILLED_STUDIES; seed++) {
+        struct killed k = { .seed = seed, .parallel = 1 + (int)(seed % 2), .kills = KILLS };
+        begin(&lanes, *state, "curves, killed", kill_curves, &k);
+    }
+    end(&lanes);
+    int kills = 0;
+    for (int n = 0; n <= KILLS; n++)
+        kills += n * lanes.codes[KILLS_CODE + n];
+    print_message("%d kills\n", kills);
+    assert_true(kills >= 100); /* and as many of the other kind of launches */
+}
+
 /* --- users, old sessions, old stores ------------------------------------------------------------------------------------- */
 
 static int interrupt_and_go_on(const struct life *l, const void *arg)
@@ -438,6 +541,7 @@ static int tear_down(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(drivers_killed_at_each_point_go_on_as_if_nothing_had_been),
     cmocka_unit_test(drivers_killed_at_random_moments_pay_no_epoch_twice),
+    cmocka_unit_test(curves_killed_at_any_moment_propose_as_by_the_same_reports),
     cmocka_unit_test(whoever_ends_it_is_told_and_nothing_is_lost),
 };
 
