@@ -303,7 +303,7 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
 
 int pool_run(struct pool *p, struct warm *w, const struct session_run *r)
 {
-    int rc = session_link_run(w->link, r);
+    int rc = w->link ? session_link_run(w->link, r) : -ENOTCONN; /* it may have been lost since it was kept */
     if (rc < 0)
         pool_end(p, w, false);
     return rc;
