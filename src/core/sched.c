@@ -126,10 +126,20 @@ bool sched_may_add(const struct sched *s)
     return s->max_trials == 0 || s->made < s->max_trials;
 }
 
-static bool may_ask(const struct sched *s)
+/* So many may wait to be started, when none of those that do can be. */
+static size_t most_waiting(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx)
+{
+    bool room = sched_running(s) < (size_t)s->parallel;
+    if (!s->learns || s->extra > 0) /* those that are there besides wait for nothing that is told */
+        return room ? SCHED_LOOKAHEAD : 0;
+    room = room && (!fits || fits(ctx, SCHED_ANY));
+    return (room ? SCHED_LEARNING_LOOKAHEAD : 0) + (size_t)s->ending;
+}
+
+static bool may_ask(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx)
 {
     bool searching = !s->exhausted && !s->waiting && (sched_may_add(s) || sched_paused(s) != 0);
-    return (s->extra > 0 || searching) && sched_waiting(s) < SCHED_LOOKAHEAD;
+    return (s->extra > 0 || searching) && sched_waiting(s) < most_waiting(s, fits, ctx);
 }
 
 enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial)
@@ -137,14 +147,14 @@ enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int tr
     size_t running = sched_running(s);
     enum sched_verb idle = running ? SCHED_WAIT : SCHED_END;
     assert(s->parallel >= 1);
-    if (s->stopping || s->closed || running >= (size_t)s->parallel)
+    if (s->stopping || s->closed)
         return idle;
-    const struct sched_trial *t = pick(s, fits, ctx);
+    const struct sched_trial *t = running < (size_t)s->parallel ? pick(s, fits, ctx) : NULL;
     if (t) {
         *out_trial = t->number;
         return SCHED_START;
     }
-    return may_ask(s) ? SCHED_ASK : idle;
+    return may_ask(s, fits, ctx) ? SCHED_ASK : idle;
 }
 
 void sched_asked(struct sched *s, int rc)

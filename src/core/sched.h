@@ -57,6 +57,8 @@ struct sched {
     int extra;      /* trials that are asked for besides, when the search has ended: none of its own any more */
     bool closed;    /* … or has had what it was given: nothing more is started, and what waits is left */
     bool stopping;  /* start nothing more: Ctrl-C, or the environment is broken */
+    bool learns;    /* the search proposes by what it was told: it is asked as late as may be */
+    int ending;     /* of those that run, so many are about to end; only where it learns */
 };
 
 enum sched_verb {
@@ -73,9 +75,10 @@ int sched_add(struct sched *s, const struct sched_trial *t);
 
 /* Trials cut short, gone on with or to be retried come before new ones, the lowest number first; of these the search is asked for more one at
  * a time, so that the order is its own. While trials are paused it is asked beyond max_trials, too: it may go on with one. `fits` says whether a trial may be started
- * beside those that run (NULL: any may); while none of those that wait does, a few more are asked for, since one of them could. When
- * nothing runs everything must fit. */
-enum { SCHED_LOOKAHEAD = 8 };
+ * beside those that run (NULL: any may), of number SCHED_ANY whether one like those may; while none of those that wait does, a few more are
+ * asked for, since one of them could: of a search that learns, one more, if there is room, and one for each trial that is about to end,
+ * since what is proposed early is proposed of less. When nothing runs everything must fit. */
+enum { SCHED_LOOKAHEAD = 8, SCHED_LEARNING_LOOKAHEAD = 2, SCHED_ANY = 0 };
 enum sched_verb sched_next(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx, int *out_trial);
 
 /* May another trial be made? */

@@ -143,6 +143,7 @@ static void init(struct attempt *a, struct study *s, struct study_trial *t)
     a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
     a->row.trial = t->row.id;
     t->attempt = &a->row;
+    t->end_told = false;
     a->row.exit_code = -1;
     a->row.startup_s = a->row.cores = NAN;
 }
@@ -333,6 +334,7 @@ int attempt_recall(struct attempt *a, struct study *s, struct study_trial *t, co
     if (!a->checkpoint_dir || store_attempt_copy(&a->row, row) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
     a->adopted = true;
+    t->end_told = row->ends_at > 0; /* by the driver before, for all we know */
     a->epochs_done = row->first_epoch - 1;
     lines_init(&a->stream, &s->plan->app.reader, row->log_offset);
     fold_init(&a->fold, s->plan->cfg.metric, row->log_offset);
@@ -499,8 +501,10 @@ static int order_end(struct attempt *a, const struct search_answer *answer, cons
                      struct err *e)
 {
     bool pause = answer->verdict == SEARCH_PAUSE;
-    a->row.ends_at = x->row.epoch;
-    a->ends_iteration = x->iteration;
+    if (a->row.ends_at == 0) { /* else it has been told, and gets no further in earnest */
+        a->row.ends_at = x->row.epoch;
+        a->ends_iteration = x->iteration;
+    }
     if (set_text(&a->row.ends_as, outcome_name(pause ? OUTCOME_PAUSED : OUTCOME_STOPPED)) < 0 ||
         set_text(&a->row.cause, answer->why) < 0)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
@@ -1047,10 +1051,10 @@ int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e)
     return rc == 0 && trains_on && !needed ? 1 : rc; /* it does not write one after each epoch */
 }
 
-bool attempt_ignores_end(const struct attempt *a)
+bool attempt_ignores_end(const struct attempt *a, int64_t now_ms)
 {
-    enum { LATE = 2 }; /* the word may come within the next epoch */
-    return a->end_said && a->epochs_done >= a->row.ends_at + LATE;
+    enum { LATE = 2, LATE_MS = 3000 }; /* the word may come within the next epoch, and epochs may be short */
+    return a->end_said && a->epochs_done >= a->row.ends_at + LATE && now_ms - a->end_said_ms >= LATE_MS;
 }
 
 void attempt_signal(struct attempt *a, bool hard)

@@ -90,6 +90,7 @@ struct attempt {
     bool told_to_end; /* the session that served it was, by us */
     /* it is to be ended at row.ends_at */
     bool end_said;          /* its session was told */
+    int64_t end_said_ms;    /* monotonic */
     int64_t ends_iteration; /* the newest one when that was decided */
     int64_t written_bytes;  /* of the newest checkpoint, when it was looked at last */
     int64_t written_ms;     /* monotonic: when these changed last */
@@ -160,7 +161,7 @@ void attempt_stored(struct attempt *a);            /* likewise */
 int attempt_can_end(struct attempt *a, int64_t now_ms, struct err *e);
 
 /* A session that was told to end it trains on, further than the word may take. */
-bool attempt_ignores_end(const struct attempt *a);
+bool attempt_ignores_end(const struct attempt *a, int64_t now_ms);
 
 /* It told figures of an epoch over its session's socket: they count as if its log had them, whichever comes first. -ENOMEM, and what reading
  * the store says. */

@@ -289,6 +289,26 @@ static bool has_repeats(struct driver *d)
     return true;
 }
 
+/* It has been told to end, or the last tenth of its last epoch has begun: the search is asked while it still trains, so that no core waits for
+ * what that takes, and no earlier, so that it knows as much as may be. */
+static bool is_ending(const struct slot *s)
+{
+    const struct attempt *a = &s->a;
+    int left = a->trial->row.epochs - a->epochs_done;
+    bool late = a->fold.records_all > 0 && 10 * a->fold.records_done >= 9 * a->fold.records_all;
+    if (a->row.ends_at) /* … and started again, where the search has gone on with it meanwhile */
+        return a->running && strcmp(a->row.ends_as, outcome_name(OUTCOME_INTERRUPTED)) != 0;
+    return a->running && (left <= 0 || (left == 1 && fold_epoch_now(&a->fold) && late));
+}
+
+static int count_ending(const struct driver *d)
+{
+    int n = 0;
+    for (size_t i = 0; d->study->sched.learns && i < d->n; i++)
+        n += is_ending(d->slots[i]);
+    return n;
+}
+
 /* Starts what can be started; ends the loop when nothing is left. */
 void driver_schedule(struct driver *d)
 {
@@ -296,6 +316,7 @@ void driver_schedule(struct driver *d)
     if (d->adopting || d->over)
         return;
     d->awaits_cpus = false;
+    d->study->sched.ending = count_ending(d);
     tell_closed(d);
     while (d->rc == 0) {
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
@@ -364,6 +385,10 @@ void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard)
 {
     if (s->stores == STORES_END) /* it has */
         return;
+    struct warm *w = driver_warm_of(s->a.ctx, s);
+    if (w) /* the session ends with it, and serves nobody else, even if this trial is done before */
+        w->ending = true;
+    s->a.trial->end_told = true;
     s->a.stop = s->a.stop == STOP_NONE ? why : s->a.stop;
     if (s->a.kill_ms == 0)
         s->a.kill_ms = clock_ms() + ATTEMPT_KILL_AFTER_MS;
@@ -402,10 +427,12 @@ static int end_at_epoch(struct driver *d, struct slot *s, int64_t now)
 {
     struct attempt *a = &s->a;
     struct warm *w = driver_warm_of(d, s);
-    if (a->kill_ms || (a->end_said && !attempt_ignores_end(a)))
-        return 0;
+    if (a->kill_ms || (a->end_said && !attempt_ignores_end(a, now)) || (d->asking && !a->trial->end_told))
+        return 0; /* the search is being asked, and may go on with this one after all */
+    a->trial->end_told = true;
     if (w && !a->end_said && pool_hears_end(w)) {
         a->end_said = pool_end_run(w, a->run_id, a->row.ends_at) == 0; /* else at the next tick */
+        a->end_said_ms = now;
         failpoint("end-said");
         return 0;
     }
@@ -502,8 +529,8 @@ static void on_tick(uv_timer_t *timer)
     if (rc < 0)
         driver_fail(d, rc);
     driver_tick_cpus(d);
-    if (d->packs || d->gone_warm || d->awaits_cpus ||
-        d->study->woken) /* one that has settled since may have made room */
+    if (d->packs || d->gone_warm || d->awaits_cpus || d->study->woken ||
+        count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = d->study->woken = false;
     if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus) {

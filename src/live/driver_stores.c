@@ -54,9 +54,14 @@ static void on_news_stored(void *ctx, int rc, const struct err *e)
     struct driver *d = ctx;
     if (has_failed(d, rc, e))
         return;
-    for (size_t i = 0; i < d->n; i++)
+    bool ends = false;
+    for (size_t i = 0; i < d->n; i++) {
         attempt_stored(&d->slots[i]->a);
+        ends |= d->slots[i]->a.row.ends_at && !d->slots[i]->a.trial->end_told;
+    }
     tuning_stored(d->study->tuning);
+    if (ends) /* what comes then is asked for at once, and what is to end is told at the next tick */
+        driver_schedule(d);
 }
 
 int driver_store_news(struct driver *d)

@@ -72,9 +72,9 @@ void driver_neighbours_changed(struct driver *d)
 bool driver_fits(void *ctx, int number)
 {
     struct driver *d = ctx;
-    const struct study_trial *t = study_trial(d->study, number);
     if (d->n == 0 || !d->packs)
         return true;
+    const struct study_trial *t = number == SCHED_ANY ? NULL : study_trial(d->study, number);
     for (size_t i = 0; i < d->n; i++) {
         const struct slot *s = d->slots[i];
         bool may_probe = s->a.trial->alone; /* one that was packed from the start does not, and has its size */
@@ -82,8 +82,8 @@ bool driver_fits(void *ctx, int number)
             return false;
     }
     driver_keep_cpus(d);
-    struct rooms_want want = { .cpus = 1, .memory_gb = driver_memory_gb(d, t) };
-    return places_fits(d->places, number, want) && tuning_knows(d->study->tuning, t);
+    struct rooms_want want = { .cpus = 1, .memory_gb = driver_memory_gb(d, t ? t : d->slots[0]->a.trial) };
+    return places_fits(d->places, number, want) && (!t || tuning_knows(d->study->tuning, t));
 }
 
 /* The fewest CPUs that a trial can be given; NAN: nothing is chosen. */

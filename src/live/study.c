@@ -557,7 +557,8 @@ static int start_search(struct study *s, struct err *e)
         return rc;
     s->sched = (struct sched){ .parallel = study_parallel(s->plan),
                                .retries = (int)c->retries,
-                               .max_trials = study_max_trials(c, &s->search) };
+                               .max_trials = study_max_trials(c, &s->search),
+                               .learns = search_learns(&s->search) };
     return 0;
 }
 
@@ -881,16 +882,18 @@ static int put_proposal(struct study *s, struct store_trial *row, struct err *e)
 
 /* --- paused trials --- */
 
-/* One that still runs to its pause is started again when it has got there. */
+/* One that still runs to its pause trains on, or, when it has been told to end, is started again when it has got there. */
 static int put_going_on(struct study *s, struct study_trial *t, struct err *e)
 {
-    bool runs = t->attempt != NULL;
+    bool runs = t->attempt != NULL, trains_on = runs && !t->end_told;
     char **text = runs ? &t->attempt->ends_as : &t->row.state;
     char *was = *text;
-    *text = strdup(runs ? outcome_name(OUTCOME_INTERRUPTED) : trial_state_name(TRIAL_INTERRUPTED));
+    *text = trains_on ? NULL : strdup(runs ? outcome_name(OUTCOME_INTERRUPTED) : trial_state_name(TRIAL_INTERRUPTED));
     free(was);
-    if (!*text)
+    if (!*text && !trains_on)
         return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    if (trains_on)
+        t->attempt->ends_at = 0;
     int rc = runs ? store_attempt_update(s->store, t->attempt, e) : store_trial_update(s->store, &t->row, e);
     struct store_tell asked = {
         .proposal = t->row.proposal, .value = NAN, .kind = STORE_TELL_RESUME, .seconds = NAN, .joules = NAN

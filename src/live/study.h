@@ -14,6 +14,7 @@ struct study_trial {
     struct store_trial row;
     struct point point;
     struct store_attempt *attempt; /* the one that is under way, its owner's; NULL: none is */
+    bool end_told;                 /* … it was told to end, and gets no further */
     /* of the next launch, or of the attempt that runs; only where the policy chooses settings */
     struct tuner_setting setting;
     bool alone;            /* nothing runs beside it */

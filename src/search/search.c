@@ -120,6 +120,11 @@ int search_learn(struct search *s, struct prior *prior, struct err *e)
     return 0;
 }
 
+bool search_learns(const struct search *s)
+{
+    return s->ops->tell || s->stop->ask;
+}
+
 static int ask_stop(struct search *s, bool fresh, uint64_t *out_id)
 {
     if (s->stop->ask)

@@ -152,6 +152,9 @@ int search_learn(struct search *s, struct prior *prior, struct err *e);
  * ended; -ENODATA nothing more; -ENOMEM. */
 int search_ask(struct search *s, bool may_add, struct proposal *out);
 
+/* Does what it proposes hang on what it is told? */
+bool search_learns(const struct search *s);
+
 int search_tell(struct search *s, const struct told *t, struct search_answer *out); /* 0, -ENOMEM */
 
 /* The state as bytes, appended (buf.failed: memory); and back, into a search that was just made with the same arguments. -EPROTO: these are

@@ -360,6 +360,14 @@ static bool proposes_alike(const struct life *l)
     return end_of(l, harness_spawn((char *[]){ tool, store, study, NULL }, out, out)) == 0;
 }
 
+/* Beside the config of one study. */
+static void copy_application(const struct life *l)
+{
+    AUTO_FREE char *application = harness_read(l->lab->dir, "bigdl.json");
+    harness_write(l->dir, "bigdl.json", application);
+    harness_write(l->dir, "app.py", "");
+}
+
 static struct life curves_life(const struct life *l, const struct killed *k)
 {
     char text[1024];
@@ -368,9 +376,7 @@ static struct life curves_life(const struct life *l, const struct killed *k)
     harness_write(l->dir, "curves.json", text);
     mine.config = harness_path(l->dir, "curves.json");
     mine.trials = TRIALS_MAX;
-    AUTO_FREE char *application = harness_read(l->lab->dir, "bigdl.json");
-    harness_write(l->dir, "bigdl.json", application);
-    harness_write(l->dir, "app.py", "");
+    copy_application(l);
     return mine;
 }
 
@@ -484,12 +490,34 @@ static int halve(const struct life *l, const void *arg)
     return SAME;
 }
 
+/* All CPUs are one trial's: a search that learns is asked for the next when that is about to end, and knows what it came to. */
+static int ask_late(const struct life *l, const void *arg)
+{
+    (void)arg;
+    struct life mine = *l;
+    harness_write(
+        l->dir, "late.json",
+        "{ \"bigdlConf\": \"bigdl.json\", \"systemParameters\": { \"cores\": [4096] },\n"
+        "  \"study\": { \"name\": \"life\", \"epochs\": 4, \"max_trials\": 10 },\n"
+        "  \"hyperParameters\": { \"batch_size\": [128], \"learning_rate\": { \"min\": 0.01, \"max\": 1 } } }\n");
+    mine.config = harness_path(l->dir, "late.json");
+    mine.trials = TRIALS_MAX;
+    (void)setenv("FAKE_EPOCH_MS", "250", 1);
+    copy_application(l);
+    run_to_the_end(&mine, NULL);
+    check_whole(&mine);
+    expect(&mine, "SELECT count(*) FROM trials WHERE ask_seq < (SELECT min(seq) FROM tells)", "1");
+    free(mine.config);
+    return SAME;
+}
+
 static void whoever_ends_it_is_told_and_nothing_is_lost(void **state)
 {
     const struct lab *lab = *state;
     struct lanes lanes = { 0 };
     begin(&lanes, lab, "the median", stop_what_is_worse, NULL);
     begin(&lanes, lab, "halving", halve, NULL);
+    begin(&lanes, lab, "asked late", ask_late, NULL);
     begin(&lanes, lab, "interrupted", interrupt_and_go_on, NULL);
     if (lab->sessions)
         begin(&lanes, lab, "old sessions", serve_by_an_old_session, NULL);

@@ -489,6 +489,45 @@ static void test_extra_trials_are_asked_for_when_the_search_has_ended(void **sta
     sched_done(&s);
 }
 
+/* A search that learns is asked late: what eight trials ahead are proposed by is old when they start. */
+static const struct {
+    const char *name;
+    int parallel, ending, waiting;
+    bool room; /* for one like those that wait, none of which fits */
+    enum sched_verb want;
+} learning[] = {
+    { "nothing is asked for ahead of need", 1, 0, 0, false, SCHED_WAIT },
+    { "nor where trials are packed, and there is no room", 256, 0, 0, false, SCHED_WAIT },
+    { "for one that is about to end it is", 1, 1, 0, false, SCHED_ASK },
+    { "also where trials are packed", 256, 1, 0, false, SCHED_ASK },
+    { "but once", 1, 1, 1, false, SCHED_WAIT },
+    { "where there is room it is asked", 256, 0, 0, true, SCHED_ASK },
+    { "and for another, when that does not fit", 256, 0, 1, true, SCHED_ASK },
+    { "but not for a third", 256, 0, 2, true, SCHED_WAIT },
+};
+
+static bool like_those(void *ctx, int trial)
+{
+    return trial == SCHED_ANY && *(const bool *)ctx;
+}
+
+static void test_what_learns_is_asked_for_what_there_will_be_room_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(learning); i++) {
+        struct sched s = { .parallel = learning[i].parallel, .learns = true, .ending = learning[i].ending };
+        bool room = learning[i].room;
+        int trial = 0;
+        assert_int_equal(add(&s, 1, TRIAL_RUNNING, 0), 0);
+        for (int k = 0; k < learning[i].waiting; k++)
+            assert_int_equal(add(&s, 2 + k, TRIAL_WAITING, 0), 0);
+        enum sched_verb got = sched_next(&s, like_those, &room, &trial);
+        if (got != learning[i].want)
+            fail_msg("%s: got verb %d, want %d", learning[i].name, (int)got, (int)learning[i].want);
+        sched_done(&s);
+    }
+}
+
 static void test_add_changes_nothing_when_memory_is_out(void **state)
 {
     (void)state;
@@ -515,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_sched_packs),
         cmocka_unit_test(test_no_more_is_asked_for_than_could_be_needed),
         cmocka_unit_test(test_extra_trials_are_asked_for_when_the_search_has_ended),
+        cmocka_unit_test(test_what_learns_is_asked_for_what_there_will_be_room_for),
         cmocka_unit_test(test_add_changes_nothing_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
