@@ -545,7 +545,8 @@ static int tell_search(struct attempt *a, const struct attempt_epoch *x, struct 
                          .value = t->metric,
                          .metrics = metrics,
                          .n_metrics = told_metrics(x, metrics),
-                         .seconds = x->seconds };
+                         .seconds = x->seconds,
+                         .start_seconds = a->row.startup_s };
     struct search_answer answer;
     int rc = study_tell(a->study, t, told, &answer, e);
     bool counts = rc == 0 && answer.verdict != SEARCH_GO_ON && is_free(a) && row->epoch < t->epochs;

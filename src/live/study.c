@@ -696,7 +696,8 @@ int study_tell(struct study *s, const struct store_trial *t, struct told told, s
                                .done = told.kind != TOLD_EPOCH,
                                .kind = 1 + (int)told.kind,
                                .seconds = told.seconds,
-                               .joules = told.joules };
+                               .joules = told.joules,
+                               .start_seconds = told.start_seconds };
     int rc = store_tell_add(s->store, s->id, &tell, e);
     if (rc == 0 && search_tell(&s->search, &told, out) < 0)
         rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
@@ -895,9 +896,12 @@ static int put_going_on(struct study *s, struct study_trial *t, struct err *e)
     if (trains_on)
         t->attempt->ends_at = 0;
     int rc = runs ? store_attempt_update(s->store, t->attempt, e) : store_trial_update(s->store, &t->row, e);
-    struct store_tell asked = {
-        .proposal = t->row.proposal, .value = NAN, .kind = STORE_TELL_RESUME, .seconds = NAN, .joules = NAN
-    };
+    struct store_tell asked = { .proposal = t->row.proposal,
+                                .value = NAN,
+                                .kind = STORE_TELL_RESUME,
+                                .seconds = NAN,
+                                .joules = NAN,
+                                .start_seconds = NAN };
     if (rc == 0)
         rc = store_tell_add(s->store, s->id, &asked, e);
     if (rc == 0)

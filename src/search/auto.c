@@ -76,7 +76,7 @@ static struct thaw *auto_thaw(void *state)
 const struct search_ops search_auto = {
     .name = "auto",
     .help = "the one that is best for such a space: gp, or tpe for more than 20 hyperparameters",
-    .version = 1,
+    .version = 2,
     .state_size = sizeof(struct autom),
     .init = auto_init,
     .ask = auto_ask,

@@ -99,7 +99,7 @@ static void gp_done(void *state)
 const struct search_ops search_gp = {
     .name = "gp",
     .help = "a Gaussian process over points and epochs; the largest expected improvement",
-    .version = 1,
+    .version = 2,
     .state_size = sizeof(struct gp),
     .init = gp_init,
     .ask = gp_ask,

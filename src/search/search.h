@@ -45,7 +45,9 @@ struct told {
     const struct told_metric *metrics; /* of that epoch, by name */
     size_t n_metrics;
     double seconds, joules; /* that the trial has cost so far, its start-ups included; NAN: not known */
-    bool held;              /* by search_tell(), for a stop rule: it trains on, so the answer is to go on */
+    double
+        start_seconds; /* from its newest launch, or its going on, until it trained; not above 0, or NAN: not known */
+    bool held;         /* by search_tell(), for a stop rule: it trains on, so the answer is to go on */
 };
 
 enum search_verdict {

@@ -210,7 +210,7 @@ static void curves_done(void *state)
 const struct stop_ops stop_curves = {
     .name = "curves",
     .help = "the next epochs go where they are worth most by what the curves so far foretell",
-    .version = 1,
+    .version = 2,
     .state_size = sizeof(struct curves),
     .init = curves_init,
     .ask = curves_ask,

@@ -139,7 +139,7 @@ int thaw_add(struct thaw *t, uint64_t id, const struct point *p)
     if (make_room(t, &work) < 0)
         return -ENOMEM;
     t->trials[t->n_trials++] = (struct thaw_trial){
-        .point = *p, .place = unit_of(t->space, p), .value = NAN, .cost_1 = NAN, .cost = NAN, .entry = -1
+        .point = *p, .place = unit_of(t->space, p), .value = NAN, .cost_1 = NAN, .cost = NAN, .start = NAN, .entry = -1
     };
     if (t->builds > 0)
         enter_trial(t, id);
@@ -168,6 +168,7 @@ static void note_progress(struct thaw *t, const struct told *told)
     tr->epoch = told->epoch;
     tr->value = t->cfg.maximise ? -told->value : told->value;
     tr->cost = cost_told(told);
+    tr->start = told->start_seconds > 0 ? told->start_seconds : tr->start;
     if (tr->epoch_1 == 0) {
         tr->epoch_1 = told->epoch;
         tr->cost_1 = tr->cost;

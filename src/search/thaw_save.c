@@ -17,6 +17,7 @@ static void save_trial(const struct thaw *t, const struct thaw_trial *tr, struct
     pack_u64(out, (uint64_t)tr->epoch_1);
     pack_f64(out, tr->cost_1);
     pack_f64(out, tr->cost);
+    pack_f64(out, tr->start);
 }
 
 /* Numbers that the space has: else places of lists would be looked for beyond their end. */
@@ -42,6 +43,7 @@ static bool restore_trial(const struct thaw *t, struct thaw_trial *tr, struct un
     uint64_t epoch_1 = unpack_u64(from);
     tr->cost_1 = unpack_f64(from);
     tr->cost = unpack_f64(from);
+    tr->start = unpack_f64(from);
     if (from->bad || !thaw_is_point(t, &tr->point) || being > 7 || (being & 3) > THAW_OVER)
         return false;
     if (epoch > (uint64_t)t->cfg.epochs || epoch_1 > epoch || (epoch > 0) != (epoch_1 > 0))
@@ -85,7 +87,7 @@ void thaw_save(const struct thaw *t, struct buf *out)
 
 static int restore_trials(struct thaw *t, struct unpack *from)
 {
-    for (size_t n = unpack_count(from, 48); n > 0; n--) {
+    for (size_t n = unpack_count(from, 56); n > 0; n--) {
         struct thaw_trial *trials = array_more(t->trials, t->n_trials, &t->cap_trials, sizeof *trials);
         if (!trials)
             return -ENOMEM;

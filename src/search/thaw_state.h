@@ -26,6 +26,7 @@ struct thaw_trial {
     int epoch_1;   /* the first that was told, */
     double cost_1; /* what it had cost by then, */
     double cost;   /* and by now; NAN: not known */
+    double start;  /* seconds that its newest start took; NAN: not known */
     long entry;    /* of the field; -1: none */
 };
 

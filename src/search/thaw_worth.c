@@ -58,15 +58,16 @@ static double entry_worth(const struct thaw *t, size_t entry, int from, int epoc
     return most;
 }
 
-/* What a start takes, in epochs: the first one of a trial took longer by so much. */
+/* What a start takes, in epochs, as it was measured; where it was not, the first epoch of a trial took longer by so much. */
 static double start_epochs(const struct thaw *t)
 {
     double sum = 0, n = 0;
     for (size_t i = 0; i < t->n_trials; i++) {
         const struct thaw_trial *o = &t->trials[i];
         double later = (o->cost - o->cost_1) / (o->epoch - o->epoch_1);
-        if (o->epoch > o->epoch_1 && o->epoch_1 == 1 && later > 0 && isfinite(later)) {
-            sum += fmin(5, fmax(0, o->cost_1 / later - 1));
+        double start = o->start > 0 ? o->start / later : o->epoch_1 == 1 ? o->cost_1 / later - 1 : (double)NAN;
+        if (o->epoch > o->epoch_1 && later > 0 && isfinite(later) && !isnan(start)) {
+            sum += fmin(5, fmax(0, start));
             n++;
         }
     }

@@ -229,7 +229,8 @@ static const char schema_12[] =
 /* All that a search was told and what it chose to go on with, so that what it did can be derived again. */
 static const char schema_13[] = "ALTER TABLE tells ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
                                 "ALTER TABLE tells ADD COLUMN seconds REAL;"
-                                "ALTER TABLE tells ADD COLUMN joules REAL;";
+                                "ALTER TABLE tells ADD COLUMN joules REAL;"
+                                "ALTER TABLE tells ADD COLUMN start_seconds REAL;";
 
 const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3, schema_4, schema_5,
                                                  schema_6,  schema_7,  schema_8, schema_9, schema_10,
@@ -370,6 +371,7 @@ static const struct col tell_cols[] = {
     COL_AS(tell_row, "kind", t.kind, COL_PLAIN),
     COL_AS(tell_row, "seconds", t.seconds, COL_PLAIN),
     COL_AS(tell_row, "joules", t.joules, COL_PLAIN),
+    COL_AS(tell_row, "start_seconds", t.start_seconds, COL_PLAIN),
 };
 
 static const struct col search_cols[] = {

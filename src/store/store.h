@@ -218,8 +218,8 @@ struct store_tell {
     int epoch;
     double value; /* NAN: failed */
     bool done;
-    int kind;               /* 1 + enum told_kind; STORE_TELL_RESUME; 0: not kept, of a version before schema 13 */
-    double seconds, joules; /* NAN: not known */
+    int kind; /* 1 + enum told_kind; STORE_TELL_RESUME; 0: not kept, of a version before schema 13 */
+    double seconds, joules, start_seconds; /* NAN: not known */
 };
 /* No tell: the search was asked, and went on with the paused trial of this proposal. */
 enum { STORE_TELL_RESUME = 100 };

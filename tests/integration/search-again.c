@@ -133,7 +133,8 @@ static void tell(struct again *a, const struct store_tell *t)
                                .epoch = t->epoch,
                                .value = t->value,
                                .seconds = t->seconds,
-                               .joules = t->joules };
+                               .joules = t->joules,
+                               .start_seconds = t->start_seconds };
     if (search_tell(&a->search, &told, &ignored) < 0)
         give_up("memory");
     a->told++;

@@ -81,6 +81,44 @@ static void test_curves_are_looked_at_step_by_step(void **state)
     space_done(&sp);
 }
 
+/* What going on with the best paused trial is worth, when an epoch takes 10 s and a start so long; NAN: it was not told. */
+static double worth_with_start(const struct space *sp, double start_s)
+{
+    struct thaw *t = NULL;
+    struct rng r = rng_seeded(8);
+    uint64_t id;
+    assert_int_equal(thaw_new(&t, sp, &cfg), 0);
+    thaw_set_stepwise(t);
+    for (uint64_t i = 0; i < 12; i++) {
+        struct point p = { { rng_unit(&r), rng_unit(&r) } };
+        assert_int_equal(thaw_add(t, i, &p), 0);
+        for (int epoch = 1; epoch <= 2; epoch++) {
+            struct told told = { .id = i,
+                                 .kind = TOLD_EPOCH,
+                                 .epoch = epoch,
+                                 .value = value_at(&p, epoch),
+                                 .seconds = 10 * epoch + 20,
+                                 .start_seconds = start_s };
+            assert_int_equal(thaw_tell(t, &told), 0);
+        }
+        thaw_pause(t, i);
+    }
+    double worth = thaw_best_paused(t, &id);
+    thaw_free(t);
+    return worth;
+}
+
+static void test_a_start_costs_what_was_measured(void **state)
+{
+    (void)state;
+    struct space sp = parsed(two);
+    double unknown = worth_with_start(&sp, NAN), cheap = worth_with_start(&sp, 1), dear = worth_with_start(&sp, 40);
+    if (!(cheap > unknown && unknown > dear)) /* unknown: the first epoch took 20 s longer */
+        fail_msg("worth %g with a start of 1 s, %g of one that was not told, %g of 40 s", cheap, unknown, dear);
+    assert_true(worth_with_start(&sp, 20) == unknown);
+    space_done(&sp);
+}
+
 static void test_the_next_point_is_where_it_was_good(void **state)
 {
     (void)state;
@@ -265,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_curves_are_looked_at_step_by_step),
+        cmocka_unit_test(test_a_start_costs_what_was_measured),
         cmocka_unit_test(test_the_next_point_is_where_it_was_good),
         cmocka_unit_test(test_the_best_paused_trial_is_a_good_one),
         cmocka_unit_test(test_what_runs_is_taken_to_come_as_expected),
