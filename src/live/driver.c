@@ -294,11 +294,14 @@ static bool has_repeats(struct driver *d)
 static bool is_ending(const struct slot *s)
 {
     const struct attempt *a = &s->a;
-    int left = a->trial->row.epochs - a->epochs_done;
+    if (!a->running)
+        return false;
+    int epochs = a->trial->row.epochs;
+    bool last = fold_epoch_now(&a->fold) == epochs; /* else what is counted is the one before */
     bool late = a->fold.records_all > 0 && 10 * a->fold.records_done >= 9 * a->fold.records_all;
     if (a->row.ends_at) /* … and started again, where the search has gone on with it meanwhile */
-        return a->running && strcmp(a->row.ends_as, outcome_name(OUTCOME_INTERRUPTED)) != 0;
-    return a->running && (left <= 0 || (left == 1 && fold_epoch_now(&a->fold) && late));
+        return strcmp(a->row.ends_as, outcome_name(OUTCOME_INTERRUPTED)) != 0;
+    return a->epochs_done >= epochs || (last && late);
 }
 
 static int count_ending(const struct driver *d)

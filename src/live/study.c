@@ -1005,6 +1005,8 @@ int study_ask(struct study *s, struct study_asked *out, struct err *e)
 {
     struct proposal p = { 0 };
     *out = (struct study_asked){ .again = NULL };
+    if (s->sched.closed) /* since it was to be asked: what runs is to end, and not to go on */
+        return 0;
     if (s->sched.extra > 0)
         return ask_repeat(s, out, e);
     int rc = search_ask(&s->search, sched_may_add(&s->sched), &p);

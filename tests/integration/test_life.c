@@ -484,6 +484,8 @@ static int halve(const struct life *l, const void *arg)
     const char *const words[] = { "--stop", "halving", "--eta", "2", "--algorithm", "tpe", NULL };
     run_to_the_end(l, words);
     check_whole(l);
+    if (trained_further(l)) /* to the next rung: then others are the best there */
+        return OTHERWISE;
     expect(l, "SELECT count(*) FROM trials WHERE state = 'finished'", "1");
     expect(l, "SELECT count(*) FROM trials WHERE state = 'stopped' AND reason LIKE 'after % epoch%'", "4");
     expect(l, "SELECT count(*) > 0 FROM decisions WHERE kind = 'resume'", "1");

@@ -23,7 +23,7 @@ enum { SEARCHES_SINCE = 9 }; /* the schema in which their state is kept */
 
 #define CONFIG                                                                                                         \
     "{ \"bigdlConf\": \"b.json\", \"study\": { \"name\": \"s\", \"epochs\": 2, \"seed\": 5, \"max_trials\": 5 },\n"    \
-    "  \"search\": { \"algorithm\": \"random\" }, \"systemParameters\": { \"cores\": [1] },\n"                         \
+    "  \"search\": { \"algorithm\": \"random\", \"stop\": \"none\" }, \"systemParameters\": { \"cores\": [1] },\n"     \
     "  \"hyperParameters\": { \"batch_size\": [64, 128, 256],\n"                                                       \
     "    \"learning_rate\": { \"min\": 0.001, \"max\": 0.1, \"scale\": \"log\" } } }\n"
 
