@@ -6,7 +6,7 @@
 #include "search/search.h"
 #include "search/thaw.h"
 
-enum { RANDOM_EVERY = 4 };
+enum { RANDOM_EVERY = 2 };
 
 struct gp {
     struct thaw *thaw;

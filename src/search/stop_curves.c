@@ -9,9 +9,7 @@
 #include "search/thaw.h"
 
 #define OUTDONE_FOR_GOOD                                                                                               \
-    1.2                   /* logarithm of how much more another one must be worth for a trial to be stopped for good */
-#define HEDGED_SHARE 0.35 /* of the epochs that come after so many whole trials' */
-#define HEDGED_AFTER 2
+    1.2 /* logarithm of how much more another one must be worth for a trial to be stopped for good */
 #define CHANCE_MIN                                                                                                     \
     0.02 /* of getting better than the best: with less, nothing is gone on with when no new one may be had */
 
@@ -23,7 +21,6 @@ struct curves {
     uint64_t added_id;
     struct point added_point;
     size_t n_dims;
-    uint64_t hedged; /* epochs that were given by rank alone */
 };
 
 static int curves_init(void *state, const struct search_cfg *cfg, struct err *e)
@@ -33,7 +30,8 @@ static int curves_init(void *state, const struct search_cfg *cfg, struct err *e)
     int rc = c->shared ? 0 : thaw_new(&c->thaw, cfg->space, cfg);
     if (rc < 0)
         return err_sys(e, rc, "stop rule 'curves'");
-    thaw_set_stepwise(c->thaw);
+    if (cfg->can_pause)
+        thaw_set_stepwise(c->thaw);
     return 0;
 }
 
@@ -56,20 +54,12 @@ static int take_added(struct curves *c)
     return 0;
 }
 
-/* What is to be had instead of the trials that run. */
-struct other {
-    double paused, fresh;
-    uint64_t id; /* of the paused one */
-};
-
-static struct other best_other(const struct curves *c, bool fresh)
+static double fresh_worth(const struct curves *c, bool fresh)
 {
     struct point any;
-    struct other o = { .fresh = -INFINITY };
-    o.paused = thaw_best_paused(c->thaw, &o.id);
-    if (fresh)
-        o.fresh = c->shared ? thaw_best_fresh(c->thaw, &any) : thaw_usual_fresh(c->thaw);
-    return o;
+    if (!fresh)
+        return -INFINITY;
+    return c->shared ? thaw_best_fresh(c->thaw, &any) : thaw_usual_fresh(c->thaw);
 }
 
 static int wait_or_end(const struct curves *c)
@@ -84,32 +74,23 @@ static int go_on(struct curves *c, uint64_t id, uint64_t *out_id)
     return 1;
 }
 
-/* A share of the epochs goes by rank alone, lest curves that look alike for long, and then don't, are never seen. */
-static bool hedge(struct curves *c, uint64_t *out_id)
+/* When nothing new can be had, and no paused one has a chance, there is nothing more to do. */
+static bool is_hopeless(const struct curves *c)
 {
-    double later = (double)thaw_epochs(c->thaw) - HEDGED_AFTER * c->cfg.epochs;
-    if ((double)c->hedged >= HEDGED_SHARE * later)
-        return false;
-    int epochs = thaw_next_by_rank(c->thaw, out_id);
-    c->hedged += (uint64_t)epochs;
-    return epochs > 0;
+    uint64_t id;
+    return thaw_best_paused(c->thaw, &id) > -INFINITY && thaw_chance(c->thaw, id) < CHANCE_MIN;
 }
 
 static int ask_taught(struct curves *c, bool fresh, uint64_t *out_id)
 {
     uint64_t id;
-    if (fresh && hedge(c, &id))
-        return go_on(c, id, out_id);
     if (thaw_suppose(c->thaw, THAW_NO_ID) < 0)
         return -ENOMEM;
-    struct other o = best_other(c, fresh);
-    bool hopeless = o.paused > -INFINITY && thaw_chance(c->thaw, o.id) < CHANCE_MIN;
+    bool any = thaw_choose(c->thaw, fresh_worth(c, fresh), &id), hopeless = !fresh && is_hopeless(c);
     thaw_unsuppose(c->thaw);
-    if (fresh && !(o.paused > o.fresh))
+    if (fresh && (!any || id == THAW_NO_ID))
         return STOP_FRESH;
-    if (o.paused == -INFINITY || (!fresh && hopeless))
-        return wait_or_end(c);
-    return go_on(c, o.id, out_id);
+    return !any || hopeless ? wait_or_end(c) : go_on(c, id, out_id);
 }
 
 static int curves_ask(void *state, bool fresh, uint64_t *out_id)
@@ -142,15 +123,22 @@ static bool may_add(const struct curves *c)
     return c->cfg.max_trials == 0 || thaw_trials(c->thaw) < (size_t)c->cfg.max_trials;
 }
 
-/* Another one is worth more: by far, where it cannot be come back to. */
+/* Something else is to be trained rather: where the trial cannot be come back to, what is worth more by far. */
 static int is_outdone(struct curves *c, uint64_t id, bool *out)
 {
+    uint64_t other = THAW_NO_ID;
     if (thaw_suppose(c->thaw, id) < 0)
         return -ENOMEM;
-    double worth = thaw_worth(c->thaw, id);
-    struct other o = best_other(c, may_add(c));
+    double fresh = fresh_worth(c, may_add(c));
+    if (c->cfg.can_pause) {
+        thaw_pause(c->thaw, id);
+        (void)thaw_choose(c->thaw, fresh, &other);
+        thaw_go_on(c->thaw, id);
+        *out = other != id;
+    } else {
+        *out = fresh > thaw_worth(c->thaw, id) + OUTDONE_FOR_GOOD;
+    }
     thaw_unsuppose(c->thaw);
-    *out = fmax(o.paused, o.fresh) > worth + (c->cfg.can_pause ? 0 : OUTDONE_FOR_GOOD);
     return 0;
 }
 
@@ -179,7 +167,6 @@ static void curves_save(const void *state, struct buf *out)
     const struct curves *c = state;
     pack_u64(out, c->has_added);
     pack_u64(out, c->added_id);
-    pack_u64(out, c->hedged);
     for (size_t i = 0; i < c->n_dims; i++)
         pack_f64(out, c->added_point.x[i]);
     if (!c->shared)
@@ -192,7 +179,6 @@ static int curves_restore(void *state, struct unpack *from)
     uint64_t has = unpack_u64(from);
     c->has_added = has;
     c->added_id = unpack_u64(from);
-    c->hedged = unpack_u64(from);
     for (size_t i = 0; i < c->n_dims; i++)
         c->added_point.x[i] = unpack_f64(from);
     if (has > 1 || (has && !thaw_is_point(c->thaw, &c->added_point)))

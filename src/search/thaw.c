@@ -13,13 +13,13 @@
 
 enum { TAUGHT = 8, FRESH_MIN = 8 };
 
-/* Each epoch that is looked at is 1.6 times the one before; the last one is the study's. */
+/* Each epoch that is looked at is three times the one before; the last one is the study's. */
 static void set_steps(struct thaw *t)
 {
     int epoch = t->cfg.min_epochs > 1 ? t->cfg.min_epochs : 1;
     while (epoch < t->cfg.epochs && t->times.n < THAW_STEPS_MAX - 1) {
         t->step_epoch[t->times.n++] = epoch;
-        epoch = (int)ceil(1.6 * epoch);
+        epoch *= 3;
     }
     t->step_epoch[t->times.n++] = t->cfg.epochs;
     for (int i = 0; i < t->times.n; i++)
@@ -177,6 +177,15 @@ static void note_progress(struct thaw *t, const struct told *told)
         tr->step++;
 }
 
+/* A value that was told since the newest build. */
+static void take_in(struct thaw *t, size_t at)
+{
+    struct thaw_log *l = &t->log[at];
+    l->score = thaw_score_later(t, at);
+    struct thaw_row row = { l->trial, l->step, l->score };
+    thaw_field_row(t, &row);
+}
+
 /* A value of a step; one that was trained again is as good as the first time. */
 static void note_value(struct thaw *t, const struct told *told, int step)
 {
@@ -186,12 +195,9 @@ static void note_value(struct thaw *t, const struct told *told, int step)
     double value = t->cfg.maximise ? -told->value : told->value;
     if (!isfinite(value))
         value = HUGE_VAL;
-    t->log[t->n_log++] = (struct thaw_log){ told->id, step, value };
-    if (t->builds == 0)
-        return;
-    struct thaw_row row = { told->id, step, thaw_warped(&t->warp, value) };
-    t->best = fmin(t->best, row.value);
-    thaw_field_row(t, &row);
+    t->log[t->n_log++] = (struct thaw_log){ told->id, step, value, NAN };
+    if (t->builds > 0)
+        take_in(t, t->n_log - 1);
 }
 
 int thaw_tell(struct thaw *t, const struct told *told)
@@ -274,9 +280,7 @@ int thaw_build_again(struct thaw *t)
     thaw_build(t, false, work);
     for (size_t i = t->built_trials; i < t->n_trials; i++)
         enter_trial(t, i);
-    for (size_t i = t->built_log; i < t->n_log; i++) {
-        struct thaw_row row = { t->log[i].trial, t->log[i].step, thaw_warped(&t->warp, t->log[i].value) };
-        thaw_field_row(t, &row);
-    }
+    for (size_t i = t->built_log; i < t->n_log; i++)
+        take_in(t, i);
     return 0;
 }

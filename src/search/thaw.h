@@ -2,7 +2,7 @@
  * curves that are alike, and each trial a part of its own. From it: what a further stretch of a trial, or the first of a new one, is worth,
  * as the improvement that it is expected to bring sooner or later, for what it costs.
  *
- * Curves are looked at after some of their epochs only, the *steps*: 1, 2, 4, 7, 12, 20, 32, 50, … Pure; everything is a function of the seed and of
+ * Curves are looked at after some of their epochs only, the *steps*: 1, 3, 9, 27, … Pure; everything is a function of the seed and of
  * what was told in that order. An algorithm and a stop rule may share one: what both tell it counts once. */
 #ifndef SEARCH_THAW_H
 #define SEARCH_THAW_H
@@ -46,10 +46,10 @@ double thaw_best_paused(const struct thaw *t, uint64_t *out_id);
 double thaw_best_fresh(const struct thaw *t, struct point *out); /* of all that could be new */
 double thaw_usual_fresh(const struct thaw *t);                   /* of one that is drawn at random */
 
-/* A paused trial that would go on if only values at equal epochs counted, so that as much is spent on each step: of the trials that came to it the
- * best. Whatever the curves foretell may be wrong; this is not. Its cost in epochs, or 0: there is none. */
-int thaw_next_by_rank(const struct thaw *t, uint64_t *out_id);
-uint64_t thaw_epochs(const struct thaw *t); /* of all trials */
+/* What is to be trained next, so that as much is spent on each step as far as nothing speaks against it: a paused trial, or a new one (THAW_NO_ID), which
+ * is worth `fresh`; -INFINITY: there can be none. Every other time it is by rank alone: whatever the curves foretell may be wrong, this is not.
+ * False: there is nothing. */
+bool thaw_choose(const struct thaw *t, double fresh, uint64_t *out_id);
 
 /* That the trial gets better, some time, than the best there was by more than a trifle. */
 double thaw_chance(const struct thaw *t, uint64_t id);

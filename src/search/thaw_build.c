@@ -14,11 +14,12 @@ struct ranked {
 };
 
 struct work {
-    struct ranked *ranked; /* n_trials */
-    double *last;          /* n_trials: their newest values, NAN: none */
-    double *numbers;       /* n_log */
-    bool *keep;            /* n_log */
-    struct point *pool;    /* THAW_POOL */
+    struct ranked *ranked;      /* n_trials */
+    double *last;               /* n_trials: their newest values, NAN: none */
+    double *numbers;            /* n_log */
+    struct thaw_scored *scored; /* n_log */
+    bool *keep;                 /* n_log */
+    struct point *pool;         /* THAW_POOL */
 };
 
 static size_t rounded(size_t n)
@@ -30,7 +31,7 @@ size_t thaw_build_work(const struct thaw *t)
 {
     size_t trials = t->n_trials + 1, log = t->n_log + 1;
     return rounded(trials * sizeof(struct ranked)) + rounded(trials * sizeof(double)) + rounded(log * sizeof(double)) +
-           rounded(log * sizeof(bool)) + THAW_POOL * sizeof(struct point);
+           rounded(log * sizeof(struct thaw_scored)) + rounded(log * sizeof(bool)) + THAW_POOL * sizeof(struct point);
 }
 
 static struct work work_of(const struct thaw *t, void *bytes)
@@ -43,6 +44,8 @@ static struct work work_of(const struct thaw *t, void *bytes)
     at += rounded(trials * sizeof(double));
     w.numbers = (void *)at;
     at += rounded(log * sizeof(double));
+    w.scored = (void *)at;
+    at += rounded(log * sizeof(struct thaw_scored));
     w.keep = (void *)at;
     at += rounded(log * sizeof(bool));
     w.pool = (void *)at;
@@ -91,7 +94,7 @@ static void keep_values(const struct thaw *t, struct work *w)
 
 static struct thaw_row row_of(const struct thaw *t, const struct thaw_log *l)
 {
-    return (struct thaw_row){ l->trial, l->step, thaw_warped(&t->warp, l->value) };
+    return (struct thaw_row){ l->trial, l->step, l->score };
 }
 
 /* The hyperparameters are fitted to some of the values: the newest, and others evenly from before. */
@@ -116,6 +119,17 @@ static void fit(struct thaw *t, const struct work *w)
     thaw_fit_improve(&f, &t->hyper);
 }
 
+/* Whether trials can run, and what they cost, may hang on other hyperparameters than how well they do: all count alike. */
+double thaw_close(const struct thaw *t, const struct unit_point *a, const struct unit_point *b)
+{
+    double sum = 0, reach = 0.15 * 0.15 * (double)t->places.n;
+    for (size_t i = 0; i < t->places.n; i++) {
+        double d = fmin(1, fabs(a->u[i] - b->u[i]));
+        sum += d * d;
+    }
+    return exp(-0.5 * sum / reach);
+}
+
 /* What an epoch of a point costs beside others, as far as that was told: as it was with points that are alike. */
 static double log_price(const struct thaw *t, const struct work *w, const struct unit_point *at)
 {
@@ -126,7 +140,7 @@ static double log_price(const struct thaw *t, const struct work *w, const struct
         const struct thaw_trial *o = &t->trials[i];
         if (w->last[i] == -INFINITY || !(o->cost_1 > 0))
             continue;
-        double price = log(o->cost_1 / o->epoch_1), alike = thaw_alike(&t->places, &t->hyper, at, &o->place);
+        double price = log(o->cost_1 / o->epoch_1), alike = thaw_close(t, at, &o->place);
         usual += price;
         n++;
         sum += alike * price;
@@ -169,6 +183,7 @@ void thaw_build(struct thaw *t, bool grown, void *bytes)
         t->built_trials = t->n_trials;
     }
     t->warp = thaw_warp_of(t->log, t->built_log, w.numbers);
+    thaw_score_log(t, w.scored);
     rank_trials(t, &w);
     keep_values(t, &w);
     if (grown && t->built_log > 0)
@@ -181,7 +196,4 @@ void thaw_build(struct thaw *t, bool grown, void *bytes)
             struct thaw_row row = row_of(t, &t->log[i]);
             thaw_field_row(t, &row);
         }
-    t->best = INFINITY;
-    for (size_t i = 0; i < t->n_log; i++)
-        t->best = fmin(t->best, thaw_warped(&t->warp, t->log[i].value));
 }

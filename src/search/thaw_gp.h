@@ -31,7 +31,7 @@ struct thaw_times {
     double log_epoch[THAW_STEPS_MAX];
 };
 
-/* A value that was seen: of which trial, at which step, normed. */
+/* A value that was seen: of which trial, at which step, as a score. */
 struct thaw_row {
     uint64_t trial;
     int step;

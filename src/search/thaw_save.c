@@ -110,7 +110,7 @@ static int restore_log(struct thaw *t, struct unpack *from)
         double value = unpack_f64(from);
         if (trial >= t->n_trials || step >= (uint64_t)t->times.n || isnan(value) || value == -HUGE_VAL)
             return -EPROTO;
-        t->log[t->n_log++] = (struct thaw_log){ trial, (int)step, value };
+        t->log[t->n_log++] = (struct thaw_log){ trial, (int)step, value, NAN };
     }
     return from->bad ? -EPROTO : 0;
 }

@@ -35,6 +35,7 @@ struct thaw_log {
     uint64_t trial;
     int step;
     double value;
+    double score; /* what the process takes it for, once it is built */
 };
 
 /* A trial or a point that could be one: a column for each step. */
@@ -45,9 +46,9 @@ struct thaw_entry {
     double log_price;
 };
 
-/* How values are normed: reference and scale, then mean and standard deviation of what came of that. */
+/* How values are normed: reference and scale. */
 struct thaw_warp {
-    double begin, scale, mean, sd;
+    double begin, scale;
 };
 
 struct thaw_field {
@@ -84,7 +85,6 @@ struct thaw {
 
     struct thaw_warp warp;
     struct thaw_steps steps;
-    double best; /* normed */
     struct thaw_field field;
     double fit_work[THAW_FIT_MAX * THAW_FIT_MAX];
 };
@@ -92,7 +92,15 @@ struct thaw {
 /* thaw_warp.c */
 struct thaw_warp thaw_warp_of(const struct thaw_log *log, size_t n, double *work);
 double thaw_warped(const struct thaw_warp *w, double value);
-double thaw_unwarped(const struct thaw_warp *w, double x); /* about; no worse than where trials begin */
+
+/* thaw_score.c: how good a value is among all trials, whichever of them came that far. `work` has room for built_log of them. */
+struct thaw_scored {
+    double value, score;
+    size_t at;
+};
+void thaw_score_log(struct thaw *t, struct thaw_scored *work); /* all up to the newest build */
+double thaw_score_later(const struct thaw *t, size_t at);      /* of a value that was told since */
+double thaw_unscored(const struct thaw *t, double score); /* after the last epoch; NAN: beyond all that are known */
 
 /* thaw_pool.c: points that could be new. */
 bool thaw_is_used(const struct thaw *t, const struct point *p, size_t n_trials);
@@ -110,7 +118,8 @@ void thaw_field_done(struct thaw_field *f);
 
 /* thaw_build.c: `grown`: the hyperparameters are fitted anew; else all is made again as it was. Needs `work` of n_log + 1 numbers. */
 void thaw_build(struct thaw *t, bool grown, void *work);
-size_t thaw_build_work(const struct thaw *t); /* bytes */
+size_t thaw_build_work(const struct thaw *t);                                                    /* bytes */
+double thaw_close(const struct thaw *t, const struct unit_point *a, const struct unit_point *b); /* 1: the same point */
 
 /* thaw.c: what a restored state implies. -ENOMEM. */
 int thaw_build_again(struct thaw *t);

@@ -15,7 +15,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double shaped(const struct thaw_warp *w, double value)
+double thaw_warped(const struct thaw_warp *w, double value)
 {
     double gain = (w->begin - value) / w->scale;
     if (!(gain > 0))
@@ -25,28 +25,10 @@ static double shaped(const struct thaw_warp *w, double value)
     return -(1 - STRETCHED) * gain - STRETCHED * by_log;
 }
 
-double thaw_warped(const struct thaw_warp *w, double value)
-{
-    return (shaped(w, value) - w->mean) / w->sd;
-}
-
-double thaw_unwarped(const struct thaw_warp *w, double x)
-{
-    double low = w->begin - 1.2 * w->scale, high = w->begin;
-    for (int i = 0; i < 50; i++) {
-        double middle = low / 2 + high / 2;
-        if (thaw_warped(w, middle) < x)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low / 2 + high / 2;
-}
-
 struct thaw_warp thaw_warp_of(const struct thaw_log *log, size_t n, double *work)
 {
-    struct thaw_warp w = { .scale = 1, .sd = 1 };
-    double best = INFINITY, sum = 0, squares = 0;
+    struct thaw_warp w = { .scale = 1 };
+    double best = INFINITY;
     size_t firsts = 0;
     for (size_t i = 0; i < n; i++) {
         best = fmin(best, log[i].value);
@@ -58,12 +40,5 @@ struct thaw_warp thaw_warp_of(const struct thaw_log *log, size_t n, double *work
     qsort(work, firsts, sizeof *work, by_value);
     w.begin = work[firsts / 2];
     w.scale = fmax(w.begin - best, 1e-9 + 1e-6 * fabs(w.begin));
-    for (size_t i = 0; i < n; i++) {
-        double x = shaped(&w, log[i].value);
-        sum += x;
-        squares += x * x;
-    }
-    w.mean = sum / (double)n;
-    w.sd = sqrt(fmax(squares / (double)n - w.mean * w.mean, 1e-8));
     return w;
 }

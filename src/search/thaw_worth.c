@@ -1,12 +1,14 @@
-/* What the next epochs are worth. A trial, or a point, may be taken to any later step: of these that counts which brings the most expected improvement
- * for its price. All in logarithms: most improvements are too small for anything else. */
+/* What the next epochs are worth: the improvement that is expected of the trial, or the point, at its last epoch, for the price of its next step alone, as
+ * it may be left there. All in logarithms: most improvements are too small for anything else. */
 #include <errno.h>
 #include <math.h>
 
 #include "core/rng.h"
 #include "search/thaw_state.h"
 
-#define MARGIN 0.3 /* normed: what is better by less is not looked for, or all goes into small gains that are certain */
+#define HASTE                                                                                                          \
+    0.3 /* how much cheap steps are preferred to dear ones, beyond what each step's share of the epochs makes of it */
+enum { BY_RANK_EVERY = 2 };
 
 /* log of the expected part of a normal value that lies below `best`. */
 static double log_improvement(double mean, double var, double best)
@@ -20,17 +22,6 @@ static double log_improvement(double mean, double var, double best)
            2 * log(-z); /* its series, where the difference would be nothing */
 }
 
-/* Whether trials can run may hang on other hyperparameters than how well they do: all count alike. */
-static double close_to(const struct thaw *t, const struct unit_point *a, const struct unit_point *b)
-{
-    double sum = 0, reach = 0.15 * 0.15 * (double)t->places.n;
-    for (size_t i = 0; i < t->places.n; i++) {
-        double d = fmin(1, fabs(a->u[i] - b->u[i]));
-        sum += d * d;
-    }
-    return exp(-0.5 * sum / reach);
-}
-
 /* That a point can be trained, from those that are near and could, or could not. */
 static double log_feasible(const struct thaw *t, const struct unit_point *at)
 {
@@ -38,24 +29,11 @@ static double log_feasible(const struct thaw *t, const struct unit_point *at)
     for (size_t i = 0; i < t->n_trials && t->n_bad > 0; i++) {
         const struct thaw_trial *o = &t->trials[i];
         if (o->bad)
-            bad += close_to(t, at, &o->place);
+            bad += thaw_close(t, at, &o->place);
         else if (o->epoch > 0)
-            good += close_to(t, at, &o->place);
+            good += thaw_close(t, at, &o->place);
     }
     return 2 * log(good / (good + bad));
-}
-
-/* From step `from` on, `epoch` epochs being paid; starting or resuming costs `start` epochs besides. */
-static double entry_worth(const struct thaw *t, size_t entry, int from, int epoch, double start)
-{
-    const struct thaw_field *f = &t->field;
-    const double *mean = f->mean + entry * (size_t)t->times.n, *var = f->var + entry * (size_t)t->times.n;
-    double most = -INFINITY;
-    for (int s = t->stepwise ? from : t->times.n - 1; s < t->times.n; s++) {
-        double price = log(t->step_epoch[s] - epoch + start) + f->entries[entry].log_price;
-        most = fmax(most, log_improvement(mean[s], var[s], t->best - MARGIN) - price);
-    }
-    return most;
 }
 
 /* What a start takes, in epochs, as it was measured; where it was not, the first epoch of a trial took longer by so much. */
@@ -74,26 +52,55 @@ static double start_epochs(const struct thaw *t)
     return n > 0 ? sum / n : 0;
 }
 
-static double trial_worth(const struct thaw *t, uint64_t id, double start)
+/* What all entries are asked with. */
+struct asked {
+    double aim;   /* the best score at the last epoch: of those that came there, and as it is expected of others */
+    double start; /* epochs that starting or resuming costs */
+};
+
+static struct asked asked(const struct thaw *t)
+{
+    struct asked a = { .aim = INFINITY, .start = start_epochs(t) };
+    for (size_t i = 0; i < t->n_trials; i++)
+        if (t->trials[i].entry >= 0 && t->trials[i].epoch > 0 && t->trials[i].being != THAW_OVER)
+            a.aim = fmin(a.aim, t->field.mean[(size_t)(t->trials[i].entry + 1) * (size_t)t->times.n - 1]);
+    for (size_t i = 0; i < t->n_log; i++)
+        if (a.aim == INFINITY || t->log[i].step == t->times.n - 1)
+            a.aim = fmin(a.aim, t->log[i].score);
+    return a;
+}
+
+static double entry_worth(const struct thaw *t, const struct asked *a, size_t entry, int step, int epoch)
+{
+    size_t last = (entry + 1) * (size_t)t->times.n - 1;
+    int until = t->stepwise ? t->step_epoch[step] : t->cfg.epochs;
+    double price = log(until - epoch + a->start) + t->field.entries[entry].log_price;
+    return log_improvement(t->field.mean[last], t->field.var[last], a->aim) - price;
+}
+
+static double trial_worth(const struct thaw *t, const struct asked *a, uint64_t id)
 {
     const struct thaw_trial *tr = &t->trials[id];
     if (tr->entry < 0 || tr->step >= t->times.n)
         return -INFINITY;
-    return entry_worth(t, (size_t)tr->entry, tr->step, tr->epoch, start);
+    return entry_worth(t, a, (size_t)tr->entry, tr->step, tr->epoch);
 }
 
 double thaw_worth(const struct thaw *t, uint64_t id)
 {
-    return id < t->n_trials ? trial_worth(t, id, 0) : -INFINITY;
+    struct asked a = asked(t);
+    a.start = 0;
+    return id < t->n_trials ? trial_worth(t, &a, id) : -INFINITY;
 }
 
 double thaw_best_paused(const struct thaw *t, uint64_t *out_id)
 {
-    double most = -INFINITY, start = start_epochs(t);
+    double most = -INFINITY;
+    struct asked a = asked(t);
     for (size_t i = 0; i < t->n_trials; i++) {
         if (t->trials[i].being != THAW_PAUSED)
             continue;
-        double worth = trial_worth(t, i, start);
+        double worth = trial_worth(t, &a, i);
         if (worth > most) {
             most = worth;
             *out_id = i;
@@ -104,12 +111,13 @@ double thaw_best_paused(const struct thaw *t, uint64_t *out_id)
 
 double thaw_best_fresh(const struct thaw *t, struct point *out)
 {
-    double most = -INFINITY, start = start_epochs(t);
+    double most = -INFINITY;
+    struct asked a = asked(t);
     for (size_t i = 0; i < t->field.n_entries; i++) {
         const struct thaw_entry *e = &t->field.entries[i];
         if (e->trial >= 0)
             continue;
-        double worth = entry_worth(t, i, 0, 0, start);
+        double worth = entry_worth(t, &a, i, 0, 0);
         if (worth > most)
             worth += log_feasible(t, &e->place);
         if (worth > most) {
@@ -122,74 +130,96 @@ double thaw_best_fresh(const struct thaw *t, struct point *out)
 
 double thaw_usual_fresh(const struct thaw *t)
 {
-    double sum = 0, n = 0, start = start_epochs(t);
+    double sum = 0, n = 0;
+    struct asked a = asked(t);
     for (size_t i = 0; i < t->field.n_entries; i++) {
         if (t->field.entries[i].trial >= 0)
             continue;
-        sum += exp(entry_worth(t, i, 0, 0, start));
+        sum += exp(entry_worth(t, &a, i, 0, 0));
         n++;
     }
     return n > 0 ? log(sum / n) : -INFINITY;
 }
 
-/* How many came to the step, and how many of these were better than the trial. */
-static size_t rank_at(const struct thaw *t, uint64_t id, int step, size_t *out_better)
+/* --- which step next ---------------------------------------------------------------------------------------------------- */
+
+/* Of each step: the epochs that all trials spent on it, those to come of them that run included; and who is to go there next. */
+struct stage {
+    double spent, worth;
+    uint64_t id;
+};
+
+static double length_of(const struct thaw *t, int step)
 {
-    size_t n = 0;
-    double value = NAN;
-    for (size_t i = 0; i < t->n_log; i++)
-        if (t->log[i].step == step && t->log[i].trial == id)
-            value = t->log[i].value;
-    *out_better = 0;
-    for (size_t i = 0; i < t->n_log; i++) {
-        const struct thaw_log *l = &t->log[i];
-        if (l->step != step)
-            continue;
-        n++;
-        *out_better += l->value < value || (l->value == value && l->trial < id);
-    }
-    return n;
+    return t->step_epoch[step] - (step > 0 ? t->step_epoch[step - 1] : 0);
 }
 
-int thaw_next_by_rank(const struct thaw *t, uint64_t *out_id)
+static void count_trial(const struct thaw *t, struct stage *stages, const struct thaw_trial *tr)
 {
-    for (int step = t->times.n - 1; step > 0; step--) {
-        double ratio = (double)t->step_epoch[step] / t->step_epoch[step - 1];
-        for (size_t i = 0; i < t->n_trials; i++) {
-            const struct thaw_trial *tr = &t->trials[i];
-            size_t better;
-            if (tr->being != THAW_PAUSED || tr->step != step)
-                continue;
-            size_t n = rank_at(t, i, step - 1, &better);
-            if ((double)better + 1 > (double)n / ratio)
-                continue;
-            *out_id = i;
-            return t->step_epoch[step] - tr->epoch;
+    for (int s = 0; s < tr->step + (tr->being == THAW_RUNS) && s < t->times.n; s++)
+        stages[s].spent += length_of(t, s);
+}
+
+/* The steps are taken by turns: one by what is expected, one by rank alone, as curves may do what nothing foretold. */
+static bool is_by_rank(const struct thaw *t)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < t->n_trials; i++)
+        taken += t->trials[i].step > 1 ? (size_t)t->trials[i].step - 1 : 0;
+    return taken % BY_RANK_EVERY == 0;
+}
+
+static void set_stages(const struct thaw *t, struct stage *stages, bool by_rank)
+{
+    struct asked a = asked(t);
+    for (int s = 0; s < t->times.n; s++)
+        stages[s] = (struct stage){ .worth = -INFINITY };
+    for (size_t i = 0; i < t->n_trials; i++) {
+        const struct thaw_trial *tr = &t->trials[i];
+        count_trial(t, stages, tr);
+        if (tr->being != THAW_PAUSED || tr->step >= t->times.n)
+            continue;
+        struct stage *stage = &stages[tr->step];
+        double worth = by_rank ? -tr->value : trial_worth(t, &a, i);
+        if (worth > stage->worth) {
+            stage->worth = worth;
+            stage->id = i;
         }
     }
-    return 0;
 }
 
-uint64_t thaw_epochs(const struct thaw *t)
+bool thaw_choose(const struct thaw *t, double fresh, uint64_t *out_id)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < t->n_trials; i++)
-        n += (uint64_t)t->trials[i].epoch;
-    return n;
+    struct stage stages[THAW_STEPS_MAX];
+    bool by_rank = is_by_rank(t);
+    double most = -INFINITY;
+    *out_id = THAW_NO_ID;
+    set_stages(t, stages, by_rank);
+    stages[0].worth = fresh;
+    stages[0].id = THAW_NO_ID;
+    for (int s = 0; s < t->times.n; s++) {
+        const struct stage *stage = &stages[s];
+        double length = length_of(t, s), worth = -log(stage->spent + length);
+        if (stage->worth == -INFINITY)
+            continue;
+        worth += by_rank ? 0 : stage->worth + (1 - HASTE) * log(length);
+        if (worth > most) {
+            most = worth;
+            *out_id = stage->id;
+        }
+    }
+    return most > -INFINITY;
 }
 
 double thaw_chance(const struct thaw *t, uint64_t id)
 {
     const struct thaw_trial *tr = &t->trials[id];
-    double most = 0, trifle = 0.02;
+    const double trifle = 0.02;
     if (tr->entry < 0)
         return 0;
-    for (int s = tr->step; s < t->times.n; s++) {
-        size_t c = (size_t)tr->entry * (size_t)t->times.n + (size_t)s;
-        double z = (t->best - trifle - t->field.mean[c]) / sqrt(fmax(t->field.var[c], 1e-12));
-        most = fmax(most, 0.5 * erfc(-z * M_SQRT1_2));
-    }
-    return most;
+    size_t last = (size_t)(tr->entry + 1) * (size_t)t->times.n - 1;
+    double z = (asked(t).aim - trifle - t->field.mean[last]) / sqrt(fmax(t->field.var[last], 1e-12));
+    return 0.5 * erfc(-z * M_SQRT1_2);
 }
 
 int thaw_suppose(struct thaw *t, uint64_t but)
@@ -227,7 +257,7 @@ struct thaw_view thaw_view(const struct thaw *t, uint64_t id)
     struct thaw_view v = { .epoch = tr->epoch, .value = sign * tr->value, .best = sign * best, .expected = NAN };
     if (tr->entry >= 0) {
         size_t last = (size_t)(tr->entry + 1) * (size_t)t->times.n - 1;
-        v.expected = sign * thaw_unwarped(&t->warp, t->field.mean[last]);
+        v.expected = sign * thaw_unscored(t, t->field.mean[last]);
     }
     return v;
 }
