@@ -1,6 +1,6 @@
 /* Freeze-thaw: the next epochs go where they are worth most by what all curves so far foretell (thaw.h). At some of its epochs a trial is weighed
- * against those that are paused and against a new one, and pauses where one of these is worth more; what is asked for next is that one. An
- * application that cannot be paused is stopped where something else is worth much more. */
+ * against those that are paused and against a new one, and pauses where one of these is to be trained rather; what is asked for next is that one.
+ * An application that cannot be paused is stopped where a new trial is worth much more. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,7 @@
 #include "search/search.h"
 #include "search/thaw.h"
 
-#define OUTDONE_FOR_GOOD                                                                                               \
-    1.2 /* logarithm of how much more another one must be worth for a trial to be stopped for good */
+#define OUTDONE_FOR_GOOD 0.6 /* logarithm of how much more another must be worth for a trial to be stopped for good */
 #define CHANCE_MIN                                                                                                     \
     0.02 /* of getting better than the best: with less, nothing is gone on with when no new one may be had */
 

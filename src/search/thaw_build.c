@@ -92,7 +92,7 @@ static void keep_values(const struct thaw *t, struct work *w)
         }
 }
 
-static struct thaw_row row_of(const struct thaw *t, const struct thaw_log *l)
+static struct thaw_row row_of(const struct thaw_log *l)
 {
     return (struct thaw_row){ l->trial, l->step, l->score };
 }
@@ -112,7 +112,7 @@ static void fit(struct thaw *t, const struct work *w)
         nth++;
         if (share == n)
             continue;
-        rows[n] = row_of(t, &t->log[i]);
+        rows[n] = row_of(&t->log[i]);
         at[n++] = &t->trials[t->log[i].trial].place;
     }
     struct thaw_fit f = { &t->places, &t->times, rows, at, n, t->fit_work };
@@ -193,7 +193,7 @@ void thaw_build(struct thaw *t, bool grown, void *bytes)
     add_entries(t, &w);
     for (size_t i = 0; i < t->built_log; i++)
         if (w.keep[i]) {
-            struct thaw_row row = row_of(t, &t->log[i]);
+            struct thaw_row row = row_of(&t->log[i]);
             thaw_field_row(t, &row);
         }
 }
