@@ -162,6 +162,24 @@ static void test_the_best_paused_trial_is_a_good_one(void **state)
     space_done(&sp);
 }
 
+static void test_a_paused_one_goes_on_where_nothing_can_be_new(void **state)
+{
+    (void)state;
+    struct space sp = parsed(two);
+    struct thaw *t = taught(&sp, 24, NULL);
+    uint64_t id = THAW_NO_ID;
+    size_t n = 0;
+    for (; thaw_choose(t, -INFINITY, &id); n++) {
+        assert_true(id < 24 && !thaw_is_running(t, id));
+        thaw_go_on(t, id);
+    }
+    assert_int_equal(n, 24);
+    assert_true(thaw_choose(t, -3, &id));
+    assert_true(id == THAW_NO_ID);
+    thaw_free(t);
+    space_done(&sp);
+}
+
 /* Else several at once would all be the same point. */
 static void test_what_runs_is_taken_to_come_as_expected(void **state)
 {
@@ -318,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_a_start_costs_what_was_measured),
         cmocka_unit_test(test_the_next_point_is_where_it_was_good),
         cmocka_unit_test(test_the_best_paused_trial_is_a_good_one),
+        cmocka_unit_test(test_a_paused_one_goes_on_where_nothing_can_be_new),
         cmocka_unit_test(test_what_runs_is_taken_to_come_as_expected),
         cmocka_unit_test(test_epochs_that_cost_more_must_bring_more),
         cmocka_unit_test(test_where_trials_fail_is_learnt),
