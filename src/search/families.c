@@ -3,8 +3,10 @@
  * nothing that could fail to converge. The members' forecasts are mixed by their evidence. */
 #include "search/families.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -68,38 +70,25 @@ static double raw_shape(size_t s, double t, double epochs)
     return 0;
 }
 
-/* Of one shape: at the epochs that were seen, and behind them at the one ahead. */
-struct shape {
-    double h[FAMILIES_SEEN_MAX + 1];
+/* A shape under a kind of noise: what is the same for every curve that was seen at these epochs. `h` is whitened. */
+struct member {
+    double h[FAMILIES_SEEN_MAX];
+    double aa, ah, hh, det, xa, xh;
+    double bias, sd; /* of the evidence; of the forecast */
 };
 
-static void shape_set(struct shape *out, size_t s, const struct seen *seen, double epochs, double epoch)
-{
-    double whole = raw_shape(s, epochs, epochs);
-    for (int i = 0; i <= seen->n; i++) {
-        double t = i < seen->n ? seen->epoch[i] : epoch;
-        out->h[i] = whole > 0 ? raw_shape(s, t, epochs) / whole : 0;
-    }
-}
-
-/* The noise of the epochs that were seen, as a lower triangle, and what no shape changes about it. */
+/* The noise of the epochs that were seen, as a lower triangle, and what no shape changes about it; vectors are whitened. */
 struct noise {
-    int n;
-    double white, walk; /* variances */
     double l[FAMILIES_SEEN_MAX][FAMILIES_SEEN_MAX];
-    double log_det;
-    double one[FAMILIES_SEEN_MAX], y[FAMILIES_SEEN_MAX], ahead[FAMILIES_SEEN_MAX]; /* whitened */
-    double ahead_var;
+    double one[FAMILIES_SEEN_MAX], ahead[FAMILIES_SEEN_MAX];
+    double log_det, ahead_var;
+    struct member members[N_SHAPES];
 };
 
-static void whiten(const struct noise *z, double *x)
-{
-    for (int i = 0; i < z->n; i++) {
-        for (int k = 0; k < i; k++)
-            x[i] -= z->l[i][k] * x[k];
-        x[i] /= z->l[i][i];
-    }
-}
+struct families {
+    int n;
+    struct noise noises[N_NOISES];
+};
 
 static double dot(const double *a, const double *b, int n)
 {
@@ -109,62 +98,90 @@ static double dot(const double *a, const double *b, int n)
     return s;
 }
 
-static void noise_factor(struct noise *z, const struct seen *seen)
+static void whiten(const struct noise *z, double *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (x[i] - dot(z->l[i], x, i)) / z->l[i][i];
+}
+
+static void noise_set(struct noise *z, const struct seen *seen, double white, double walk)
 {
     z->log_det = 0;
-    for (int i = 0; i < z->n; i++) {
+    for (int i = 0; i < seen->n; i++) {
         for (int k = 0; k <= i; k++) {
-            double c = z->walk * log(seen->epoch[k]) + (i == k ? z->white : 0);
-            c -= dot(z->l[i], z->l[k], k);
+            double c = walk * log(seen->epoch[k]) + (i == k ? white : 0) - dot(z->l[i], z->l[k], k);
             z->l[i][k] = i == k ? sqrt(c) : c / z->l[k][k];
         }
         z->log_det += 2 * log(z->l[i][i]);
-    }
-}
-
-static void noise_set(struct noise *z, const struct seen *seen, double white, double walk, double epoch)
-{
-    z->n = seen->n;
-    z->white = white * white;
-    z->walk = walk * walk;
-    noise_factor(z, seen);
-    for (int i = 0; i < z->n; i++) {
         z->one[i] = 1;
-        z->y[i] = seen->value[i];
-        z->ahead[i] = z->walk * log(fmin(seen->epoch[i], epoch));
+        z->ahead[i] = walk * log(fmin(seen->epoch[i], seen->ahead));
     }
-    whiten(z, z->one);
-    whiten(z, z->y);
-    whiten(z, z->ahead);
-    z->ahead_var = z->walk * log(epoch) + z->white - dot(z->ahead, z->ahead, z->n);
+    whiten(z, z->one, seen->n);
+    whiten(z, z->ahead, seen->n);
+    z->ahead_var = walk * log(seen->ahead) + white - dot(z->ahead, z->ahead, seen->n);
 }
 
-struct member {
+/* A line a + b h with normal a, b through the values: what of its fit does not depend on them. */
+static void member_set(struct member *m, const struct noise *z, const struct seen *seen, size_t shape)
+{
+    double whole = raw_shape(shape, seen->epochs, seen->epochs);
+    for (int i = 0; i < seen->n; i++)
+        m->h[i] = whole > 0 ? raw_shape(shape, seen->epoch[i], seen->epochs) / whole : 0;
+    double ahead = whole > 0 ? raw_shape(shape, seen->ahead, seen->epochs) / whole : 0;
+    whiten(z, m->h, seen->n);
+    m->aa = dot(z->one, z->one, seen->n) + 1 / (BEGIN_SD * BEGIN_SD);
+    m->ah = dot(z->one, m->h, seen->n);
+    m->hh = dot(m->h, m->h, seen->n) + 1 / (GAIN_SD * GAIN_SD);
+    m->det = m->aa * m->hh - m->ah * m->ah;
+    m->xa = 1 - dot(z->ahead, z->one, seen->n);
+    m->xh = ahead - dot(z->ahead, m->h, seen->n);
+    m->bias = -0.5 * (z->log_det + log(m->det)) + log(shapes[shape].weight);
+    double line = (m->hh * m->xa * m->xa - 2 * m->ah * m->xa * m->xh + m->aa * m->xh * m->xh) / m->det;
+    m->sd = sqrt(fmax(z->ahead_var, 0) + line);
+}
+
+int families_new(struct families **out, const struct seen *seen)
+{
+    struct families *f = calloc(1, sizeof *f);
+    if (!f)
+        return -ENOMEM;
+    f->n = seen->n;
+    for (size_t i = 0; i < N_NOISES; i++) {
+        double white = whites[i / ARRAY_LEN(walks)], walk = walks[i % ARRAY_LEN(walks)];
+        noise_set(&f->noises[i], seen, white * white, walk * walk);
+        for (size_t s = 0; s < N_SHAPES; s++)
+            member_set(&f->noises[i].members[s], &f->noises[i], seen, s);
+    }
+    *out = f;
+    return 0;
+}
+
+void families_free(struct families *f)
+{
+    free(f);
+}
+
+/* What a member says of a curve. */
+struct said {
     double evidence, mean, sd; /* a logarithm, then a weight */
 };
 
-/* A line a + b h with normal a, b through the whitened values: its evidence, and where it is at the epoch ahead. */
-static struct member member_fit(const struct noise *z, const struct shape *shape, double weight)
+/* Values, whitened, and their products with what no shape changes. */
+struct values {
+    double y[FAMILIES_SEEN_MAX], oy, yy, fy;
+};
+
+/* What of h explains r = y - GAIN_MEAN h, by the a and b that fit it best. */
+static struct said member_say(const struct member *m, const struct values *v, int n)
 {
-    double h[FAMILIES_SEEN_MAX], r[FAMILIES_SEEN_MAX], h_ahead = shape->h[z->n];
-    memcpy(h, shape->h, sizeof h);
-    whiten(z, h);
-    for (int i = 0; i < z->n; i++)
-        r[i] = z->y[i] - GAIN_MEAN * h[i];
-    double aa = dot(z->one, z->one, z->n) + 1 / (BEGIN_SD * BEGIN_SD), ah = dot(z->one, h, z->n);
-    double hh = dot(h, h, z->n) + 1 / (GAIN_SD * GAIN_SD), det = aa * hh - ah * ah;
-    double ar = dot(z->one, r, z->n), hr = dot(h, r, z->n);
-    double a = (hh * ar - ah * hr) / det, b = (aa * hr - ah * ar) / det;
-    double left = dot(r, r, z->n) - a * ar - b * hr;
-    double xa = 1 - dot(z->ahead, z->one, z->n), xh = h_ahead - dot(z->ahead, h, z->n);
-    struct member m = { .evidence = -0.5 * (left + z->log_det + log(det)) + log(weight) };
-    m.mean = GAIN_MEAN * h_ahead + dot(z->ahead, r, z->n) + xa * a + xh * b;
-    m.sd = sqrt(fmax(z->ahead_var, 0) + (hh * xa * xa - 2 * ah * xa * xh + aa * xh * xh) / det);
-    return m;
+    double hy = dot(m->h, v->y, n), g = GAIN_MEAN, hh = m->hh - 1 / (GAIN_SD * GAIN_SD);
+    double ar = v->oy - g * m->ah, hr = hy - g * hh, rr = v->yy - 2 * g * hy + g * g * hh;
+    double a = (m->hh * ar - m->ah * hr) / m->det, b = (m->aa * hr - m->ah * ar) / m->det;
+    return (struct said){ m->bias - 0.5 * (rr - a * ar - b * hr), v->fy + m->xa * a + m->xh * (g + b), m->sd };
 }
 
 /* The evidence becomes weights of sum 1; what weighs nothing goes. */
-static size_t weigh(struct member *m, size_t n)
+static size_t weigh(struct said *m, size_t n)
 {
     enum { SHARE_OF_MOST = 1000 };
     double most = -INFINITY, sum = 0;
@@ -184,14 +201,16 @@ static size_t weigh(struct member *m, size_t n)
     return kept;
 }
 
-static double quantile(const struct member *m, size_t n, double p)
+enum { HALVINGS = 18 };
+
+static double quantile(const struct said *m, size_t n, double p)
 {
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         low = fmin(low, m[i].mean - 4 * m[i].sd);
         high = fmax(high, m[i].mean + 4 * m[i].sd);
     }
-    for (int step = 0; step < 30; step++) {
+    for (int step = 0; step < HALVINGS; step++) {
         double middle = (low + high) / 2, below = 0;
         for (size_t i = 0; i < n; i++)
             below += m[i].evidence * 0.5 * erfc((m[i].mean - middle) / m[i].sd * M_SQRT1_2);
@@ -203,20 +222,21 @@ static double quantile(const struct member *m, size_t n, double p)
     return (low + high) / 2;
 }
 
-struct families_told families_foretell(const struct seen *seen, int epochs, double epoch)
+struct families_told families_foretell(const struct families *f, const double *values)
 {
-    struct member members[N_MEMBERS];
-    struct shape h[N_SHAPES];
-    struct noise z;
+    struct said said[N_MEMBERS];
     size_t n = 0;
-    for (size_t s = 0; s < N_SHAPES; s++)
-        shape_set(&h[s], s, seen, epochs, epoch);
-    for (size_t i = 0; i < ARRAY_LEN(whites); i++)
-        for (size_t k = 0; k < ARRAY_LEN(walks); k++) {
-            noise_set(&z, seen, whites[i], walks[k], epoch);
-            for (size_t s = 0; s < N_SHAPES; s++)
-                members[n++] = member_fit(&z, &h[s], shapes[s].weight);
-        }
-    n = weigh(members, n);
-    return (struct families_told){ quantile(members, n, 0.5), quantile(members, n, 0.1), quantile(members, n, 0.9) };
+    for (size_t i = 0; i < N_NOISES; i++) {
+        const struct noise *z = &f->noises[i];
+        struct values v;
+        memcpy(v.y, values, (size_t)f->n * sizeof *v.y);
+        whiten(z, v.y, f->n);
+        v.oy = dot(z->one, v.y, f->n);
+        v.yy = dot(v.y, v.y, f->n);
+        v.fy = dot(z->ahead, v.y, f->n);
+        for (size_t s = 0; s < N_SHAPES; s++)
+            said[n++] = member_say(&z->members[s], &v, f->n);
+    }
+    n = weigh(said, n);
+    return (struct families_told){ quantile(said, n, 0.5), quantile(said, n, 0.1), quantile(said, n, 0.9) };
 }

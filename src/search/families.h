@@ -5,17 +5,25 @@
 
 enum { FAMILIES_SEEN_MAX = 28 };
 
-/* Some epochs of a curve, in order, and the values there. */
+/* At which epochs curves are seen, one at least and in order; which one is ahead; to which they go. */
 struct seen {
     int n;
-    double epoch[FAMILIES_SEEN_MAX], value[FAMILIES_SEEN_MAX];
+    double epoch[FAMILIES_SEEN_MAX];
+    double ahead, epochs;
 };
 
 struct families_told {
     double median, low, high; /* 10 %, 90 % */
 };
 
-/* The value after `epoch` of a curve that goes to `epochs`; `seen` has at least one. */
-struct families_told families_foretell(const struct seen *seen, int epochs, double epoch);
+struct families;
+
+/* What is the same for all curves that are seen there. 0, -ENOMEM. */
+int families_new(struct families **out, const struct seen *seen);
+
+/* The value at the epoch ahead of a curve that had these values where it was seen. */
+struct families_told families_foretell(const struct families *f, const double *values);
+
+void families_free(struct families *f);
 
 #endif

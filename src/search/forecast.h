@@ -27,7 +27,7 @@ struct forecast;
 
 /* `n_dims`: of the hyperparameters, 0: they don't matter. `finished`: curves of trials of the same study that went to `epochs`; they are copied, and of more than FORECAST_FINISHED_MAX some are left
  * out. 0, -ENOMEM. */
-enum { FORECAST_FINISHED_MAX = 256 };
+enum { FORECAST_FINISHED_MAX = 512 };
 int forecast_new(struct forecast **out, int epochs, bool maximise, size_t n_dims, const struct forecast_curve *finished,
                  size_t n);
 

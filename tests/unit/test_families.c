@@ -45,16 +45,26 @@ static const struct {
     { "one that rises", rising, 0.6 },
 };
 
+static struct families_told told(const struct seen *seen, const double *values)
+{
+    struct families *f = NULL;
+    assert_int_equal(families_new(&f, seen), 0);
+    struct families_told t = families_foretell(f, values);
+    families_free(f);
+    return t;
+}
+
 static void test_a_curve_of_a_family_is_foretold(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct seen seen = { .n = 15 };
+        struct seen seen = { .n = 15, .ahead = 50, .epochs = 50 };
+        double values[15];
         for (int k = 0; k < seen.n; k++) {
             seen.epoch[k] = k + 1;
-            seen.value[k] = cases[i].at(k + 1);
+            values[k] = cases[i].at(k + 1);
         }
-        struct families_told t = families_foretell(&seen, 50, 50);
+        struct families_told t = told(&seen, values);
         double want = cases[i].at(50);
         if (fabs(t.median - want) > cases[i].within || !(t.low <= t.median && t.median <= t.high))
             fail_msg("%s: got %g (%g to %g), want %g", cases[i].name, t.median, t.low, t.high, want);
@@ -64,8 +74,8 @@ static void test_a_curve_of_a_family_is_foretold(void **state)
 static void test_one_value_leaves_much_open(void **state)
 {
     (void)state;
-    struct seen one = { .n = 1, .epoch = { 1 }, .value = { 0 } };
-    struct families_told soon = families_foretell(&one, 50, 2), late = families_foretell(&one, 50, 50);
+    struct families_told soon = told(&(struct seen){ 1, { 1 }, 2, 50 }, (double[]){ 0 });
+    struct families_told late = told(&(struct seen){ 1, { 1 }, 50, 50 }, (double[]){ 0 });
     assert_true(late.high - late.low > soon.high - soon.low);
     assert_true(late.median < soon.median); /* it may be hoped that it gets better */
 }
@@ -73,8 +83,8 @@ static void test_one_value_leaves_much_open(void **state)
 static void test_values_beyond_measure_are_no_harm(void **state)
 {
     (void)state;
-    struct seen far = { .n = 4, .epoch = { 1, 2, 30, 31 }, .value = { 0, 25, -20, 25 } };
-    struct families_told t = families_foretell(&far, 1000, 1000);
+    const struct seen far = { 4, { 1, 2, 30, 31 }, 1000, 1000 };
+    struct families_told t = told(&far, (double[]){ 0, 25, -20, 25 });
     assert_true(isfinite(t.low) && isfinite(t.median) && isfinite(t.high));
 }
 

@@ -194,7 +194,7 @@ static void test_memory_may_run_out(void **state)
     const struct forecast_curve c = { values[60], 8, NULL };
     assert_int_equal(forecast_new(&calm, EPOCHS, false, 0, curves, 30), 0);
     assert_int_equal(forecast_at(calm, &c, EPOCHS, &want), 0);
-    for (unsigned nth = 1; nth < 6; nth++) {
+    for (unsigned nth = 1; nth < 24; nth++) {
         struct forecast *f = NULL;
         fault_arm(FAULT_ALLOC, nth);
         int rc = forecast_new(&f, EPOCHS, false, 0, curves, 30);
