@@ -13,7 +13,8 @@
  *                            "verdicts": [{"epoch","setting","verdict"}],
  *                            "saved": {"seconds","core_seconds","against":{"cores","memory_gb"}} | null,
  *                            "steps": [{"t_s","kind","setting","reason"}]},
- *                  "metrics": {name: [{"epoch","step","value"}]}}],
+ *                  "metrics": {name: [{"epoch","step","value"}]},
+ *                  "forecast": as cmd/foretold.h has it, where something is foretold}],
  *      "heat": {"trial": {"trial", "columns", "rows"} | null, "classes": {"columns", "rows"} | null}}
  *
  * with rows [{"feature","kind","values"}] of the features that were measured: kind is "per_second" or "mean".
@@ -30,6 +31,7 @@
 #include "base/strv.h"
 #include "cmd/energy_figure.h"
 #include "cmd/heat.h"
+#include "live/outlook.h"
 #include "store/store.h"
 #include "store/trace_windows.h"
 
@@ -61,6 +63,7 @@ struct report_trial {
     double seconds;         /* the attempt under way included */
     int done;               /* epochs */
     struct ledger_figure energy;
+    struct outlook_told foretold;
     struct store_epoch *epochs;
     size_t n_epochs, cap_epochs, cap_steps, cap_tried;
     struct report_story story;
@@ -84,6 +87,7 @@ struct report {
     struct strv classes; /* keys, in the order they came up */
     struct trace_windows windows;
     struct report_heat best, by_class;
+    struct outlook *outlook;
     struct ledger_figure energy; /* of all trials, by one meter */
     char unread[256];            /* why a sample could not be read; "": all were */
     struct err *e;

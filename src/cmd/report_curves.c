@@ -7,13 +7,14 @@
 
 #include "base/array.h"
 #include "base/own.h"
+#include "cmd/foretold.h"
 #include "cmd/look.h"
 #include "cmd/report.h"
 #include "cmd/show_parts.h"
 #include "cmd/svg.h"
 #include "store/series.h"
 
-enum { LINES_MAX = 200, CHARTS_MAX = 40 };
+enum { LINES_MAX = 200, CHARTS_MAX = 40, WAYS_MAX = 8 };
 
 enum { ACCURACY, LOSS, USUAL }; /* the charts that need no telling by name */
 
@@ -35,12 +36,20 @@ struct drawn {
     } * points;
     size_t n_points, cap_points;
     size_t left_charts;
+    struct way {
+        char *title; /* owned */
+        double x[OUTLOOK_WAY_MAX], y[OUTLOOK_WAY_MAX], low[OUTLOOK_WAY_MAX], high[OUTLOOK_WAY_MAX];
+        size_t n;
+    } ways[WAYS_MAX];
+    size_t n_ways;
 };
 
 static void drawn_done(struct drawn *d)
 {
     strv_done(&d->charts);
     strv_done(&d->titles);
+    for (size_t i = 0; i < d->n_ways; i++)
+        free(d->ways[i].title);
     free(d->pieces);
     free(d->points);
 }
@@ -130,6 +139,39 @@ static int take_value(void *ctx, const struct store_value *v)
     return chart == CHARTS_MAX ? 0 : add_point(t->d, chart, t->trial, v->epoch, v->value);
 }
 
+/* Where a trial that is not over goes by what is foretold: those that run, then those that are paused, as many as can be told apart. */
+static int take_way(struct drawn *d, const struct report_trial *t)
+{
+    struct outlook_step steps[OUTLOOK_WAY_MAX];
+    AUTO_BUF struct buf title = BUF_INIT;
+    int n = outlook_way(d->r->outlook, &t->row, steps, d->r->e);
+    if (n <= 0)
+        return n;
+    struct way *w = &d->ways[d->n_ways];
+    buf_printf(&title, "%s/%d ", d->r->study.name, t->row.number);
+    foretold_put(&title, &t->foretold);
+    *w = (struct way){ .title = strdup(buf_text(&title)), .n = (size_t)n };
+    if (title.failed || !w->title)
+        return -ENOMEM;
+    for (int i = 0; i < n; i++) {
+        w->x[i] = steps[i].epoch;
+        w->y[i] = steps[i].value.median;
+        w->low[i] = steps[i].value.low;
+        w->high[i] = steps[i].value.high;
+    }
+    d->n_ways++;
+    return 0;
+}
+
+static int take_ways(struct drawn *d, const char *state)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->n && d->n_ways < WAYS_MAX; i++)
+        if (d->trials[i]->foretold.epoch && strcmp(d->trials[i]->state, state) == 0)
+            rc = take_way(d, d->trials[i]);
+    return rc;
+}
+
 static int gather(struct drawn *d)
 {
     int rc = 0;
@@ -142,14 +184,25 @@ static int gather(struct drawn *d)
         if (rc == 0)
             rc = store_series(d->r->store, d->trials[i]->row.id, take_value, &t, d->r->e);
     }
+    if (rc == 0)
+        rc = take_ways(d, "running");
+    if (rc == 0)
+        rc = take_ways(d, "paused");
     return rc == 0 && (d->charts.failed || d->titles.failed) ? -ENOMEM : rc;
 }
 
 /* --- drawing --- */
 
+static bool is_of_metric(const struct drawn *d, size_t chart)
+{
+    const char *metric = report_metric(d->r);
+    return strcasecmp(d->charts.v[chart], metric) == 0 ||
+           (chart == ACCURACY && strcasecmp(metric, "Top1Accuracy") == 0);
+}
+
 static bool put_chart(struct buf *b, const struct drawn *d, size_t chart)
 {
-    AUTO_FREE struct svg_line *lines = calloc(d->n + 1, sizeof *lines);
+    AUTO_FREE struct svg_line *lines = calloc(d->n + d->n_ways + 1, sizeof *lines);
     AUTO_FREE double *xy = calloc(2 * d->n_points + 1, sizeof *xy);
     size_t n = 0, at = 0;
     b->failed |= !lines || !xy;
@@ -158,12 +211,16 @@ static bool put_chart(struct buf *b, const struct drawn *d, size_t chart)
         if (p->chart != chart)
             continue;
         bool best = d->trials[p->trial]->row.number == d->r->totals.best_trial;
-        lines[n++] = (struct svg_line){ d->titles.v[p->trial], xy + at, xy + at + p->n, p->n, best };
+        lines[n++] = (struct svg_line){ d->titles.v[p->trial], xy + at, xy + at + p->n, p->n, best, NULL, NULL };
         for (size_t k = 0; k < p->n; k++) {
             xy[at + k] = d->points[p->from + k].x;
             xy[at + p->n + k] = d->points[p->from + k].y;
         }
         at += 2 * p->n;
+    }
+    for (size_t i = 0; !b->failed && n > 0 && is_of_metric(d, chart) && i < d->n_ways; i++) {
+        const struct way *w = &d->ways[i];
+        lines[n++] = (struct svg_line){ w->title, w->x, w->y, w->n, false, w->low, w->high };
     }
     AUTO_BUF struct buf svg = BUF_INIT;
     if (b->failed || !svg_chart(&svg, "epoch", d->charts.v[chart], lines, n))

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "cmd/foretold.h"
 #include "cmd/look.h"
 #include "cmd/metrics.h"
 #include "cmd/report.h"
@@ -91,7 +92,7 @@ static json_t *trial_json(const struct report *r, const struct report_trial *t)
     json_t *metrics = NULL;
     if (metrics_json(r->store, row->id, METRICS_EPOCHS, &metrics, r->e) < 0)
         return NULL;
-    return json_pack(
+    json_t *j = json_pack(
         "{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s?, s:o, s:o, s:o, s:o}",
         "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
         look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget", row->epochs,
@@ -100,6 +101,7 @@ static json_t *trial_json(const struct report *r, const struct report_trial *t)
         row->copy_of ? json_integer(row->copy_of) : json_null(), "repeat_of",
         row->repeat_of ? json_integer(row->repeat_of) : json_null(), "learnt_from", row->learnt_from, "reason",
         look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story), "metrics", metrics);
+    return foretold_add(j, &t->foretold);
 }
 
 /* --- heat maps --- */

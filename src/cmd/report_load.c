@@ -32,6 +32,7 @@ void report_done(struct report *r)
     free(r->trials);
     strv_done(&r->classes);
     trace_windows_done(&r->windows);
+    outlook_free(r->outlook);
     heat_done(&r->best.map);
     heat_done(&r->by_class.map);
     strv_done(&r->best.cols);
@@ -111,6 +112,14 @@ static int load_energy(struct report *r)
     return rc;
 }
 
+static int load_forecasts(struct report *r)
+{
+    int rc = outlook_open(&r->outlook, r->store, &r->study, r->e);
+    for (size_t i = 0; rc == 0 && i < r->n; i++)
+        rc = outlook_look(r->outlook, &r->trials[i].row, &r->trials[i].foretold, r->e);
+    return rc;
+}
+
 int report_load(struct report *r, struct store *s, const char *name, pid_t driver, struct err *e)
 {
     *r = (struct report){ .store = s, .driver = driver, .energy = energy_figure_absent, .e = e };
@@ -125,6 +134,8 @@ int report_load(struct report *r, struct store *s, const char *name, pid_t drive
         rc = look_add_running(s, r->study.id, driver, &r->totals, e);
     if (rc == 0)
         rc = store_trials(s, r->study.id, 0, add_trial, r, e);
+    if (rc == 0)
+        rc = load_forecasts(r);
     if (rc == 0)
         rc = load_energy(r);
     if (rc == 0)

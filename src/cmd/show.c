@@ -114,11 +114,19 @@ static void show_done(struct show *l)
     json_decref(l->hyper);
     json_decref(l->system);
     energy_load_done(&l->energy);
+    outlook_free(l->outlook);
     table_done(&l->table);
     buf_done(&l->out);
 }
 
 /* --- choosing --- */
+
+/* What is reckoned from the store, rather than read. */
+static int load_figures(struct show *l)
+{
+    int rc = energy_load(&l->energy, l->store, &l->study, l->e);
+    return rc < 0 ? rc : outlook_open(&l->outlook, l->store, &l->study, l->e);
+}
 
 /* Called by the driver itself, which is about to let go of the study: asking for the lock's owner would not see its own
  * lock, and closing the lock's file would drop it. */
@@ -127,7 +135,7 @@ static int show_own(struct store *s, const char *name, const char *dir, bool jso
     struct show l = { .json = json, .e = e };
     int rc = find_study(&l, s, name, dir, 0);
     if (rc == 0)
-        rc = energy_load(&l.energy, s, &l.study, e);
+        rc = load_figures(&l);
     if (rc == 0)
         rc = json ? show_json_study(&l) : show_text_study(&l);
     show_done(&l);
@@ -170,7 +178,7 @@ static int show(struct show *l, const struct show_options *o)
         return show_importance(l);
     if (o->decisions)
         return l->json ? show_json_decisions(l) : show_text_decisions(l);
-    int rc = energy_load(&l->energy, l->store, &l->study, l->e);
+    int rc = load_figures(l);
     if (rc < 0)
         return rc;
     if (l->json)

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/own.h"
+#include "cmd/foretold.h"
 #include "cmd/look.h"
 #include "cmd/metrics.h"
 #include "cmd/show_parts.h"
@@ -49,19 +50,22 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
 {
     struct ledger_figure energy;
     struct show_now now;
-    if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0)
+    struct outlook_told told;
+    if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0 ||
+        outlook_look(l->outlook, t, &told, l->e) < 0)
         return NULL;
-    return json_pack("{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:s?, "
-                     "s:o, s:O, s:o, "
-                     "s:O}",
-                     "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper",
-                     show_object(t->hyper), "system", "requested", show_object(t->requested), "effective",
-                     show_object(t->effective), "epochs", epochs, "accuracy", json_num(t->accuracy), "seconds",
-                     json_num(show_seconds(l, t)), "energy", energy_figure_json(&energy), "loss", json_num(t->loss),
-                     "metric", json_num(t->metric), "budget", t->epochs, "slots", t->slots, "failures", t->failures,
-                     "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(), "repeat_of",
-                     t->repeat_of ? json_integer(t->repeat_of) : json_null(), "learnt_from", t->learnt_from, "reason",
-                     look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics);
+    json_t *j = json_pack(
+        "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:s?, "
+        "s:o, s:O, s:o, "
+        "s:O}",
+        "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper),
+        "system", "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs,
+        "accuracy", json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy",
+        energy_figure_json(&energy), "loss", json_num(t->loss), "metric", json_num(t->metric), "budget", t->epochs,
+        "slots", t->slots, "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(),
+        "repeat_of", t->repeat_of ? json_integer(t->repeat_of) : json_null(), "learnt_from", t->learnt_from, "reason",
+        look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics);
+    return foretold_add(j, &told);
 }
 
 static int print_trial_json(void *ctx, const struct store_trial *t)

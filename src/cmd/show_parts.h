@@ -7,6 +7,7 @@
 #include "cmd/energy_figure.h"
 #include "cmd/table.h"
 #include "live/grant.h"
+#include "live/outlook.h"
 #include "store/store.h"
 
 struct show {
@@ -22,6 +23,7 @@ struct show {
     size_t printed;            /* rows so far */
     int reuses;                /* trials whose job was recognised */
     struct energy_load energy; /* without meters: nothing was read */
+    struct outlook *outlook;
     struct table table;
     json_t *hyper, *system; /* of the first trial: a column for each key */
     struct err *e;

@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "base/strv.h"
+#include "cmd/foretold.h"
 #include "cmd/look.h"
 #include "cmd/show_parts.h"
 
@@ -144,6 +145,17 @@ static int add_energy(struct show *l, const struct store_trial *t, struct buf *n
     return 0;
 }
 
+static int add_forecast(struct show *l, const struct store_trial *t, struct buf *note)
+{
+    struct outlook_told told;
+    int rc = outlook_look(l->outlook, t, &told, l->e);
+    if (rc == 0 && told.epoch) {
+        buf_puts(note, note->len ? "; " : "");
+        foretold_put(note, &told);
+    }
+    return rc;
+}
+
 static int add_figures(struct show *l, const struct store_trial *t, const struct show_now *now, int done)
 {
     struct table *to = &l->table;
@@ -166,7 +178,9 @@ static int add_figures(struct show *l, const struct store_trial *t, const struct
                    (long long)(l->study.seed + t->repeat));
     if (t->learnt_from)
         buf_printf(&note, "%sthe point of %s", note.len ? "; " : "", t->learnt_from);
-    int rc = add_energy(l, t, &note);
+    int rc = add_forecast(l, t, &note);
+    if (rc == 0)
+        rc = add_energy(l, t, &note);
     table_cellf(to, "%d", t->attempts);
     table_note(to, buf_text(&note));
     to->failed |= note.failed;

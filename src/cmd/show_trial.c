@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/strv.h"
+#include "cmd/foretold.h"
 #include "cmd/metrics.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
@@ -183,6 +184,19 @@ static int put_now(struct show *l, const struct store_trial *t)
     return 0;
 }
 
+static int put_forecast(struct show *l, const struct store_trial *t)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    struct outlook_told told;
+    int rc = outlook_look(l->outlook, t, &told, l->e);
+    if (rc < 0 || told.epoch == 0)
+        return rc;
+    foretold_put(&line, &told);
+    table_put_lines(&l->out, buf_text(&line), 0);
+    l->out.failed |= line.failed;
+    return 0;
+}
+
 /* Told where a meter was read. */
 static int put_energy(struct show *l, const struct store_trial *t)
 {
@@ -207,6 +221,8 @@ static int put_trial(void *ctx, const struct store_trial *t)
     l->printed++;
     put_trial_head(l, t);
     int rc = put_now(l, t);
+    if (rc == 0)
+        rc = put_forecast(l, t);
     if (rc == 0)
         rc = put_energy(l, t);
     if (rc == 0)

@@ -41,6 +41,7 @@ void svg_style(struct buf *b)
                 "svg .axis { stroke: #999; fill: none; } svg .grid { stroke: #e4e4e4; fill: none; }\n"
                 "svg .line { stroke: #9aa5b1; stroke-width: 1.2; fill: none; } svg .dot { fill: #9aa5b1; }\n"
                 "svg .strong { stroke: #0b5fa5; stroke-width: 2.4; } svg .dot.strong { fill: #0b5fa5; stroke: none; }\n"
+                "svg .ahead { stroke-dasharray: 4 3; } svg .band { fill: #0b5fa5; fill-opacity: 0.10; stroke: none; }\n"
                 "svg .cell { fill: #08519c; stroke: #dfe5ea; stroke-width: 0.5; }\n"
                 "svg .absent { fill: url(#hatch); stroke: #dfe5ea; stroke-width: 0.5; }\n"
                 "svg text { fill: #222; } svg .right { text-anchor: end; } svg .middle { text-anchor: middle; }\n");
@@ -86,6 +87,10 @@ static bool find_ranges(struct chart *c, const struct svg_line *lines, size_t n)
                 continue;
             widen(&c->x, lines[i].x[k]);
             widen(&c->y, lines[i].y[k]);
+            if (lines[i].low) {
+                widen(&c->y, lines[i].low[k]);
+                widen(&c->y, lines[i].high[k]);
+            }
         }
     }
     if (c->x.from > c->x.to)
@@ -139,20 +144,34 @@ static void put_axes(const struct chart *c, const char *x_name, const char *y_na
     buf_puts(c->b, "</text>\n");
 }
 
+/* There along the high ends, and back along the low ones. */
+static void put_band(const struct chart *c, const struct svg_line *l)
+{
+    buf_puts(c->b, "<path class=\"band\" d=\"");
+    for (size_t i = 0; i < 2 * l->n; i++) {
+        size_t k = i < l->n ? i : 2 * l->n - 1 - i;
+        buf_printf(c->b, "%c%.1f %.1f", i ? 'L' : 'M', at_x(c, l->x[k]), at_y(c, i < l->n ? l->high[k] : l->low[k]));
+    }
+    buf_puts(c->b, "Z\"/>");
+}
+
 static void put_line(const struct chart *c, const struct svg_line *l)
 {
-    const char *more = l->strong ? " strong" : "";
+    const char *more = l->low ? " ahead" : l->strong ? " strong" : "";
     bool pen_down = false;
     buf_puts(c->b, "<g><title>");
     svg_escape(c->b, l->title);
-    buf_printf(c->b, "</title><path class=\"line%s\" d=\"", more);
+    buf_puts(c->b, "</title>");
+    if (l->low)
+        put_band(c, l);
+    buf_printf(c->b, "<path class=\"line%s\" d=\"", more);
     for (size_t i = 0; i < l->n; i++) {
         if (isfinite(l->y[i]))
             buf_printf(c->b, "%c%.1f %.1f", pen_down ? 'L' : 'M', at_x(c, l->x[i]), at_y(c, l->y[i]));
         pen_down = isfinite(l->y[i]);
     }
     buf_puts(c->b, "\"/>");
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n && !l->low; i++)
         if (isfinite(l->y[i]))
             buf_printf(c->b, "<circle class=\"dot%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>", more, at_x(c, l->x[i]),
                        at_y(c, l->y[i]), l->strong ? 3 : 2);

@@ -24,6 +24,7 @@ struct svg_line {
     const double *x, *y;
     size_t n;    /* points; one whose y is NAN interrupts the line */
     bool strong; /* drawn last and in colour */
+    const double *low, *high; /* of what is foretold: a band, and the line within it is dashed; NULL: told */
 };
 
 /* Lines over x. False, and nothing is put, when no point has a y. */
