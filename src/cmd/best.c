@@ -1,6 +1,8 @@
 /* The best trial of a study, and where its trained model is. As JSON:
  *
- *     {"study","trial","metric","value","hyper":{},"checkpoint"}      checkpoint: null where none is there any more */
+ *     {"study","trial","metric","value","hyper":{},"checkpoint"}      checkpoint: null where none is there any more
+ *
+ * and `best_seen` (look.h), where one that was not trained to its end told better. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,16 +93,33 @@ static const char *metric_of(const json_t *config)
     return name ? name : "accuracy";
 }
 
+/* A better value than the best trial's, if there is one: as a line, and as members of the JSON. */
+struct seen {
+    struct buf line;
+    json_t *json;
+};
+
+static int find_seen(struct seen *out, struct store *s, const struct store_study *study, int best, struct err *e)
+{
+    out->json = json_object();
+    int rc = look_add_seen(out->json, s, study, best, e);
+    return rc < 0 ? rc : look_put_seen(&out->line, s, study, best, e);
+}
+
 static int print_best(const struct best_options *o, const struct store_study *study, const struct store_trial *t,
-                      const char *checkpoint)
+                      const char *checkpoint, const struct seen *seen)
 {
     AUTO_JSON json_t *config = look_object(study->config);
     AUTO_JSON json_t *hyper = look_object(t->hyper);
     const char *metric = metric_of(config);
-    if (o->json)
-        return cmd_print_json(json_pack("{s:s, s:i, s:s, s:o, s:O, s:o}", "study", study->name, "trial", t->number,
-                                        "metric", metric, "value", json_num(t->metric), "hyper", hyper, "checkpoint",
-                                        checkpoint ? json_bytes(checkpoint) : json_null()));
+    if (o->json) {
+        json_t *j = json_pack("{s:s, s:i, s:s, s:o, s:O, s:o}", "study", study->name, "trial", t->number, "metric",
+                              metric, "value", json_num(t->metric), "hyper", hyper, "checkpoint",
+                              checkpoint ? json_bytes(checkpoint) : json_null());
+        if (j && json_object_update(j, seen->json) < 0)
+            json_decref(MOVE_PTR(j));
+        return cmd_print_json(j);
+    }
     AUTO_BUF struct buf b = BUF_INIT;
     char num[NUM_TEXT_MAX];
     if (o->checkpoint) {
@@ -117,6 +136,9 @@ static int print_best(const struct best_options *o, const struct store_study *st
         sep = ", ";
     }
     buf_putc(&b, '\n');
+    if (seen->line.len)
+        buf_printf(&b, "%s\n", buf_text(&seen->line));
+    b.failed |= seen->line.failed;
     return cmd_print(&b);
 }
 
@@ -126,6 +148,7 @@ static int with_store(const struct best_options *o, struct store *s, const char 
     struct store_study study = { 0 };
     struct store_summary totals;
     struct store_trial t = { 0 };
+    struct seen seen = { .line = BUF_INIT };
     AUTO_FREE char *checkpoint = NULL;
     AUTO_FREE char *dir = study_dir(path, name);
     int rc = dir ? look_find(s, name, &study, e) : err_sys(e, -ENOMEM, "study '%s'", name);
@@ -142,7 +165,11 @@ static int with_store(const struct best_options *o, struct store *s, const char 
                      "trial %d of study '%s' has no checkpoint: its application writes none, or 'study.keep' "
                      "or 'gc' took it",
                      t.number, name);
-    *code = rc == -ENOENT ? CMD_NONE : rc == 0 ? print_best(o, &study, &t, checkpoint) : CMD_ENVIRONMENT;
+    if (rc == 0)
+        rc = find_seen(&seen, s, &study, t.number, e);
+    *code = rc == -ENOENT ? CMD_NONE : rc == 0 ? print_best(o, &study, &t, checkpoint, &seen) : CMD_ENVIRONMENT;
+    buf_done(&seen.line);
+    json_decref(seen.json);
     store_trial_done(&t);
     store_study_done(&study);
     return look_explain(rc, e, name);

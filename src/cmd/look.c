@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/strv.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "live/study.h"
 
 const struct opt_row look_rows[2] = { LOOK_STORE_ROW(struct look_options), LOOK_JSON_ROW(struct look_options) };
@@ -50,6 +51,54 @@ void look_best_cells(struct table *t, const char *study, const struct store_summ
         table_cellf(t, "%s/%d", study, totals->best_trial);
     else
         table_cell(t, "-");
+}
+
+static int keep_trial(void *ctx, const struct store_trial *row)
+{
+    return store_trial_copy(ctx, row) < 0 ? -ENOMEM : 0;
+}
+
+/* 1: there is one that beats the best trial; `trial`, where it is wanted, is to be freed. */
+static int find_seen(struct store *s, const struct store_study *study, int best, struct store_seen *out,
+                     struct store_trial *trial, struct err *e)
+{
+    struct store_seen seen;
+    int rc = best ? store_best_seen(s, study->id, study->maximise, &seen, e) : 0;
+    if (rc != 1 || seen.trial == best)
+        return rc < 0 ? rc : 0;
+    rc = store_trials(s, study->id, seen.trial, keep_trial, trial, e);
+    *out = seen;
+    return rc < 0 ? look_explain(rc, e, study->name) : trial->state && strcmp(trial->state, "finished") != 0;
+}
+
+int look_add_seen(json_t *out, struct store *s, const struct store_study *study, int best, struct err *e)
+{
+    struct store_seen seen;
+    struct store_trial t = { 0 };
+    int rc = find_seen(s, study, best, &seen, &t, e);
+    store_trial_done(&t);
+    if (rc <= 0)
+        return rc;
+    json_t *one = json_pack("{s:i, s:i, s:o}", "trial", seen.trial, "epoch", seen.epoch, "value", json_num(seen.metric));
+    return json_object_set_new(out, "best_seen", one) == 0 ? 0 : err_sys(e, -ENOMEM, "study '%s'", study->name);
+}
+
+int look_put_seen(struct buf *out, struct store *s, const struct store_study *study, int best, struct err *e)
+{
+    struct store_seen seen;
+    struct store_trial t = { 0 };
+    char value[32];
+    int rc = find_seen(s, study, best, &seen, &t, e);
+    if (rc == 1) {
+        bool paused = strcmp(t.state, "paused") == 0;
+        buf_printf(out, "%s/%d had %s after %d of %d epochs, and %s%s", study->name, seen.trial,
+                   table_digits(seen.metric, value), seen.epoch, t.epochs, paused ? "is paused" : "was stopped",
+                   t.reason ? ": " : "");
+        if (t.reason)
+            utf8_put_plain(out, t.reason, strlen(t.reason), UTF8_ONE_LINE);
+    }
+    store_trial_done(&t);
+    return rc < 0 ? rc : 0;
 }
 
 json_t *look_object(const char *text)

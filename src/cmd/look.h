@@ -42,6 +42,12 @@ void look_put_counts(struct buf *out, const struct store_summary *totals);
 
 void look_best_cells(struct table *t, const char *study, const struct store_summary *totals);
 
+/* The best value of all was told by a trial that was not trained to its end, and so is not the best trial: finished ones are preferred. As JSON
+ * {"trial","epoch","value"} into `out` as `best_seen`, and as a line "STUDY/7 had 0.913 after 12 of 50 epochs, and was stopped: …". Nothing is put
+ * where the best trial told it. 0, -ENOMEM, and what the store says. */
+int look_add_seen(json_t *out, struct store *s, const struct store_study *study, int best, struct err *e);
+int look_put_seen(struct buf *out, struct store *s, const struct store_study *study, int best, struct err *e);
+
 json_t *look_object(const char *text); /* a stored object; an empty one where there is none; new reference */
 
 /* The trial's time. It is summed up when an attempt ends; the one under way is added here. */

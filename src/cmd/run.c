@@ -124,6 +124,8 @@ static void ask_master(struct plan *p, bool all)
 
 static int dry_run(struct plan *p, struct err *e)
 {
+    if (config_check(&p->cfg, e) < 0)
+        return -EINVAL;
     ask_master(p, false);
     struct search s;
     struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,

@@ -113,6 +113,8 @@ int show_json_study(struct show *l)
         rc = show_learnt_json(l, &learnt);
     if (rc == 0 && json_object_set_new(header, "learnt", learnt) < 0)
         rc = err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+    if (rc == 0)
+        rc = look_add_seen(header, l->store, &l->study, l->totals.best_trial, l->e);
     if (rc < 0)
         return rc;
     buf_puts(&l->out, "{");

@@ -231,6 +231,16 @@ static int put_best(void *ctx, const struct store_trial *t)
     return 0;
 }
 
+static int put_seen(struct show *l)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    int rc = look_put_seen(&line, l->store, &l->study, l->totals.best_trial, l->e);
+    if (rc == 0 && line.len)
+        table_put_wrapped(&l->out, buf_text(&line), 2, 0);
+    l->out.failed |= line.failed;
+    return rc;
+}
+
 enum { REUSES_SHOWN = 8 };
 
 /* Which jobs were recognised, and what that saved. */
@@ -272,6 +282,8 @@ int show_text_study(struct show *l)
         rc = store_trials(l->store, l->study.id, l->totals.best_trial, put_best, l, l->e);
     else if (l->printed > 0)
         buf_puts(&l->out, "\nbest: none, no trial is finished\n");
+    if (rc == 0)
+        rc = put_seen(l);
     if (rc == 0)
         rc = show_repeats_text(l);
     if (rc == 0)

@@ -251,11 +251,43 @@ static bool contains_word(const char *text, const char *word)
     return false;
 }
 
+static bool is_made_small(const char *metric)
+{
+    return contains_word(metric, "loss") || contains_word(metric, "error") || strcasecmp(metric, "mae") == 0;
+}
+
 bool config_maximise(const struct config *c)
 {
     if (strcmp(c->direction, "auto") != 0)
         return strcmp(c->direction, "max") == 0;
-    return !contains_word(c->metric, "loss") && !contains_word(c->metric, "error") && strcasecmp(c->metric, "mae") != 0;
+    return !is_made_small(c->metric);
+}
+
+/* By its name; what else there is, is made large, but nobody can tell whether that is meant. */
+static bool direction_is_plain(const struct config *c)
+{
+    static const char *const large[] = { "acc",    "auc",  "f1",   "precision", "recall", "score",
+                                         "reward", "top1", "top5", "bleu",      "iou",    "dice" };
+    bool plain = strcmp(c->direction, "auto") != 0 || is_made_small(c->metric);
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
+        plain = plain || contains_word(c->metric, large[i]);
+    return plain;
+}
+
+int config_check(const struct config *c, struct err *e)
+{
+    bool rule = c->stop && strcmp(c->stop, "none") != 0;
+    if (isfinite(c->target) && !direction_is_plain(c))
+        return err_set(e, -EINVAL,
+                       "study.target %g: whether '%s' is to be large or small cannot be told by its name; say "
+                       "study.direction max or min",
+                       c->target, c->metric);
+    if (rule && c->min_epochs > c->epochs)
+        return err_set(e, -EINVAL,
+                       "search.min_epochs %lld is more than study.epochs %lld: search.stop '%s' would end no trial; give "
+                       "less, or search.stop none",
+                       (long long)c->min_epochs, (long long)c->epochs, c->stop);
+    return 0;
 }
 
 int config_interval_ms(const struct config *c)

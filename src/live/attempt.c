@@ -1393,6 +1393,28 @@ int attempt_read_end(struct attempt *a, struct err *e)
     return rc;
 }
 
+/* A rule that goes by epochs would wait for them for ever, and each trial fail: that shows when the first has run to its end. */
+static bool tells_no_epochs(const struct attempt *a)
+{
+    const struct attempt_exit *x = &a->end.note;
+    bool by_itself = x->there && strcmp(x->kind, "exited") == 0 && x->code == 0;
+    return by_itself && a->stop == STOP_NONE && a->epochs_done == 0 && !a->study->has_metric && !cause_of(a) &&
+           a->study->search.stop->tell;
+}
+
+static void note_no_epochs(struct attempt *a)
+{
+    struct study *s = a->study;
+    if (!s->no_metric[0])
+        (void)snprintf(s->no_metric, sizeof s->no_metric,
+                       "stop rule '%s' goes by epochs, and trial %d ended without telling one: have them told by "
+                       "'progress' in the application file or by 'pipetune tell' (docs/applications.md); one that "
+                       "tells its result alone needs --epochs 1",
+                       s->search.stop->name, a->trial->row.number);
+    (void)snprintf(a->end.text, sizeof a->end.text, "%s", s->no_metric);
+    s->sched.stopping = true;
+}
+
 /* What the cluster did not grant is stored with how the attempt ended: it is asked for no more. */
 static int judge_end(struct attempt *a, struct err *e)
 {
@@ -1400,6 +1422,10 @@ static int judge_end(struct attempt *a, struct err *e)
     struct store_trial *t = &a->trial->row;
     char *text = a->end.text;
     enum outcome o = judge(a, &a->end.note, text);
+    if (o == OUTCOME_FAILED && tells_no_epochs(a)) {
+        note_no_epochs(a);
+        o = OUTCOME_INTERRUPTED; /* the config is to be mended, and the trial has no part in that */
+    }
     hide_secrets(s->plan, text); /* before it is compared with what was said before */
     if (o == OUTCOME_FAILED && blames_checkpoint(a, &a->end.note))
         o = OUTCOME_UNUSABLE; /* an older checkpoint, or none, is next: that costs no retry */

@@ -532,7 +532,9 @@ static int choose_search(struct study *s, struct err *e)
     rc = settle_word(&c->algorithm, stored, "algorithm", search_default(&s->plan->space));
     if (rc == 0)
         rc = settle_word(&c->stop, stored, "stop", search_default_stop(c->algorithm ? c->algorithm : ""));
-    return rc < 0 ? err_sys(e, rc, "study '%s'", s->name) : 0;
+    if (rc < 0)
+        return err_sys(e, rc, "study '%s'", s->name);
+    return stored ? 0 : config_check(c, e);
 }
 
 /* One that was begun when this was the default, and was not stored. */

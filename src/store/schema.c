@@ -530,6 +530,10 @@ static const struct recipe {
     [STMT_BEST_AT] = { RAW, NULL,
                        "SELECT CASE WHEN ?3 THEN max(e.metric) ELSE min(e.metric) END FROM epochs e"
                        " JOIN trials t ON t.id = e.trial WHERE t.study = ?1 AND e.epoch = ?2" },
+    [STMT_BEST_SEEN] = { RAW, NULL,
+                         "SELECT t.number, e.epoch, e.metric FROM epochs e JOIN trials t ON t.id = e.trial"
+                         " WHERE t.study = ?1 AND e.metric IS NOT NULL AND t.state IN ('finished', 'paused', 'stopped')"
+                         " ORDER BY CASE WHEN ?2 THEN -e.metric ELSE e.metric END, t.number, e.epoch LIMIT 1" },
     [STMT_SERIES_PUT] = { REPLACE, &series, NULL },
     [STMT_SERIES] = { SELECT, &series, "WHERE trial = ?1 ORDER BY name, step, epoch" },
     [STMT_SERIES_LAST] = { RAW, NULL, "SELECT coalesce(max(step), 0) FROM series WHERE trial = ?1" },

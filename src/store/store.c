@@ -279,6 +279,20 @@ int store_best_at(struct store *s, int64_t study, int epoch, bool maximise, doub
     return rc < 0 ? rc : 0;
 }
 
+int store_best_seen(struct store *s, int64_t study, bool maximise, struct store_seen *out, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = conn_query_init_for(&q, s, STMT_BEST_SEEN, study, e);
+    if (rc == 0)
+        rc = conn_query_bind_i64(&q, 2, maximise, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    if (rc == 1)
+        *out = (struct store_seen){ sqlite3_column_int(q.st, 0), sqlite3_column_int(q.st, 1),
+                                    sqlite3_column_double(q.st, 2) };
+    return rc;
+}
+
 /* --- checkpoints --- */
 int store_checkpoint_put(struct store *s, const struct store_checkpoint *row, struct err *e)
 {

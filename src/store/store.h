@@ -198,6 +198,13 @@ int store_epochs(struct store *s, int64_t trial, int (*row)(void *ctx, const str
 /* The best metric that any trial of the study had at this epoch; NAN: none. */
 int store_best_at(struct store *s, int64_t study, int epoch, bool maximise, double *out, struct err *e);
 
+/* The best metric that a trial of the study which is finished, paused or stopped told at any epoch. Of equals the first. 1 found, 0 none. */
+struct store_seen {
+    int trial, epoch;
+    double metric;
+};
+int store_best_seen(struct store *s, int64_t study, bool maximise, struct store_seen *out, struct err *e);
+
 /* --- checkpoints that a trial told of: one row per (trial, epoch), the newest first --- */
 struct store_checkpoint {
     int64_t trial;
