@@ -117,7 +117,13 @@ void foretold_put(struct buf *b, const struct outlook_told *t)
 
 void foretold_put_short(struct buf *b, const struct outlook_told *t)
 {
-    char low[32], high[32];
-    if (t->epoch > 0)
-        buf_printf(b, "will be %s to %s", table_digits(t->value.low, low), table_digits(t->value.high, high));
+    char low[32], high[32], time[32];
+    double middle = outlook_seconds(t, t->reach.middle);
+    if (t->epoch == 0)
+        return;
+    buf_printf(b, "will be %s to %s", table_digits(t->value.low, low), table_digits(t->value.high, high));
+    if (isfinite(t->target) && t->reach.middle > t->seen)
+        buf_printf(b, ", target at epoch %d", t->reach.middle);
+    if (isfinite(t->target) && isfinite(middle))
+        buf_printf(b, " in %s", table_duration(middle, time));
 }

@@ -14,7 +14,7 @@ json_t *foretold_add(json_t *trial, const struct outlook_told *t);
 /* "foretold after 50 epochs 0.93, 80 % within 0.91 to 0.95; 0.94 after 31, at least 24, in 3 min 10 s …"; nothing where nothing is foretold. */
 void foretold_put(struct buf *b, const struct outlook_told *t);
 
-/* The same in few characters: "will be 0.91 to 0.95". */
+/* The same in few characters: "will be 0.91 to 0.95, target in 3 m 10 s". */
 void foretold_put_short(struct buf *b, const struct outlook_told *t);
 
 #endif

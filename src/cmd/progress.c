@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
+#include "cmd/foretold.h"
 #include "cmd/table.h"
 #include "core/sched.h"
 
@@ -36,6 +37,13 @@ void progress_init(struct progress *p, FILE *out, const struct study *s)
                             .metric = own_metric(s->plan->cfg.metric),
                             .live = out && isatty(fileno(out)),
                             .begun_ms = clock_boot_ms(),
+                            .whole = s->search.stop && !s->search.stop->tell,
+                            .budget_s = s->plan->cfg.budget_seconds > 0
+                                            ? s->plan->cfg.budget_seconds - s->aims.spent.seconds
+                                            : 0,
+                            .budget_epochs = s->plan->cfg.budget_epochs,
+                            .epochs = s->plan->cfg.epochs,
+                            .epochs_done = s->aims.spent.epochs,
                             .total = total_trials(s),
                             .ended = s->sched.made - (int)s->n_open,
                             .best = NAN,
@@ -81,6 +89,8 @@ static void draw_row(struct progress *p, const struct progress_row *r)
         buf_printf(&line, "  %s/%d  [%s]  epoch %d/%d", p->study, r->trial, bar, r->epoch, r->epochs);
     if (!isnan(r->accuracy))
         buf_printf(&line, "  accuracy %s", table_digits(r->accuracy, accuracy));
+    if (*r->foretold)
+        buf_printf(&line, "  %s", r->foretold);
     if (!isnan(r->throughput))
         buf_printf(&line, "  %.0f records/s", r->throughput);
     if (r->cores > 0)
@@ -90,19 +100,40 @@ static void draw_row(struct progress *p, const struct progress_row *r)
     buf_done(&line);
 }
 
-/* Seconds to go, by the mean of the trials that ended; NAN when nothing can be said. */
-static double remaining_s(const struct progress *p)
+static double running_s(const struct progress *p)
 {
-    if (p->total == 0 || p->finished == 0)
-        return NAN;
-    double mean = p->spent_s / p->finished;
-    double todo = (double)p->total - p->ended;
-    double left = todo * mean;
-    for (size_t i = 0; i < p->n_running; i++) {
-        double used = (double)(clock_boot_ms() - p->running[i].since_ms) / 1000.0;
-        left -= used < mean ? used : mean;
+    double sum = 0;
+    for (size_t i = 0; i < p->n_running; i++)
+        sum += (double)(clock_boot_ms() - p->running[i].since_ms) / 1000.0;
+    return sum;
+}
+
+/* False: it cannot be told honestly. Rules that stop trials leave open how many epochs there will be. */
+static bool find_remaining(const struct progress *p, struct remaining *out)
+{
+    double at_once = p->n_running ? (double)p->n_running : 1;
+    double left = (double)p->budget_epochs - (double)p->epochs_done;
+    if (p->total)
+        left = fmin(left, (double)p->total * (double)p->epochs - (double)p->epochs_done);
+    size_t n = p->n_epochs < REMAINING_EPOCHS_MAX ? p->n_epochs : REMAINING_EPOCHS_MAX;
+    if (p->whole && p->total && !p->budget_epochs)
+        return remaining_by_trials(&p->took, (double)p->total - p->ended, running_s(p), at_once, out);
+    return left > 0 && remaining_by_epochs(p->epoch_s, n, left, at_once, out);
+}
+
+static void put_remaining(const struct progress *p, struct buf *line)
+{
+    char low[32], high[32];
+    struct remaining r;
+    double most = p->budget_s - (double)(clock_boot_ms() - p->begun_ms) / 1000.0;
+    bool known = find_remaining(p, &r);
+    if (p->budget_s > 0 && most > 0 && (!known || most < r.high_s)) {
+        buf_printf(line, ", at most %s to go", table_duration(most, high));
+    } else if (known) {
+        (void)table_duration(r.low_s, low);
+        (void)table_duration(r.high_s, high);
+        buf_printf(line, strcmp(low, high) == 0 ? ", %s to go" : ", %s to %s to go", low, high);
     }
-    return left / (p->n_running ? (double)p->n_running : 1);
 }
 
 static void draw_foot(struct progress *p)
@@ -112,12 +143,13 @@ static void draw_foot(struct progress *p)
     buf_printf(&line, "  %d", p->ended);
     if (p->total)
         buf_printf(&line, " of %llu", (unsigned long long)p->total);
-    buf_printf(&line, " trials, %s", table_duration((double)(clock_boot_ms() - p->begun_ms) / 1000.0, time));
+    buf_puts(&line, " trials");
+    if (p->budget_epochs)
+        buf_printf(&line, ", %lld of %lld epochs", (long long)p->epochs_done, (long long)p->budget_epochs);
+    buf_printf(&line, ", %s", table_duration((double)(clock_boot_ms() - p->begun_ms) / 1000.0, time));
     if (p->best_trial)
         buf_printf(&line, ", best %s (%s/%d)", table_digits(p->best_accuracy, best), p->study, p->best_trial);
-    double left = remaining_s(p);
-    if (!isnan(left))
-        buf_printf(&line, ", about %s to go", table_duration(left, time));
+    put_remaining(p, &line);
     put_cut(p, &line);
     buf_done(&line);
 }
@@ -280,10 +312,22 @@ static void on_epoch(struct progress *p, const struct driver_news *n)
         r->part = 1;
         r->accuracy = n->epoch->accuracy;
     }
+    p->epochs_done++;
+    if (n->epoch->seconds > 0)
+        p->epoch_s[p->n_epochs++ % REMAINING_EPOCHS_MAX] = n->epoch->seconds;
     if (!p->live)
         say(p, "%s/%d: epoch %d of %d: %s, %s\n", p->study, n->trial->number, n->epoch->epoch, n->trial->epochs,
             figures(p, n->epoch->metric, n->epoch->accuracy, n->epoch->loss, told),
             table_duration(n->epoch->seconds, time));
+}
+
+static void on_foretold(struct progress *p, const struct driver_news *n)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    struct progress_row *r = row_of(p, n->trial->number);
+    foretold_put_short(&text, n->foretold);
+    if (r)
+        (void)snprintf(r->foretold, sizeof r->foretold, "%s", buf_text(&text));
 }
 
 static void note_best(struct progress *p, const struct store_trial *t)
@@ -311,7 +355,7 @@ static void on_ended(struct progress *p, const struct driver_news *n)
     p->ended += final;
     if (finished) {
         p->finished++;
-        p->spent_s += t->seconds;
+        remaining_add(&p->took, t->seconds);
         note_best(p, t);
     }
     char hyper[160], time[32], told[160];
@@ -346,6 +390,7 @@ void progress_news(void *ctx, const struct driver_news *n)
             say(p, "%s\n", n->text);
         break;
     case NEWS_TICK: on_tick(p, n); break;
+    case NEWS_FORETOLD: on_foretold(p, n); break;
     }
 }
 

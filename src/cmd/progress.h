@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/remaining.h"
 #include "live/driver.h"
 
 enum { PROGRESS_RUNNING_MAX = 32 };
@@ -18,7 +19,13 @@ struct progress {
     int64_t begun_ms, drawn_ms;
     uint64_t total; /* trials to come in all; 0: not known */
     int ended, finished;
-    double spent_s; /* sum over ended trials */
+    bool whole;                   /* each trial is trained to its end */
+    struct remaining_trials took; /* of those that finished */
+    double budget_s;              /* 0: without end */
+    int64_t budget_epochs, epochs_done;
+    int64_t epochs; /* of a trial */
+    double epoch_s[REMAINING_EPOCHS_MAX]; /* the newest, in no order */
+    size_t n_epochs;                      /* of all that told their seconds */
     int best_trial;
     double best; /* metric of the best trial, NAN: none */
     double best_accuracy;
@@ -29,6 +36,7 @@ struct progress {
         int epochs, epoch; /* budget; the one under way */
         double part;       /* of the epoch under way, 0…1 */
         double accuracy, throughput;
+        char foretold[96]; /* "": not yet */
         double cores; /* CPUs in force; 0 or NAN: not known */
         int64_t since_ms;
         struct wait wait;

@@ -532,6 +532,7 @@ static void on_tick(uv_timer_t *timer)
     if (rc < 0)
         driver_fail(d, rc);
     driver_tick_cpus(d);
+    driver_tick_outlook(d, now);
     if (d->packs || d->gone_warm || d->awaits_cpus || d->study->woken ||
         count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
@@ -581,6 +582,7 @@ static void on_epoch(struct attempt *a, const struct store_epoch *row)
     driver_tidy(d, a);
     driver_tell(
         d, (struct driver_news){ .kind = NEWS_EPOCH, .trial = &a->trial->row, .attempt = a->row.number, .epoch = row });
+    driver_foretell(d, a->trial->row.number, row->epoch);
 }
 
 void driver_own(struct driver *d, struct attempt *a)
@@ -632,6 +634,7 @@ static void tear_down(struct driver *d)
     pool_close(d->pool);
     nodes_close(d->nodes);
     places_close(d->places);
+    driver_close_outlook(d);
     driver_close_samples(d);
     tuning_close(d->study->tuning);
     d->study->tuning = NULL;
@@ -688,6 +691,8 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
     rc = set_up(&d);
     if (rc == 0)
         rc = driver_set_up_tuning(&d);
+    if (rc == 0)
+        rc = driver_set_up_outlook(&d);
     if (rc == 0)
         rc = driver_adopt(&d);
     if (rc == 0) {

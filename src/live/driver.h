@@ -5,6 +5,7 @@
 #include "app/fold.h"
 #include "live/deliver.h"
 #include "live/grant.h"
+#include "live/outlook.h"
 #include "live/study.h"
 
 enum news_kind {
@@ -14,6 +15,7 @@ enum news_kind {
     NEWS_ENDED,  /* an attempt is over; trial->state says what became of the trial, text why (may be NULL) */
     NEWS_NOTE,   /* text */
     NEWS_TICK,   /* time to redraw */
+    NEWS_FORETOLD, /* what the trial is foretold to come to, by its newest epoch */
 };
 
 struct driver_news {
@@ -26,10 +28,12 @@ struct driver_news {
     double cores;                    /* NEWS_TICK: CPUs in force, NAN: not known */
     struct wait wait;                /* NEWS_TICK: for what the trial waits */
     const char *text;
+    const struct outlook_told *foretold; /* NEWS_FORETOLD */
 };
 
 struct driver_options {
     bool detach; /* start, or find again, what can run now; then leave it running */
+    bool foretells; /* the watcher wants forecasts: a worker reckons them */
     void (*watch)(void *ctx, const struct driver_news *n); /* prints; never blocks for long */
     void *ctx;
 };

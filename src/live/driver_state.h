@@ -1,6 +1,6 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_stores.c (what is committed
  * before it is acted on), driver_sessions.c (warm sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of
- * trials), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_loop.c. */
+ * trials), driver_outlook.c (what they are foretold to come to), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -10,6 +10,7 @@
 #include "live/driver.h"
 #include "live/pool.h"
 
+struct driver_outlook;
 struct nodes;
 struct nodes_reading;
 struct nodes_sample;
@@ -62,6 +63,7 @@ struct driver {
     bool measures;         /* counters are read while trials run */
     int64_t changed_ms;    /* since 1970: when a trial came or went last */
     struct pool *pool;     /* NULL: every trial is submitted by itself */
+    struct driver_outlook *outlook; /* NULL: nothing is foretold */
     bool no_metric;        /* all was told to end because of that */
     bool adopting;         /* what an earlier driver left is not all known yet: nothing is started */
     bool no_sessions;      /* none could be had in this run */
@@ -140,6 +142,12 @@ void driver_narrow(struct driver *d, struct slot *s);
 const char *driver_tag(const struct driver *d, const struct slot *s); /* of its processes; NULL: there are none yet */
 void driver_tick_cpus(struct driver *d);
 void driver_look_shared(struct driver *d, struct slot *s); /* does it use CPUs that others use? */
+
+int driver_set_up_outlook(struct driver *d);
+void driver_foretell(struct driver *d, int trial, int epoch); /* which the trial has told: NEWS_FORETOLD follows */
+void driver_outlook_renew(struct driver *d);                  /* a trial has finished */
+void driver_tick_outlook(struct driver *d, int64_t now_ms);
+void driver_close_outlook(struct driver *d);
 
 int driver_set_up_samples(struct driver *d);
 void driver_end_samples(struct driver *d, int rc); /* what is still to come, after the loop */

@@ -125,6 +125,8 @@ static void tell_end(struct driver *d, const struct attempt *a)
     const char *text = a->end.text;
     driver_tell(d, (struct driver_news){
                        .kind = NEWS_ENDED, .trial = t, .attempt = a->row.number, .text = *text ? text : NULL });
+    if (a->end.outcome == OUTCOME_FINISHED)
+        driver_outlook_renew(d);
     driver_note_no_metric(d);
     if (a->end.outcome == OUTCOME_ENVIRONMENT && d->result->end == DRIVER_DONE) {
         d->result->end = DRIVER_ENVIRONMENT;

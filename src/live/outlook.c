@@ -18,7 +18,8 @@ struct outlook {
     char *name;
     json_t *config; /* NULL: cannot be read */
     struct space space;
-    bool has_space, maximise, loaded;
+    bool has_space, maximise;
+    bool timed; /* the windows have been read */
     int epochs;
     const char *metric;
     double target;
@@ -74,12 +75,22 @@ int outlook_open(struct outlook **out, struct store *s, const struct store_study
     return 0;
 }
 
+void outlook_renew_times(struct outlook *o)
+{
+    trace_windows_done(&o->windows);
+    o->timed = false;
+}
+
 void outlook_renew(struct outlook *o)
 {
     forecast_free(o->forecast);
     o->forecast = NULL;
-    trace_windows_done(&o->windows);
-    o->loaded = false;
+    outlook_renew_times(o);
+}
+
+int64_t outlook_study(const struct outlook *o)
+{
+    return o->study;
 }
 
 void outlook_free(struct outlook *o)
@@ -318,14 +329,13 @@ static double epoch_seconds(const struct outlook *o, int trial, const struct tra
 
 static int load(struct outlook *o, struct err *e)
 {
-    if (o->loaded)
-        return 0;
-    int rc = gather(o, e);
-    if (rc == 0)
+    int rc = o->forecast ? 0 : gather(o, e);
+    if (rc == 0 && !o->forecast)
         rc = learn(o);
-    if (rc == 0 && isfinite(o->target))
+    if (rc == 0 && !o->timed && isfinite(o->target)) {
         rc = store_tuner_log(o->store, o->study, read_log, o, e);
-    o->loaded = rc == 0;
+        o->timed = rc == 0;
+    }
     return rc == -ENOMEM ? err_sys(e, rc, "forecasts of study '%s'", o->name) : rc;
 }
 
@@ -335,7 +345,27 @@ static bool has_a_future(const struct store_trial *t)
     return state != TRIAL_FINISHED && state != TRIAL_FAILED && state != TRIAL_INFEASIBLE;
 }
 
+/* Of metrics that are shares of 1, no more than that is foretold. */
+static bool is_share(const struct outlook *o, const struct trained *t)
+{
+    static const char *const shares[] = { "acc", "f1", "auc", "precision", "recall", "iou", "dice" };
+    bool is = false;
+    for (size_t i = 0; i < ARRAY_LEN(shares); i++)
+        is = is || strcasestr(o->metric, shares[i]);
+    for (size_t i = 0; i < t->n; i++)
+        is = is && !(t->values[i] < 0 || t->values[i] > 1);
+    return is;
+}
+
+static void bound(struct foretold *v)
+{
+    double *const all[] = { &v->median, &v->low, &v->high };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        *all[i] = fmin(1, fmax(0, *all[i]));
+}
+
 struct looking {
+    bool share;
     struct trained trained;
     struct unit_point place;
     struct forecast_curve curve; /* n 0: there is nothing to foretell from */
@@ -354,6 +384,7 @@ static int begin(struct outlook *o, const struct store_trial *t, struct looking 
     if (rc < 0 || n == 0 || n >= (size_t)o->epochs)
         return rc;
     rc = load(o, e);
+    l->share = is_share(o, &l->trained);
     bool placed = o->has_space && place_of(o, t, &l->place);
     l->curve = (struct forecast_curve){ l->trained.values, rc == 0 ? (int)n : 0, placed ? &l->place : NULL };
     return rc;
@@ -376,6 +407,8 @@ int outlook_look(struct outlook *o, const struct store_trial *t, struct outlook_
         if (rc == 0 && isfinite(o->target))
             rc = forecast_reach(o->forecast, &l.curve, o->target, &told.reach);
         told.epoch = rc == 0 ? o->epochs : 0;
+        if (l.share)
+            bound(&told.value);
         told.seen = l.curve.n;
         told.last = l.curve.values[l.curve.n - 1];
         told.epoch_s = isfinite(o->target) ? epoch_seconds(o, t->number, &l.trained) : (double)NAN;
@@ -399,6 +432,8 @@ int outlook_way(struct outlook *o, const struct store_trial *t, struct outlook_s
             continue;
         out[n].epoch = epoch;
         rc = explained(o, t, forecast_at(o->forecast, &l.curve, epoch, &out[n].value), e);
+        if (l.share)
+            bound(&out[n].value);
         n++;
     }
     trained_done(&l.trained);

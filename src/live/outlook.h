@@ -28,6 +28,8 @@ void outlook_free(struct outlook *o); /* NULL is fine */
  * after outlook_renew(). 0 (also with nothing foretold), -ENOMEM, and what the store says. */
 int outlook_look(struct outlook *o, const struct store_trial *t, struct outlook_told *out, struct err *e);
 void outlook_renew(struct outlook *o);
+void outlook_renew_times(struct outlook *o); /* only under which settings epochs were trained */
+int64_t outlook_study(const struct outlook *o);
 
 /* The way there: up to OUTLOOK_WAY_MAX epochs from the newest on, the last one included, with the interval at each. Returns how many; 0: nothing is
  * foretold. Negative as above. */
