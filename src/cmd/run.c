@@ -124,7 +124,7 @@ static void ask_master(struct plan *p, bool all)
 
 static int dry_run(struct plan *p, struct err *e)
 {
-    if (config_check(&p->cfg, e) < 0)
+    if (study_check(p, e) < 0)
         return -EINVAL;
     ask_master(p, false);
     struct search s;
@@ -344,6 +344,8 @@ static int check_repeats(const struct plan *p, struct err *e)
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
+    if (rc == 0)
+        rc = study_check(p, e);
     if (rc == 0)
         rc = env_apply(&p->env, &p->app, e);
     if (rc == 0)

@@ -274,9 +274,9 @@ static bool direction_is_plain(const struct config *c)
     return plain;
 }
 
-int config_check(const struct config *c, struct err *e)
+int config_check(const struct config *c, const char *stop, struct err *e)
 {
-    bool rule = c->stop && strcmp(c->stop, "none") != 0;
+    bool rule = strcmp(stop, "none") != 0;
     if (isfinite(c->target) && !direction_is_plain(c))
         return err_set(e, -EINVAL,
                        "study.target %g: whether '%s' is to be large or small cannot be told by its name; say "
@@ -286,7 +286,7 @@ int config_check(const struct config *c, struct err *e)
         return err_set(e, -EINVAL,
                        "search.min_epochs %lld is more than study.epochs %lld: search.stop '%s' would end no trial; give "
                        "less, or search.stop none",
-                       (long long)c->min_epochs, (long long)c->epochs, c->stop);
+                       (long long)c->min_epochs, (long long)c->epochs, stop);
     return 0;
 }
 

@@ -63,8 +63,8 @@ int config_check_lists(const struct json_doc *doc, const char *path, const json_
 /* Is the metric to be made large? By `direction`, or for "auto" by the metric's name: a loss or an error is made small. */
 bool config_maximise(const struct config *c);
 
-/* Keys that contradict each other, in a config that a study begins with; one that has begun goes on as it is. -EINVAL names both, and a fix. */
-int config_check(const struct config *c, struct err *e);
+/* Keys that contradict each other, with this stop rule. -EINVAL names both, and a fix. */
+int config_check(const struct config *c, const char *stop, struct err *e);
 
 /* Milliseconds between two samples: 100 to 60000, which is what the nodes' helpers do. */
 int config_interval_ms(const struct config *c);

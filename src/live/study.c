@@ -532,9 +532,7 @@ static int choose_search(struct study *s, struct err *e)
     rc = settle_word(&c->algorithm, stored, "algorithm", search_default(&s->plan->space));
     if (rc == 0)
         rc = settle_word(&c->stop, stored, "stop", search_default_stop(c->algorithm ? c->algorithm : ""));
-    if (rc < 0)
-        return err_sys(e, rc, "study '%s'", s->name);
-    return stored ? 0 : config_check(c, e);
+    return rc < 0 ? err_sys(e, rc, "study '%s'", s->name) : 0;
 }
 
 /* One that was begun when this was the default, and was not stored. */
@@ -647,20 +645,35 @@ static int note_running(void *ctx, const struct store_trial *row)
     return 0;
 }
 
-bool study_left_running(const struct plan *plan)
+/* Is the study of this plan in the store? Whether trials of it run to *out_running. */
+static bool is_begun(const struct plan *plan, bool *out_running)
 {
     AUTO_FREE char *path = study_store_path(plan->cfg.store);
     struct store *store = NULL;
     struct store_study row = { 0 };
-    bool running = false;
     if (!path ||
         store_open(&store, path, STORE_READ, NULL) < 0) /* there is none, or study_open() says what is wrong with it */
         return false;
-    if (store_study_find(store, plan->name, &row, NULL) == 1)
-        (void)store_trials(store, row.id, 0, note_running, &running, NULL);
+    bool begun = store_study_find(store, plan->name, &row, NULL) == 1;
+    if (begun)
+        (void)store_trials(store, row.id, 0, note_running, out_running, NULL);
     store_study_done(&row);
     store_close(store);
-    return running;
+    return begun;
+}
+
+bool study_left_running(const struct plan *plan)
+{
+    bool running = false;
+    return is_begun(plan, &running) && running;
+}
+
+int study_check(const struct plan *plan, struct err *e)
+{
+    const struct config *c = &plan->cfg;
+    bool ignored;
+    const char *algorithm = c->algorithm ? c->algorithm : search_default(&plan->space);
+    return is_begun(plan, &ignored) ? 0 : config_check(c, c->stop ? c->stop : search_default_stop(algorithm), e);
 }
 
 /* --- going on --- */

@@ -97,6 +97,9 @@ int study_reopen(struct study *s, struct err *e);
  * differs (names the keys), -EBUSY another driver runs it (names its pid), and those of the store. `plan` must outlive it. */
 int study_open(struct study *out, struct plan *plan, bool again, struct err *e);
 
+/* Does the plan's config contradict itself (config_check())? One that has begun goes on as it is. Creates nothing. */
+int study_check(const struct plan *plan, struct err *e);
+
 /* May trials of the study of this plan run, left by an earlier driver? */
 bool study_left_running(const struct plan *plan);
 void study_close(struct study *s);

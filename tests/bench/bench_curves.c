@@ -134,7 +134,7 @@ static void bench_forecast(int trials)
     double at = cpu_ms();
     if (forecast_new(&f, EPOCHS, false, 0, curves, (size_t)trials) < 0 || forecast_at(f, &begun, EPOCHS, &t) < 0)
         die("no forecast");
-    printf("forecast_%d_%d %.3f ms 20\n", trials, EPOCHS, cpu_ms() - at);
+    printf("forecast_%d_%d %.3f ms %d\n", trials, EPOCHS, cpu_ms() - at, trials <= 200 ? 50 : 150);
     at = cpu_ms();
     for (int i = 0; i < REPEATS; i++)
         if (forecast_at(f, &begun, EPOCHS, &t) < 0)
@@ -150,6 +150,7 @@ int main(void)
     struct space sp = space_8();
     bench_decisions(&sp, 200);
     bench_decisions(&sp, 1000);
+    bench_forecast(60);
     bench_forecast(200);
     bench_forecast(1000);
     space_done(&sp);

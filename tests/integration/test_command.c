@@ -273,6 +273,74 @@ static void a_metric_that_never_comes_ends_the_study(void **state)
     harness_output_done(&o);
 }
 
+/* It would never come to a rung, and each trial would fail. */
+static void a_stop_rule_over_a_program_that_tells_no_epochs_ends_the_study(void **state)
+{
+    static const char *const rules[] = { "median", "halving", "hyperband", "curves" };
+    struct world *w = *state;
+    world_script(w, "train.sh", "#!/bin/sh\necho x >>ran; echo well done\n");
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS " }", "");
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        char words[64];
+        (void)unlink("ran");
+        (void)snprintf(words, sizeof words, "stop rule '%s' goes by epochs, and trial ", rules[i]);
+        struct harness_output o = RUN(w, "run", "--config", "s.conf", "--name", rules[i], "--stop", rules[i],
+                                      "--parallel", "1");
+        expect(rules[i], &o, 2, words);
+        expect(rules[i], &o, 2, "(docs/applications.md)");
+        if (harness_count(o.err, "\n") != 1)
+            fail_msg("%s: want one line, got %s", rules[i], o.err);
+        harness_output_done(&o);
+        AUTO_FREE char *ran = harness_read(w->dir, "ran");
+        assert_string_equal(ran, "x\n"); /* once, and no other trial */
+    }
+    harness_expect_rows("to be gone on with", "pipetune.db", "SELECT DISTINCT state FROM studies", "running");
+    struct harness_output o = RUN(w, "run", "--config", "s.conf", "--name", "whole", "--stop", "none", "--max-trials", "1");
+    expect("without a rule a trial fails", &o, 1, "no trial of study 'whole' finished");
+    harness_output_done(&o);
+}
+
+/* The first reaches 0.5 slowly, the second the target at once: the first is the best that was trained to its end. */
+#define TWO_RATES                                                                                                      \
+    "#!/bin/sh\nfor word; do case $before-$word in --lr-0.2) fast=1;; --epochs-*) epochs=$word;; esac; "               \
+    "before=$word; done\n"                                                                                             \
+    "epoch=0; while [ $epoch -lt $epochs ]; do epoch=$((epoch + 1)); sleep 0.05\n"                                     \
+    "  if [ \"$fast\" ]; then [ $epoch = 3 ] && sleep 1; echo \"epoch $epoch: loss 0.1, accuracy 0.$((5 + epoch))\"\n"  \
+    "  else echo \"epoch $epoch: loss 0.5, accuracy 0.$((1 + epoch))\"; fi\ndone\n"
+
+static void a_better_value_of_a_trial_that_was_stopped_is_told(void **state)
+{
+    static const char said[] = "s/2 had 0.7 after 2 of 3 epochs, and was stopped: 0.7 reaches the target of 0.7";
+    struct world *w = *state;
+    world_script(w, "train.sh", TWO_RATES);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " PROGRESS ",\n"
+                "  \"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"] } }",
+                "");
+    struct harness_output o =
+        RUN(w, "run", "--config", "s.conf", "--target", "0.7", "--parallel", "1", "--stop", "none");
+    expect("run", &o, 0, said);
+    harness_output_done(&o);
+    o = RUN(w, "best", "s");
+    expect("best", &o, 0, said);
+    expect("finished ones stay preferred", &o, 0, "s/1: accuracy 0.4;");
+    harness_output_done(&o);
+    o = RUN(w, "best", "s", "--json");
+    expect("as JSON", &o, 0, "\"best_seen\": {\n    \"trial\": 2,\n    \"epoch\": 2,\n    \"value\": 0.7\n  }");
+    harness_output_done(&o);
+    o = RUN(w, "show", "s", "--json");
+    expect("show", &o, 0, "\"best_seen\": {\"trial\": 2, \"epoch\": 2, \"value\": 0.7}");
+    expect("show", &o, 0, "\"forecast\": {\"epoch\": 3, \"seen\": 2, ");
+    harness_output_done(&o);
+    o = RUN(w, "show", "s/2");
+    expect("what it would have come to", &o, 0, "foretold for epoch 3: ");
+    expect("the target", &o, 0, "target 0.7: reached at epoch 2\n");
+    harness_output_done(&o);
+    o = RUN(w, "run", "--config", "s.conf", "--name", "all", "--stop", "none");
+    if (strstr(o.out, " had ") || strstr(o.out, "foretold"))
+        fail_msg("the best is trained to its end: %s", o.out);
+    harness_output_done(&o);
+}
+
 static void what_a_program_does_not_tell_is_absent_and_not_0(void **state)
 {
     struct world *w = *state;
@@ -427,6 +495,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_driver_that_is_killed_loses_no_epoch, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_trial_goes_on_from_the_checkpoint_that_it_told_of, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_metric_that_never_comes_ends_the_study, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_stop_rule_over_a_program_that_tells_no_epochs_ends_the_study, open_plain,
+                                        world_close),
+        cmocka_unit_test_setup_teardown(a_better_value_of_a_trial_that_was_stopped_is_told, open_plain, world_close),
         cmocka_unit_test_setup_teardown(what_a_program_does_not_tell_is_absent_and_not_0, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_told, open_plain, world_close),
         cmocka_unit_test_setup_teardown(two_studies_train_beside_each_other, open_plain, world_close),

@@ -175,6 +175,45 @@ static void test_directions(void **state)
     }
 }
 
+/* --- keys that contradict each other ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *text, *says; /* NULL: they do not */
+} clashes[] = {
+    { "nothing", "{}", NULL },
+    { "a target of an accuracy", "{ \"study\": { \"target\": 0.9 } }", NULL },
+    { "a target of a loss", "{ \"study\": { \"target\": 0.9, \"metric\": \"val_loss\" } }", NULL },
+    { "a metric that may go either way, without a target", "{ \"study\": { \"metric\": \"perplexity\" } }", NULL },
+    { "with a target", "{ \"study\": { \"metric\": \"perplexity\", \"target\": 20 } }",
+      "study.target 20: whether 'perplexity' is to be large or small cannot be told by its name; say study.direction "
+      "max or min" },
+    { "with a target and a direction",
+      "{ \"study\": { \"metric\": \"perplexity\", \"target\": 20, \"direction\": \"min\" } }", NULL },
+    { "a rule from the last epoch on", "{ \"study\": { \"epochs\": 9 }, \"search\": { \"stop\": \"median\", \"min_epochs\": 9 } }",
+      NULL },
+    { "a rule behind the last epoch",
+      "{ \"study\": { \"epochs\": 9 }, \"search\": { \"stop\": \"median\", \"min_epochs\": 10 } }",
+      "search.min_epochs 10 is more than study.epochs 9: search.stop 'median' would end no trial; give less, or "
+      "search.stop none" },
+    { "no rule", "{ \"study\": { \"epochs\": 9 }, \"search\": { \"stop\": \"none\", \"min_epochs\": 10 } }", NULL },
+};
+
+static void test_keys_that_contradict_each_other_are_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(clashes); i++) {
+        struct config c = { 0 };
+        AUTO_JSON_DOC struct json_doc d = { 0 };
+        struct err e = { 0 };
+        if (read_text(&c, &d, clashes[i].text, &e) < 0)
+            fail_msg("%s: %s", clashes[i].name, e.text);
+        int rc = config_check(&c, c.stop ? c.stop : "none", &e);
+        if (rc != (clashes[i].says ? -EINVAL : 0) || (clashes[i].says && strcmp(e.text, clashes[i].says) != 0))
+            fail_msg("%s: got %d, '%s'", clashes[i].name, rc, e.text);
+        config_done(&c);
+    }
+}
+
 /* --- comparing with what was stored ----------------------------------------------------------------------------------- */
 
 static json_t *effective(const char *text)
@@ -362,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_a_key_that_is_new_is_none_that_differs),
         cmocka_unit_test(test_a_study_of_an_earlier_version_can_be_compared),
         cmocka_unit_test(test_memory_that_runs_out),
+        cmocka_unit_test(test_keys_that_contradict_each_other_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
