@@ -79,7 +79,8 @@ int look_add_seen(json_t *out, struct store *s, const struct store_study *study,
     store_trial_done(&t);
     if (rc <= 0)
         return rc;
-    json_t *one = json_pack("{s:i, s:i, s:o}", "trial", seen.trial, "epoch", seen.epoch, "value", json_num(seen.metric));
+    json_t *one =
+        json_pack("{s:i, s:i, s:o}", "trial", seen.trial, "epoch", seen.epoch, "value", json_num(seen.metric));
     return json_object_set_new(out, "best_seen", one) == 0 ? 0 : err_sys(e, -ENOMEM, "study '%s'", study->name);
 }
 

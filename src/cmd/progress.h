@@ -23,7 +23,7 @@ struct progress {
     struct remaining_trials took; /* of those that finished */
     double budget_s;              /* 0: without end */
     int64_t budget_epochs, epochs_done;
-    int64_t epochs; /* of a trial */
+    int64_t epochs;                       /* of a trial */
     double epoch_s[REMAINING_EPOCHS_MAX]; /* the newest, in no order */
     size_t n_epochs;                      /* of all that told their seconds */
     int best_trial;
@@ -37,7 +37,7 @@ struct progress {
         double part;       /* of the epoch under way, 0…1 */
         double accuracy, throughput;
         char foretold[96]; /* "": not yet */
-        double cores; /* CPUs in force; 0 or NAN: not known */
+        double cores;      /* CPUs in force; 0 or NAN: not known */
         int64_t since_ms;
         struct wait wait;
         int64_t waits_ms; /* since when for this; 0: it has been told */

@@ -303,7 +303,9 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
 {
     struct progress progress;
     progress_init(&progress, o->quiet ? NULL : o->json ? stderr : stdout, s);
-    struct driver_options d = { .detach = o->detach, .foretells = progress.live, .watch = progress_news, .ctx = &progress };
+    struct driver_options d = {
+        .detach = o->detach, .foretells = progress.live, .watch = progress_news, .ctx = &progress
+    };
     struct driver_result r;
     if (!o->quiet && !o->json)
         printf("study %s%s\n", s->name, s->resumed ? ", going on" : "");

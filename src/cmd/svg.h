@@ -22,8 +22,8 @@ void svg_defs(struct buf *b);
 struct svg_line {
     const char *title; /* shown when pointed at; escaped here */
     const double *x, *y;
-    size_t n;    /* points; one whose y is NAN interrupts the line */
-    bool strong; /* drawn last and in colour */
+    size_t n;                 /* points; one whose y is NAN interrupts the line */
+    bool strong;              /* drawn last and in colour */
     const double *low, *high; /* of what is foretold: a band, and the line within it is dashed; NULL: told */
 };
 

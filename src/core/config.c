@@ -283,10 +283,11 @@ int config_check(const struct config *c, const char *stop, struct err *e)
                        "study.direction max or min",
                        c->target, c->metric);
     if (rule && c->min_epochs > c->epochs)
-        return err_set(e, -EINVAL,
-                       "search.min_epochs %lld is more than study.epochs %lld: search.stop '%s' would end no trial; give "
-                       "less, or search.stop none",
-                       (long long)c->min_epochs, (long long)c->epochs, stop);
+        return err_set(
+            e, -EINVAL,
+            "search.min_epochs %lld is more than study.epochs %lld: search.stop '%s' would end no trial; give "
+            "less, or search.stop none",
+            (long long)c->min_epochs, (long long)c->epochs, stop);
     return 0;
 }
 

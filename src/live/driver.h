@@ -9,12 +9,12 @@
 #include "live/study.h"
 
 enum news_kind {
-    NEWS_LAUNCH, /* an attempt was started (or found still running: `adopted`) */
-    NEWS_COPY,   /* a trial took the result of a finished one; text says which */
-    NEWS_EPOCH,  /* an epoch is complete */
-    NEWS_ENDED,  /* an attempt is over; trial->state says what became of the trial, text why (may be NULL) */
-    NEWS_NOTE,   /* text */
-    NEWS_TICK,   /* time to redraw */
+    NEWS_LAUNCH,   /* an attempt was started (or found still running: `adopted`) */
+    NEWS_COPY,     /* a trial took the result of a finished one; text says which */
+    NEWS_EPOCH,    /* an epoch is complete */
+    NEWS_ENDED,    /* an attempt is over; trial->state says what became of the trial, text why (may be NULL) */
+    NEWS_NOTE,     /* text */
+    NEWS_TICK,     /* time to redraw */
     NEWS_FORETOLD, /* what the trial is foretold to come to, by its newest epoch */
 };
 
@@ -32,7 +32,7 @@ struct driver_news {
 };
 
 struct driver_options {
-    bool detach; /* start, or find again, what can run now; then leave it running */
+    bool detach;    /* start, or find again, what can run now; then leave it running */
     bool foretells; /* the watcher wants forecasts: a worker reckons them */
     void (*watch)(void *ctx, const struct driver_news *n); /* prints; never blocks for long */
     void *ctx;

@@ -26,7 +26,7 @@ struct driver_outlook {
     struct store *store;
     struct outlook *outlook;
     uv_work_t work;
-    bool working, renew; /* for the next one that is asked for */
+    bool working, renew;                 /* for the next one that is asked for */
     struct waiting waiting[WAITING_MAX]; /* the oldest first */
     size_t n;
     struct waiting asked; /* what the worker is at */

@@ -55,25 +55,25 @@ struct driver {
     int rc;                  /* the error that ends the loop */
     struct err *e;
     struct launcher_ops ops;
-    struct places *places; /* the room that there is, and who has it */
-    struct nodes *nodes;   /* NULL: nothing is narrowed, nor measured */
-    bool told_closed;      /* why nothing more is started */
-    bool narrows;          /* settings are brought into force while trials run */
-    bool holds;            /* … and from their beginning, since they stay as they are launched */
-    bool measures;         /* counters are read while trials run */
-    int64_t changed_ms;    /* since 1970: when a trial came or went last */
-    struct pool *pool;     /* NULL: every trial is submitted by itself */
+    struct places *places;          /* the room that there is, and who has it */
+    struct nodes *nodes;            /* NULL: nothing is narrowed, nor measured */
+    bool told_closed;               /* why nothing more is started */
+    bool narrows;                   /* settings are brought into force while trials run */
+    bool holds;                     /* … and from their beginning, since they stay as they are launched */
+    bool measures;                  /* counters are read while trials run */
+    int64_t changed_ms;             /* since 1970: when a trial came or went last */
+    struct pool *pool;              /* NULL: every trial is submitted by itself */
     struct driver_outlook *outlook; /* NULL: nothing is foretold */
-    bool no_metric;        /* all was told to end because of that */
-    bool adopting;         /* what an earlier driver left is not all known yet: nothing is started */
-    bool no_sessions;      /* none could be had in this run */
-    int failed_starts;     /* of sessions, one after the other; one that had to be ended counts twice */
-    bool packs;            /* trials are packed beside each other */
-    bool awaits_cpus;      /* what is next is not started for want of them */
-    bool asked_cpus;       /* … and that was told */
-    bool told_unlimited;   /* that memory cannot be limited here */
-    int64_t asked_ms;      /* monotonic: since when other drivers are asked for some */
-    bool gone_warm;        /* a session that served nobody has ended since the last tick */
+    bool no_metric;                 /* all was told to end because of that */
+    bool adopting;                  /* what an earlier driver left is not all known yet: nothing is started */
+    bool no_sessions;               /* none could be had in this run */
+    int failed_starts;              /* of sessions, one after the other; one that had to be ended counts twice */
+    bool packs;                     /* trials are packed beside each other */
+    bool awaits_cpus;               /* what is next is not started for want of them */
+    bool asked_cpus;                /* … and that was told */
+    bool told_unlimited;            /* that memory cannot be limited here */
+    int64_t asked_ms;               /* monotonic: since when other drivers are asked for some */
+    bool gone_warm;                 /* a session that served nobody has ended since the last tick */
 };
 
 enum { NARROW_MS = 1500 }; /* a runtime sizes itself by the CPUs that it begins with: launch wide, narrow then */

@@ -420,8 +420,7 @@ int outlook_look(struct outlook *o, const struct store_trial *t, struct outlook_
     return rc;
 }
 
-int outlook_way(struct outlook *o, const struct store_trial *t, struct outlook_step out[OUTLOOK_WAY_MAX],
-                struct err *e)
+int outlook_way(struct outlook *o, const struct store_trial *t, struct outlook_step out[OUTLOOK_WAY_MAX], struct err *e)
 {
     struct looking l;
     int n = 0, rc = begin(o, t, &l, e);

@@ -10,8 +10,8 @@
 struct outlook;
 
 struct outlook_told {
-    int epoch; /* which is foretold, the last one; 0: nothing is, and all below is unset */
-    int seen;  /* the newest epoch that told a value */
+    int epoch;   /* which is foretold, the last one; 0: nothing is, and all below is unset */
+    int seen;    /* the newest epoch that told a value */
     double last; /* that value */
     struct foretold value;
     double target;               /* NAN: the study has none */

@@ -62,7 +62,8 @@ static double worth_of(const struct growing *g, const struct node *of, uint16_t 
         sum[right] += g->y[g->rows[i]];
         n[right]++;
     }
-    return n[0] >= LEAF_MIN && n[1] >= LEAF_MIN ? sum[0] * sum[0] / (double)n[0] + sum[1] * sum[1] / (double)n[1] : -INFINITY;
+    return n[0] >= LEAF_MIN && n[1] >= LEAF_MIN ? sum[0] * sum[0] / (double)n[0] + sum[1] * sum[1] / (double)n[1]
+                                                : -INFINITY;
 }
 
 /* A cut at random between the ends of a column; one that is all the same is no candidate. */

@@ -284,8 +284,8 @@ static void a_stop_rule_over_a_program_that_tells_no_epochs_ends_the_study(void 
         char words[64];
         (void)unlink("ran");
         (void)snprintf(words, sizeof words, "stop rule '%s' goes by epochs, and trial ", rules[i]);
-        struct harness_output o = RUN(w, "run", "--config", "s.conf", "--name", rules[i], "--stop", rules[i],
-                                      "--parallel", "1");
+        struct harness_output o =
+            RUN(w, "run", "--config", "s.conf", "--name", rules[i], "--stop", rules[i], "--parallel", "1");
         expect(rules[i], &o, 2, words);
         expect(rules[i], &o, 2, "(docs/applications.md)");
         if (harness_count(o.err, "\n") != 1)
@@ -295,7 +295,8 @@ static void a_stop_rule_over_a_program_that_tells_no_epochs_ends_the_study(void 
         assert_string_equal(ran, "x\n"); /* once, and no other trial */
     }
     harness_expect_rows("to be gone on with", "pipetune.db", "SELECT DISTINCT state FROM studies", "running");
-    struct harness_output o = RUN(w, "run", "--config", "s.conf", "--name", "whole", "--stop", "none", "--max-trials", "1");
+    struct harness_output o =
+        RUN(w, "run", "--config", "s.conf", "--name", "whole", "--stop", "none", "--max-trials", "1");
     expect("without a rule a trial fails", &o, 1, "no trial of study 'whole' finished");
     harness_output_done(&o);
 }
@@ -305,7 +306,7 @@ static void a_stop_rule_over_a_program_that_tells_no_epochs_ends_the_study(void 
     "#!/bin/sh\nfor word; do case $before-$word in --lr-0.2) fast=1;; --epochs-*) epochs=$word;; esac; "               \
     "before=$word; done\n"                                                                                             \
     "epoch=0; while [ $epoch -lt $epochs ]; do epoch=$((epoch + 1)); sleep 0.05\n"                                     \
-    "  if [ \"$fast\" ]; then [ $epoch = 3 ] && sleep 1; echo \"epoch $epoch: loss 0.1, accuracy 0.$((5 + epoch))\"\n"  \
+    "  if [ \"$fast\" ]; then [ $epoch = 3 ] && sleep 1; echo \"epoch $epoch: loss 0.1, accuracy 0.$((5 + epoch))\"\n" \
     "  else echo \"epoch $epoch: loss 0.5, accuracy 0.$((1 + epoch))\"; fi\ndone\n"
 
 static void a_better_value_of_a_trial_that_was_stopped_is_told(void **state)
@@ -313,7 +314,8 @@ static void a_better_value_of_a_trial_that_was_stopped_is_told(void **state)
     static const char said[] = "s/2 had 0.7 after 2 of 3 epochs, and was stopped: 0.7 reaches the target of 0.7";
     struct world *w = *state;
     world_script(w, "train.sh", TWO_RATES);
-    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " PROGRESS ",\n"
+    write_study(w, "s",
+                "{ \"command\": [\"./train.sh\"], " PROGRESS ",\n"
                 "  \"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"] } }",
                 "");
     struct harness_output o =

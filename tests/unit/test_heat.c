@@ -223,7 +223,8 @@ static void test_a_line_is_interrupted_where_a_figure_is_absent(void **state)
 {
     (void)state;
     static const double x[] = { 1, 2, 3, 4 }, y[] = { 0.5, NAN, 0.7, 0.9 }, none[] = { NAN, NAN, NAN, NAN };
-    const struct svg_line lines[] = { { "trial <1>", x, y, 4, true, NULL, NULL }, { "trial 2", x, none, 4, false, NULL, NULL } };
+    const struct svg_line lines[] = { { "trial <1>", x, y, 4, true, NULL, NULL },
+                                      { "trial 2", x, none, 4, false, NULL, NULL } };
     AUTO_BUF struct buf b = BUF_INIT;
     assert_true(svg_chart(&b, "epoch", "accuracy", lines, 2));
     expect_part(&b, "<title>trial &lt;1&gt;</title>", true);

@@ -170,9 +170,9 @@ static void test_trials_that_may_go_on_are_foretold(void **state)
         const char *state;
         int epochs;
         bool foretold;
-    } cases[] = { { "running", 8, true },    { "paused", 8, true },  { "stopped", 8, true },
+    } cases[] = { { "running", 8, true },     { "paused", 8, true },   { "stopped", 8, true },
                   { "interrupted", 8, true }, { "waiting", 0, false }, { "running", 0, false },
-                  { "finished", 50, false }, { "failed", 8, false }, { "infeasible", 8, false } };
+                  { "finished", 50, false },  { "failed", 8, false },  { "infeasible", 8, false } };
     struct fix *f = *state;
     int64_t study = add_study(f, "s", CONFIG(""));
     add_whole(f, study, 30);
@@ -196,8 +196,10 @@ static void test_a_target_is_told_in_epochs_and_seconds(void **state)
     struct fix *f = *state;
     int64_t study = add_study(f, "s", CONFIG(", \"target\": 0.4"));
     add_whole(f, study, 30);
-    int reaches = add_trial(f, study, 101, "running", 0.6, 5, 3), never = add_trial(f, study, 102, "paused", 0.05, 5, 3);
-    int has = add_trial(f, study, 103, "stopped", 0.9, 20, 3), untimed = add_trial(f, study, 104, "running", 0.6, 5, NAN);
+    int reaches = add_trial(f, study, 101, "running", 0.6, 5, 3),
+        never = add_trial(f, study, 102, "paused", 0.05, 5, 3);
+    int has = add_trial(f, study, 103, "stopped", 0.9, 20, 3),
+        untimed = add_trial(f, study, 104, "running", 0.6, 5, NAN);
     struct outlook *o = opened(f, "s");
     struct outlook_told t = told_of(f, o, study, reaches);
     assert_true(t.target == 0.4 && t.reach.soonest > 5 && t.reach.soonest <= t.reach.middle && t.reach.middle < EPOCHS);
@@ -302,7 +304,9 @@ static void test_the_way_leads_to_the_end(void **state)
     (void)add_trial(f, study, 100, "running", 0.5, 8, 2);
     struct outlook *o = opened(f, "s");
     struct outlook_step way[OUTLOOK_WAY_MAX];
-    struct store_trial row = { .id = 13, .study = study, .number = 100, .epochs = EPOCHS, .hyper = TEXT("{\"x\": 0.5}") };
+    struct store_trial row = {
+        .id = 13, .study = study, .number = 100, .epochs = EPOCHS, .hyper = TEXT("{\"x\": 0.5}")
+    };
     row.state = TEXT("running");
     int n = outlook_way(o, &row, way, &f->e);
     struct outlook_told t = told_of(f, o, study, 100);
@@ -330,7 +334,8 @@ static void test_it_is_told_in_words_and_json(void **state)
           "24.0 s to 1 m 06 s",
           "will be 0.85 to 0.92, target at epoch 30 in 44.0 s",
           "{\"forecast\": {\"epoch\": 50, \"seen\": 8, \"median\": 0.9, \"low\": 0.85, \"high\": 0.92, \"target\": "
-          "{\"value\": 0.88, \"epochs\": {\"soonest\": 20, \"middle\": 30, \"latest\": 41}, \"seconds\": {\"soonest\": 24, "
+          "{\"value\": 0.88, \"epochs\": {\"soonest\": 20, \"middle\": 30, \"latest\": 41}, \"seconds\": {\"soonest\": "
+          "24, "
           "\"middle\": 44, \"latest\": 66}}}}" },
         { { 50, 8, 0.5, { 0.9, 0.85, 0.92 }, 0.91, { 40, 0, 0 }, NAN },
           "foretold for epoch 50: 0.9, 80 % within 0.85 to 0.92; target 0.91: not before epoch 40, likely not within "
