@@ -297,7 +297,7 @@ int config_interval_ms(const struct config *c)
     return ms < 100 ? 100 : ms > 60000 ? 60000 : (int)lround(ms);
 }
 
-static const char older[] = "bigdlConf", newer[] = "application";
+static const char older[] = "bigdlConf", newer[] = "application", application_member[] = "bigdl";
 
 static const char *named(const struct config *c, const struct json_doc *doc)
 {
@@ -354,12 +354,17 @@ json_t *config_effective(struct config *c, const struct json_doc *doc, const jso
         if (part && json_object_set(json_object_get(root, "study"), study_others[i], part) < 0)
             goto fail;
     }
-    if (json_object_set(root, "bigdl", (json_t *)application) < 0)
+    if (json_object_set(root, application_member, (json_t *)application) < 0)
         goto fail;
     return root;
 fail:
     json_decref(root);
     return NULL;
+}
+
+const json_t *config_stored_application(const json_t *effective)
+{
+    return json_object_get(effective, application_member);
 }
 
 static bool may_change(const char *path)

@@ -72,6 +72,9 @@ int config_interval_ms(const struct config *c);
 /* Everything that makes the study what it is, as JSON: scalars, space, the application file; new reference, NULL: memory. */
 json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *application);
 
+/* The application file's text, as it stands in what config_effective() made and was stored; borrowed. NULL: it is not there. */
+const json_t *config_stored_application(const json_t *effective);
+
 /* The application file as it was named, by the newer key or the older one; the command line wins. -EINVAL: it is not named. */
 int config_application(const struct config *c, const struct json_doc *doc, const char **out, struct err *e);
 

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "core/config.h"
 #include "core/sched.h"
 #include "core/space.h"
 #include "store/trace_windows.h"
@@ -208,8 +209,8 @@ static bool is_alike(const struct outlook *o, const struct store_study *other)
     AUTO_JSON json_t *config = other->config ? json_loads(other->config, 0, NULL) : NULL;
     return config && other->maximise == o->maximise && strcmp(metric_of(config), o->metric) == 0 &&
            json_integer_value(config_member(config, "study", "epochs")) >= o->epochs &&
-           json_object_get(o->config, "bigdl") &&
-           json_equal(json_object_get(config, "bigdl"), json_object_get(o->config, "bigdl"));
+           config_stored_application(o->config) &&
+           json_equal(config_stored_application(config), config_stored_application(o->config));
 }
 
 static int on_study(void *ctx, const struct store_summary *r)

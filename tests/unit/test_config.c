@@ -189,8 +189,8 @@ static const struct {
       "max or min" },
     { "with a target and a direction",
       "{ \"study\": { \"metric\": \"perplexity\", \"target\": 20, \"direction\": \"min\" } }", NULL },
-    { "a rule from the last epoch on", "{ \"study\": { \"epochs\": 9 }, \"search\": { \"stop\": \"median\", \"min_epochs\": 9 } }",
-      NULL },
+    { "a rule from the last epoch on",
+      "{ \"study\": { \"epochs\": 9 }, \"search\": { \"stop\": \"median\", \"min_epochs\": 9 } }", NULL },
     { "a rule behind the last epoch",
       "{ \"study\": { \"epochs\": 9 }, \"search\": { \"stop\": \"median\", \"min_epochs\": 10 } }",
       "search.min_epochs 10 is more than study.epochs 9: search.stop 'median' would end no trial; give less, or "
