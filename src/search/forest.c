@@ -1,5 +1,6 @@
 #include "search/forest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -198,6 +199,7 @@ static void grow_tree(struct forest *f, struct growing *g, size_t tree, uint16_t
 
 int forest_new(struct forest **out, const double *x, size_t d, const double *y, size_t n)
 {
+    assert(n > 0 && n <= FOREST_ROWS_MAX);
     struct forest *f = calloc(1, sizeof *f);
     uint16_t *room = calloc(n + d + 1, sizeof *room); /* columns, and the leaf of each row */
     if (f) {

@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,6 +345,47 @@ static void a_better_value_of_a_trial_that_was_stopped_is_told(void **state)
     harness_output_done(&o);
 }
 
+/* What a terminal got until it held the words, or, without words, until its end; false: it did not come to that. */
+static bool read_terminal(int fd, struct buf *all, const char *words)
+{
+    char chunk[4096];
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    while (!words || !strstr(buf_text(all), words)) {
+        if (poll(&p, 1, HARNESS_MS) <= 0)
+            return false;
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n <= 0) /* EIO: the other end is closed */
+            return !words;
+        buf_put(all, chunk, (size_t)n);
+    }
+    return true;
+}
+
+/* The third epoch begins when the forecast by the second is seen: nothing hangs on how fast that is. */
+static void what_a_trial_will_come_to_is_shown_while_it_runs(void **state)
+{
+    struct world *w = *state;
+    const struct winsize wide = { .ws_row = 40, .ws_col = 200 };
+    AUTO_BUF struct buf seen = BUF_INIT;
+    write_script(w, PRINTS);
+    write_study(w, "s", "{ \"command\": [\"./train.sh\"], " ARGUMENTS ", " PROGRESS " }", ", \"target\": 0.99");
+    (void)setenv("HOLD", "3", 1);
+    int terminal = -1;
+    pid_t driver = forkpty(&terminal, NULL, NULL, &wide);
+    if (driver == 0) {
+        execl(w->program, w->program, "run", "--config", "s.conf", "--max-trials", "1", NULL);
+        _exit(127);
+    }
+    bool told = driver > 0 && read_terminal(terminal, &seen, "will be 0.");
+    harness_write(w->dir, "go", "");
+    bool ended = read_terminal(terminal, &seen, NULL);
+    (void)close(terminal);
+    int code = harness_exit_code(driver, HARNESS_MS);
+    (void)unsetenv("HOLD");
+    if (!told || !ended || code != 0 || !strstr(buf_text(&seen), "best: s/1, accuracy 0.4"))
+        fail_msg("got exit %d and on the terminal: %s", code, buf_text(&seen));
+}
+
 static void what_a_program_does_not_tell_is_absent_and_not_0(void **state)
 {
     struct world *w = *state;
@@ -500,6 +543,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stop_rule_over_a_program_that_tells_no_epochs_ends_the_study, open_plain,
                                         world_close),
         cmocka_unit_test_setup_teardown(a_better_value_of_a_trial_that_was_stopped_is_told, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(what_a_trial_will_come_to_is_shown_while_it_runs, open_plain, world_close),
         cmocka_unit_test_setup_teardown(what_a_program_does_not_tell_is_absent_and_not_0, open_plain, world_close),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_told, open_plain, world_close),
         cmocka_unit_test_setup_teardown(two_studies_train_beside_each_other, open_plain, world_close),

@@ -464,8 +464,10 @@ static void test_a_running_trial_is_shown_as_it_is_now(void **state)
     assert_true(json_number_value(json_object_get(now, "seconds")) > 80);
     assert_true(json_number_value(json_object_get(j, "seconds")) > 80); /* the study's, too */
     json_decref(j);
-    expect_text(people.out, "\n  epoch 2 of 2 under way, 43 % of it, 5120 records/s; 1 CPU in force\n");
-    expect_text(one.out, "now: epoch 2 of 2 under way, 43 % of it, 5120 records/s; 1 CPU in force\n");
+    expect_text(people.out,
+                "\n  epoch 2 of 2 under way, 43 % of it, 5120 records/s; 1 CPU in force; foretold for epoch 2: 0.9");
+    expect_text(one.out,
+                "now: epoch 2 of 2 under way, 43 % of it, 5120 records/s; 1 CPU in force\nforetold for epoch 2: 0.9");
     j = parsed(&ls);
     assert_true(json_number_value(json_object_get(json_array_get(j, 1), "seconds")) > 80);
     json_decref(j);
