@@ -134,7 +134,7 @@ static void bench_forecast(int trials)
     double at = cpu_ms();
     if (forecast_new(&f, EPOCHS, false, 0, curves, (size_t)trials) < 0 || forecast_at(f, &begun, EPOCHS, &t) < 0)
         die("no forecast");
-    printf("forecast_%d_%d %.3f ms %d\n", trials, EPOCHS, cpu_ms() - at, trials <= 200 ? 50 : 150);
+    printf("forecast_%d_%d %.3f ms %d\n", trials, EPOCHS, cpu_ms() - at, trials <= 200 ? 20 : 150);
     at = cpu_ms();
     for (int i = 0; i < REPEATS; i++)
         if (forecast_at(f, &begun, EPOCHS, &t) < 0)
