@@ -220,6 +220,10 @@ bench-live-search: all
 	@mkdir -p build/bench
 	@tests/bench/live_search/run $(B)
 
+# Several objectives beside Optuna, which is put into a virtual environment under build/bench.
+bench-pareto: all
+	@tests/bench/pareto/run $(B)
+
 # The delivery beside other clients of a real InfluxDB.
 bench-influx: all
 	@$(MAKE) --no-print-directory $(BENCH)
@@ -267,6 +271,7 @@ help:
 	@echo "make bench-core   figures as 'name value unit [goal]' lines, and build/bench/core.json"
 	@echo "make bench-replay, bench-live, bench-settle: policies over synthetic timelines; on real Spark; what a live run settles on"
 	@echo "make bench-simulator how many simulated trials are played per second, and what policies take in drawn worlds"
+	@echo "make bench-pareto metric, seconds and joules together beside Optuna, on recorded curves with modelled prices"
 	@echo "make bench-search searches and stop rules on recorded learning curves (tests/data/curves) and real trainings; PEERS=1: beside other people's"
 	@echo "make bench-prior  what earlier studies teach a search: the same job again, and others"
 	@echo "make bench-live-search how soon a search on real Spark finds what a grid finds, and beside Optuna: hours; goes on where it was"

@@ -48,6 +48,8 @@ static const struct opt_row replay_rows[] = {
       "search: epochs that are trained in all, or seconds" },
     { NULL, "cost", OPT_CHOICE, offsetof(struct replay_args, cost), "epochs", 0, 0, cost_choices, "WHICH",
       "search: what the budget counts" },
+    { NULL, "metrics", OPT_TEXT, offsetof(struct replay_args, metrics), NULL, 0, 0, NULL, "NAME,…",
+      "search: of metric, seconds and joules those that are wanted together; tells the hypervolume, too" },
     { NULL, "workers", OPT_INT, offsetof(struct replay_args, workers), "1", 1, 256, NULL, "W",
       "search: trials at once" },
     { NULL, "repeats", OPT_INT, offsetof(struct replay_args, repeats), "1", 1, 100000, NULL, "N",

@@ -16,7 +16,7 @@
 
 struct replay_args {
     char *policy, *start, *probe, *store;
-    char *algorithm, *stop, *at, *cost, *learn_from;
+    char *algorithm, *stop, *at, *cost, *learn_from, *metrics;
     int64_t epochs, repeat, workers, repeats, seed;
     double budget;
     bool lenient, json;

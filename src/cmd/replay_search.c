@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "cmd/replay_parts.h"
 #include "cmd/table.h"
+#include "search/curves_front.h"
 #include "search/search_replay.h"
 #include "store/curves_trace.h"
 
@@ -21,7 +22,7 @@ enum { NAMES_MAX = 32, MARKS_MAX = 100 };
 /* An algorithm and a stop rule, over all repeats. */
 struct pair {
     char *name; /* "tpe+halving" */
-    double regret[MARKS_MAX], best[MARKS_MAX];
+    double regret[MARKS_MAX], best[MARKS_MAX], hypervolume[MARKS_MAX];
     double decision_ms, trials, epochs;
     double to_earlier,
         to_earlier_alone; /* what it took to reach the best of the earlier studies, with what these teach and without */
@@ -41,6 +42,7 @@ struct searches_played {
     struct curves curves, learnt_from[NAMES_MAX];
     size_t n_learnt_from;
     struct strv algorithms, stops;
+    struct goals goals; /* none: the metric alone */
     double at[MARKS_MAX];
     size_t n_at;
     struct pair *pairs;
@@ -79,6 +81,13 @@ static int read_marks(struct searches_played *p, struct err *e)
     if (rc == 0 && p->n_at == 0)
         p->at[p->n_at++] = p->o->budget;
     return rc;
+}
+
+static int read_goals(struct searches_played *p, struct err *e)
+{
+    AUTO_STRV struct strv words = STRV_INIT;
+    int rc = replay_split(&words, p->o->metrics, "metrics", e);
+    return rc < 0 ? rc : curves_goals(&p->curves, (const char *const *)words.v, words.n, &p->goals, e);
 }
 
 static int read_trace(struct curves *out, const char *path, struct err *e)
@@ -196,16 +205,18 @@ static int play_learning(const struct searches_played *p, const struct search_re
 static int play_pair(struct searches_played *p, struct pair *pair, const char *algorithm, const char *stop,
                      struct err *e)
 {
-    struct search_replay_cfg cfg = { .algorithm = algorithm,
-                                     .stop = stop,
-                                     .search = { .min_epochs = 1, .can_pause = true },
-                                     .workers = (int)p->o->workers,
-                                     .budget = p->o->budget,
-                                     .seconds = strcmp(p->o->cost, "seconds") == 0,
-                                     .at = p->at,
-                                     .n_at = p->n_at,
-                                     .target = NAN };
-    struct search_replay_result sum = { .regret = pair->regret, .best = pair->best };
+    struct search_replay_cfg cfg = {
+        .algorithm = algorithm,
+        .stop = stop,
+        .search = { .min_epochs = 1, .can_pause = true, .goals = p->goals.n > 1 ? &p->goals : NULL },
+        .workers = (int)p->o->workers,
+        .budget = p->o->budget,
+        .seconds = strcmp(p->o->cost, "seconds") == 0,
+        .at = p->at,
+        .n_at = p->n_at,
+        .target = NAN
+    };
+    struct search_replay_result sum = { .regret = pair->regret, .best = pair->best, .hypervolume = pair->hypervolume };
     double n = (double)p->o->repeats, begun = cpu_ms();
     int rc = 0;
     for (int64_t i = 0; rc == 0 && i < p->o->repeats; i++) {
@@ -222,6 +233,7 @@ static int play_pair(struct searches_played *p, struct pair *pair, const char *a
     for (size_t i = 0; i < p->n_at; i++) {
         pair->regret[i] /= n;
         pair->best[i] /= n;
+        pair->hypervolume[i] /= n;
     }
     return rc;
 }
@@ -277,9 +289,10 @@ static int print_json(const struct searches_played *p, struct err *e)
     for (size_t i = 0; rc == 0 && i < p->n; i++) {
         const struct pair *x = &p->pairs[i];
         AUTO_JSON json_t *learnt = learnt_json(p, x);
-        json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o}", "regret", by_mark(p, x->regret), "best", by_mark(p, x->best),
-                              "decision_ms", json_num(x->decision_ms), "trials", json_num(x->trials), "epochs",
-                              json_num(x->epochs));
+        json_t *volume = p->goals.n > 1 ? by_mark(p, x->hypervolume) : NULL; /* NULL: no such key */
+        json_t *j = json_pack("{s:o, s:o*, s:o, s:o, s:o, s:o}", "regret", by_mark(p, x->regret), "hypervolume", volume,
+                              "best", by_mark(p, x->best), "decision_ms", json_num(x->decision_ms), "trials",
+                              json_num(x->trials), "epochs", json_num(x->epochs));
         rc = !learnt || json_object_update(j, learnt) < 0 ? -ENOMEM : 0;
         rc = replay_set(all, x->name, rc == 0 ? j : (json_decref(j), NULL));
     }
@@ -305,14 +318,15 @@ static int print_table(const struct searches_played *p)
         const struct pair *x = &p->pairs[i];
         table_cell(&t, x->name);
         for (size_t k = 0; k < p->n_at; k++)
-            table_cellf(&t, "%.4f", x->regret[k]);
+            table_cellf(&t, "%.4f", p->goals.n > 1 ? x->hypervolume[k] : x->regret[k]);
         table_cellf(&t, "%.0f", x->trials);
         table_cellf(&t, "%.0f", x->epochs);
         table_cellf(&t, "%.3f", x->decision_ms);
     }
     AUTO_BUF struct buf b = BUF_INIT;
-    buf_printf(&b, "%zu configurations of %d epochs; mean regret after so many %s, of %lld repeat%s\n\n", p->curves.n,
-               p->curves.epochs, p->o->cost, (long long)p->o->repeats, p->o->repeats == 1 ? "" : "s");
+    buf_printf(&b, "%zu configurations of %d epochs; mean %s after so many %s, of %lld repeat%s\n\n", p->curves.n,
+               p->curves.epochs, p->goals.n > 1 ? "hypervolume" : "regret", p->o->cost, (long long)p->o->repeats,
+               p->o->repeats == 1 ? "" : "s");
     table_put(&t, &b, 0);
     table_done(&t);
     return cmd_print(&b);
@@ -339,6 +353,8 @@ int replay_search(const struct replay_args *o, const char *path, struct err *e)
         rc = read_marks(&p, e);
     if (rc == 0)
         rc = replay_read_curves(&p.curves, path, e);
+    if (rc == 0 && o->metrics)
+        rc = read_goals(&p, e);
     if (rc == 0)
         rc = read_learnt_from(&p, e);
     if (rc == 0)

@@ -86,4 +86,5 @@ const struct search_ops search_auto = {
     .restore = auto_restore,
     .done = auto_done,
     .thaw = auto_thaw,
+    .several = &search_volume,
 };

@@ -109,4 +109,5 @@ const struct search_ops search_gp = {
     .restore = gp_restore,
     .done = gp_done,
     .thaw = gp_thaw,
+    .several = &search_volume,
 };

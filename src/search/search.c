@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/suggest.h"
 #include "search/prior.h"
+#include "search/several.h"
 
 const struct search_ops *const searches[] = {
     &search_grid, &search_points, &search_random, &search_tpe, &search_gp, &search_auto, NULL,
@@ -79,28 +80,48 @@ const char *search_default_stop(const char *algorithm)
     return goes_through ? "none" : "curves";
 }
 
+/* What its rows know besides: several objectives are one number to them, of which less is better. */
+static int take_goals(struct search *s, struct search_cfg *cfg, struct err *e)
+{
+    if (!cfg->goals || cfg->goals->n < 2)
+        return 0;
+    if (several_new(&s->several, cfg) < 0)
+        return err_sys(e, -ENOMEM, "search '%s'", s->ops->name);
+    cfg->several = s->several;
+    cfg->maximise = false;
+    s->ops = s->ops->several ? s->ops->several : s->ops;
+    return 0;
+}
+
+static int init_both(struct search *s, const struct space *sp, const struct search_cfg *cfg, struct err *e)
+{
+    AUTO_FREE void *state = calloc(1, s->ops->state_size);
+    AUTO_FREE void *stop_state = calloc(1, s->stop->state_size + 1); /* a rule may have none */
+    if (!state || !stop_state)
+        return err_sys(e, -ENOMEM, "search '%s'", s->ops->name);
+    int rc = s->ops->init(state, sp, cfg, e);
+    if (rc < 0)
+        return rc;
+    s->state = MOVE_PTR(state); /* search_done() frees both */
+    s->stop_state = MOVE_PTR(stop_state);
+    struct search_cfg for_stop = *cfg;
+    for_stop.space = sp;
+    for_stop.thaw = s->ops->thaw ? s->ops->thaw(s->state) : NULL;
+    return s->stop->init ? s->stop->init(s->stop_state, &for_stop, e) : 0;
+}
+
 int search_new(struct search *out, const char *name, const char *stop, const struct space *sp,
                const struct search_cfg *cfg, struct err *e)
 {
     struct search s = { .space = sp, .cfg = *cfg };
+    struct search_cfg own = *cfg;
     int rc = find_search(&s.ops, name ? name : search_default(sp), e);
     if (rc == 0)
         rc = find_stop(&s.stop, stop ? stop : "none", e);
-    if (rc < 0)
-        return rc;
-    AUTO_FREE void *state = calloc(1, s.ops->state_size);
-    AUTO_FREE void *stop_state = calloc(1, s.stop->state_size + 1); /* a rule may have none */
-    if (!state || !stop_state)
-        return err_sys(e, -ENOMEM, "search '%s'", s.ops->name);
-    rc = s.ops->init(state, sp, cfg, e);
-    if (rc < 0)
-        return rc;
-    s.state = MOVE_PTR(state); /* search_done() frees both */
-    s.stop_state = MOVE_PTR(stop_state);
-    struct search_cfg for_stop = *cfg;
-    for_stop.space = sp;
-    for_stop.thaw = s.ops->thaw ? s.ops->thaw(s.state) : NULL;
-    rc = s.stop->init ? s.stop->init(s.stop_state, &for_stop, e) : 0;
+    if (rc == 0)
+        rc = take_goals(&s, &own, e);
+    if (rc == 0)
+        rc = init_both(&s, sp, &own, e);
     if (rc < 0) {
         search_done(&s);
         return rc;
@@ -169,17 +190,22 @@ int search_ask(struct search *s, bool may_add, struct proposal *out)
 int search_tell(struct search *s, const struct told *t, struct search_answer *out)
 {
     struct search_answer a = { .verdict = SEARCH_GO_ON };
-    struct told told = *t;
-    told.held = s->prior && prior_tell(s->prior, t);
-    int rc = s->stop->tell ? s->stop->tell(s->stop_state, &told, &a) : 0;
+    struct told one = *t;
+    int rc = s->several ? several_tell(s->several, t, &one) : 0;
+    one.held = rc == 0 && s->prior && prior_tell(s->prior, t);
+    if (rc == 0 && s->stop->tell)
+        rc = s->stop->tell(s->stop_state, &one, &a);
     if (rc == 0 && s->ops->tell)
-        rc = s->ops->tell(s->state, &told);
+        rc = s->ops->tell(s->state, &one);
+    if (rc == 0 && s->several && a.verdict != SEARCH_GO_ON)
+        several_explain(s->several, t, a.why);
     if (rc == 0)
         *out = a;
     return rc;
 }
 
-/* --- the state: twice a name, the version of what follows, and that, each behind its length; a third time where it learns from earlier studies */
+/* --- the state: twice a name, the version of what follows, and that, each behind its length; once more before them where there are several
+ * objectives, and once more behind where it learns from earlier studies */
 
 enum { PRIOR_VERSION = 1 };
 static const char prior_part[] = "prior";
@@ -219,8 +245,23 @@ static int restore_part(struct unpack *u, const char *name, uint64_t version,
     return rc == 0 && (part.bad || part.at != part.end) ? -EPROTO : rc;
 }
 
+static const char several_name[] = "several";
+enum { SEVERAL_VERSION = 1 };
+
+static void save_several(const void *st, struct buf *b)
+{
+    several_save(st, b);
+}
+
+static int restore_several(void *st, struct unpack *from)
+{
+    return several_restore(st, from);
+}
+
 void search_save(const struct search *s, struct buf *out)
 {
+    if (s->several)
+        save_part(out, several_name, SEVERAL_VERSION, save_several, s->several);
     save_part(out, s->ops->name, s->ops->version, s->ops->save, s->state);
     save_part(out, s->stop->name, s->stop->version, s->stop->save, s->stop_state);
     if (s->prior)
@@ -242,7 +283,9 @@ static int restore_learnt(struct search *s, struct unpack *u)
 int search_restore(struct search *s, const void *bytes, size_t len)
 {
     struct unpack u = unpack_from(bytes, len);
-    int rc = restore_part(&u, s->ops->name, s->ops->version, s->ops->restore, s->state);
+    int rc = s->several ? restore_part(&u, several_name, SEVERAL_VERSION, restore_several, s->several) : 0;
+    if (rc == 0)
+        rc = restore_part(&u, s->ops->name, s->ops->version, s->ops->restore, s->state);
     if (rc == 0)
         rc = restore_part(&u, s->stop->name, s->stop->version, s->stop->restore, s->stop_state);
     if (rc == 0 && u.at != u.end)
@@ -254,12 +297,13 @@ void search_done(struct search *s)
 {
     if (!s || !s->ops)
         return;
-    if (s->ops->done)
+    if (s->state && s->ops->done)
         s->ops->done(s->state);
-    if (s->stop->done)
+    if (s->stop_state && s->stop->done)
         s->stop->done(s->stop_state);
     prior_free(s->prior);
     free(s->state);
     free(s->stop_state);
+    several_free(s->several);
     *s = (struct search){ 0 };
 }

@@ -8,6 +8,7 @@
 #define SEARCH_SEARCH_H
 
 #include "base/buf.h"
+#include "core/goals.h"
 #include "core/space.h"
 #include "search/pack.h"
 
@@ -66,8 +67,9 @@ struct search_answer {
         [SEARCH_WHY_MAX]; /* of pause and stop, for people: "after 3 epochs: 0.871, the median of 5 others was 0.952 there" */
 };
 
-struct thaw;  /* search/thaw.h */
-struct prior; /* search/prior.h */
+struct thaw;    /* search/thaw.h */
+struct prior;   /* search/prior.h */
+struct several; /* search/several.h */
 
 /* What a search may know besides the space. */
 struct search_cfg {
@@ -78,6 +80,12 @@ struct search_cfg {
     int min_epochs; /* before which no trial is ended; >= 1 */
     int eta;        /* of rungs: one trial in so many goes on; 0: as the rule thinks best */
     bool can_pause; /* the application goes on from checkpoints; else SEARCH_PAUSE is no answer */
+    const struct goals *
+        goals; /* NULL, or one: told.value alone counts. More: what is told is judged by all of them; used by search_new() alone */
+    bool constrained; /* some trials turn out infeasible when they have told something: what they told is no best */
+    bool joules;      /* an epoch's price is in joules; else in seconds */
+    /* For rows, by search_new(): what is told them is of several objectives; NULL: of one. Then less is better, and `maximise` is false. */
+    struct several *several;
     /* For a stop rule, by search_new(): */
     const struct space *space;
     struct thaw *thaw; /* the algorithm's, which tells it of trials and of what is told; NULL: it has none */
@@ -98,7 +106,8 @@ struct search_ops {
     void (*save)(const void *st, struct buf *out); /* all that init() does not give */
     int (*restore)(void *st, struct unpack *from); /* after init(); 0, -EPROTO: no such state, -ENOMEM */
     void (*done)(void *st);                        /* NULL when there is nothing to release */
-    struct thaw *(*thaw)(void *st); /* what it has learnt about curves, for a stop rule to share; NULL: nothing */
+    struct thaw *(*thaw)(void *st);   /* what it has learnt about curves, for a stop rule to share; NULL: nothing */
+    const struct search_ops *several; /* what goes in its place where there are several objectives; NULL: itself */
 };
 
 /* A new trial is wanted: what a stop rule's ask() says besides. */
@@ -123,7 +132,8 @@ struct stop_ops {
 
 extern const struct search_ops search_grid, search_random, search_tpe, search_gp, search_auto; /* each in its file */
 extern const struct search_ops search_points;                                                  /* grid.c */
-extern const struct search_ops *const searches[];                                              /* ends with NULL */
+extern const struct search_ops search_volume;     /* for `gp` and `auto`, where there are several objectives */
+extern const struct search_ops *const searches[]; /* ends with NULL */
 extern const struct stop_ops stop_none, stop_median, stop_halving, stop_hyperband, stop_curves;
 extern const struct stop_ops *const stops[]; /* ends with NULL */
 
@@ -134,7 +144,8 @@ struct search {
     void *stop_state;
     const struct space *space;
     struct search_cfg cfg;
-    struct prior *prior; /* owned; NULL: it learns from no earlier study */
+    struct prior *prior;     /* owned; NULL: it learns from no earlier study */
+    struct several *several; /* NULL: one objective */
 };
 
 /* What is meant where nothing is said: `points` when these are listed, `grid` when every dimension is, else `auto`; and with it `none` where all is

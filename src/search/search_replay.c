@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "core/sched.h"
+#include "search/curves_front.h"
 
 /* A trial, by its id. */
 struct played {
@@ -51,6 +52,8 @@ static void pass_mark(struct player *p)
     double range = p->from->scale.median - p->from->scale.best; /* its sign is the direction's */
     p->out->best[p->marks] += best;
     p->out->regret[p->marks] += range != 0 ? (best - p->from->scale.best) / range : (double)NAN;
+    if (p->from->volume)
+        p->out->hypervolume[p->marks] += p->from->volume(p->from->ctx);
     p->marks++;
 }
 
@@ -129,6 +132,13 @@ static int start_all(struct player *p)
     }
 }
 
+/* Seconds that the budget does not count are no price. */
+static bool is_told(const struct player *p)
+{
+    const struct goals *g = p->cfg->search.goals;
+    return p->cfg->seconds || (g && goals_have(g, GOAL_SECONDS));
+}
+
 static int tell(struct player *p, const struct played *t, enum told_kind kind, struct search_answer *out)
 {
     struct told_metric metric = { p->from->metric, t->next.value };
@@ -138,8 +148,7 @@ static int tell(struct player *p, const struct played *t, enum told_kind kind, s
                          .value = t->next.value,
                          .metrics = &metric,
                          .n_metrics = 1,
-                         .seconds = p->cfg->seconds ? t->seconds
-                                                    : (double)NAN, /* what the budget does not count is no price */
+                         .seconds = is_told(p) ? t->seconds : (double)NAN,
                          .joules = t->joules };
     int rc = search_tell(&p->search, &told, out);
     if (rc == 0 && out->wake)
@@ -152,6 +161,8 @@ static int end(struct player *p, struct played *t, enum outcome outcome)
     struct search_answer none;
     t->running = false;
     int rc = 0;
+    if (outcome == OUTCOME_FINISHED && p->from->finished)
+        p->from->finished(p->from->ctx, &t->point);
     if (outcome != OUTCOME_PAUSED)
         rc = tell(p, t, outcome == OUTCOME_FINISHED ? TOLD_FINISHED : TOLD_STOPPED, &none);
     (void)sched_ended(&p->sched, number_of((uint64_t)(t - p->v)), outcome);
@@ -270,7 +281,30 @@ int search_replay_from(const struct curve_source *from, const struct search_repl
 
 struct listed {
     const struct curves *curves;
+    struct curves_front front; /* of several objectives; so is what follows */
+    bool *finished;            /* by configuration */
 };
+
+static void listed_finished(void *ctx, const struct point *of)
+{
+    struct listed *l = ctx;
+    l->finished[space_index(&l->curves->space, of)] = true;
+}
+
+static double listed_volume(void *ctx)
+{
+    const struct listed *l = ctx;
+    return curves_front_share(&l->front, l->finished);
+}
+
+static int begin_front(struct listed *l, const struct goals *goals, struct curve_source *from)
+{
+    l->finished = calloc(l->curves->n, sizeof *l->finished);
+    int rc = l->finished ? curves_front_init(&l->front, l->curves, goals) : -ENOMEM;
+    from->finished = listed_finished;
+    from->volume = listed_volume;
+    return rc;
+}
 
 static int listed_epoch(void *ctx, const struct point *of, int epoch, struct curve_epoch *out, struct err *e)
 {
@@ -301,7 +335,7 @@ static int check(const struct curves *c, const struct search_replay_cfg *cfg, st
 int search_replay(const struct curves *c, const struct search_replay_cfg *cfg, struct search_replay_result *out,
                   struct err *e)
 {
-    struct listed listed = { c };
+    struct listed listed = { .curves = c };
     struct curve_source from = { .space = &c->space,
                                  .metric = c->metric,
                                  .maximise = c->maximise,
@@ -313,5 +347,10 @@ int search_replay(const struct curves *c, const struct search_replay_cfg *cfg, s
     if (rc < 0)
         return rc;
     rc = curves_scale(c, &from.scale);
-    return rc < 0 ? err_sys(e, rc, "replay of a search") : search_replay_from(&from, cfg, out, e);
+    if (rc == 0 && cfg->search.goals)
+        rc = begin_front(&listed, cfg->search.goals, &from);
+    rc = rc < 0 ? err_sys(e, rc, "replay of a search") : search_replay_from(&from, cfg, out, e);
+    curves_front_done(&listed.front);
+    free(listed.finished);
+    return rc;
 }

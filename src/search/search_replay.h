@@ -22,6 +22,9 @@ struct curve_source {
     struct curves_scale scale; /* of regret */
     /* Of the curve of that point, epoch 1, 2, …; of each trial in this order, each once. Negative ends the replay, and *e says why. */
     int (*epoch)(void *ctx, const struct point *of, int epoch, struct curve_epoch *out, struct err *e);
+    /* Of several objectives: that point was trained to the end; and what share of the hypervolume all these have. NULL: there is one. */
+    void (*finished)(void *ctx, const struct point *of);
+    double (*volume)(void *ctx);
     void *ctx;
 };
 
@@ -33,7 +36,7 @@ struct search_replay_earlier {
 
 struct search_replay_cfg {
     const char *algorithm, *stop; /* as search_new() has them */
-    struct search_cfg search;     /* epochs and direction are the table's */
+    struct search_cfg search;     /* epochs and direction are the table's; goals: its own, by curves_goals() */
     int workers;                  /* >= 1 */
     double budget;                /* of all workers together: epochs, or seconds if `seconds` */
     bool seconds;                 /* each epoch costs what the table says, else 1 */
@@ -51,6 +54,7 @@ struct search_replay_cfg {
 struct search_replay_result {
     double *regret,
         *best; /* n_at each, the caller's: what the best value seen until then was, and how far from the table's best */
+    double *hypervolume; /* the same: of what was trained to the end, as curves_front.h has it; NULL: no goals */
     uint64_t trials, epochs, decisions; /* decisions: proposals, and answers to an epoch */
     double to_target;                   /* what was spent until the target was reached; where it was not, the budget */
     double trust;                       /* in what was learnt from earlier studies, at the end */

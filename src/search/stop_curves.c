@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "search/search.h"
+#include "search/several.h"
 #include "search/thaw.h"
 
 #define OUTDONE_FOR_GOOD 0.6 /* logarithm of how much more another must be worth for a trial to be stopped for good */
@@ -148,7 +148,7 @@ static int curves_tell(void *state, const struct told *t, struct search_answer *
     if (take_added(c) < 0 || thaw_tell(c->thaw, t) < 0)
         return -ENOMEM;
     if (t->kind != TOLD_EPOCH || t->epoch >= c->cfg.epochs || !thaw_is_step(c->thaw, t->epoch) ||
-        !thaw_is_running(c->thaw, t->id) || t->held)
+        !thaw_is_running(c->thaw, t->id) || t->held || !several_may_end(c->cfg.several, t))
         return 0;
     if (thaw_is_taught(c->thaw) && is_outdone(c, t->id, &outdone) < 0)
         return -ENOMEM;

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "search/search.h"
+#include "search/several.h"
 
 enum { ETA = 3, RUNGS_MAX = 20 };
 
@@ -183,7 +184,7 @@ static void judge(struct halving *h, const struct told *t, struct search_answer 
     size_t most = s.n / (size_t)h->eta;
     if (!h->cfg.can_pause && most == 0)
         most = 1; /* the first ones have to go on, as they cannot later */
-    if (s.better < most || t->held) {
+    if (s.better < most || t->held || !several_may_end(h->cfg.several, t)) {
         c->goal = (uint64_t)h->levels[rung + 1];
         return;
     }

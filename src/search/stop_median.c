@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "search/search.h"
+#include "search/several.h"
 
 enum { OTHERS_MIN = 3 }; /* fewer say little of what is usual */
 
@@ -19,6 +20,7 @@ struct mark {
 struct median {
     int epochs, min_epochs;
     bool maximise;
+    const struct several *several;
     struct mark *marks;
     size_t n, cap;
     double *values; /* room for those of one epoch: as many as there are marks */
@@ -29,7 +31,9 @@ static int median_init(void *state, const struct search_cfg *cfg, struct err *e)
 {
     (void)e; /* it goes with everything */
     struct median *m = state;
-    *m = (struct median){ .epochs = cfg->epochs, .min_epochs = cfg->min_epochs, .maximise = cfg->maximise };
+    *m = (struct median){
+        .epochs = cfg->epochs, .min_epochs = cfg->min_epochs, .maximise = cfg->maximise, .several = cfg->several
+    };
     return 0;
 }
 
@@ -101,7 +105,7 @@ static int median_tell(void *state, const struct told *t, struct search_answer *
     size_t others = 0;
     double best = put_mark(m, t), middle = median_of_others(m, t, &others);
     if (t->epoch < m->min_epochs || t->epoch >= m->epochs || others < OTHERS_MIN || t->held ||
-        !is_better(m, middle, best))
+        !is_better(m, middle, best) || !several_may_end(m->several, t))
         return 0;
     out->verdict = SEARCH_STOP;
     (void)snprintf(out->why, sizeof out->why, "after %d epoch%s: %.4g, the median of %zu others was %.4g there",

@@ -155,9 +155,10 @@ static int step_of(const struct thaw *t, int epoch)
     return -1;
 }
 
-static double cost_told(const struct told *told)
+static double cost_told(const struct thaw *t, const struct told *told)
 {
-    return told->seconds > 0 ? told->seconds : (double)NAN;
+    double cost = t->cfg.joules ? told->joules : told->seconds;
+    return cost > 0 ? cost : (double)NAN;
 }
 
 static void note_progress(struct thaw *t, const struct told *told)
@@ -167,8 +168,9 @@ static void note_progress(struct thaw *t, const struct told *told)
         return;
     tr->epoch = told->epoch;
     tr->value = t->cfg.maximise ? -told->value : told->value;
-    tr->cost = cost_told(told);
-    tr->start = told->start_seconds > 0 ? told->start_seconds : tr->start;
+    tr->cost = cost_told(t, told);
+    if (told->start_seconds > 0 && !t->cfg.joules) /* in what an epoch costs in */
+        tr->start = told->start_seconds;
     if (tr->epoch_1 == 0) {
         tr->epoch_1 = told->epoch;
         tr->cost_1 = tr->cost;

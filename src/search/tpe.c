@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "core/rng.h"
-#include "search/search.h"
+#include "search/several.h"
 #include "search/unit_space.h"
 
 enum {
@@ -27,6 +27,7 @@ enum {
 };
 
 static const double good_share = 0.1;
+static const double front_share = 0.2; /* of several objectives: a front is wider than a best one */
 static const double narrow = 0.9; /* kernels, beside what a normal distribution would want */
 static const double sigma_min = 0.02;
 
@@ -208,13 +209,25 @@ static int by_wins(const void *a, const void *b, void *ctx)
     return x != y ? (x < y) - (x > y) : (i > k) - (i < k);
 }
 
+/* The best first. Returns how many of them are good. */
+static size_t sort_trials(struct tpe *s)
+{
+    size_t told = s->n, few;
+    if (s->cfg.several) {
+        told = several_order(s->cfg.several, s->n, s->order);
+    } else {
+        for (size_t i = 0; i < s->n; i++)
+            s->order[i] = i;
+        qsort_r(s->order, s->n, sizeof *s->order, by_wins, s->trials);
+    }
+    few = (size_t)ceil((s->cfg.several ? front_share : good_share) * (double)s->n);
+    few = few < told ? few : told;
+    return few < GOOD_MAX ? few : GOOD_MAX;
+}
+
 static void learn(struct tpe *s, struct model *m)
 {
-    for (size_t i = 0; i < s->n; i++)
-        s->order[i] = i;
-    qsort_r(s->order, s->n, sizeof *s->order, by_wins, s->trials);
-    size_t n_good = (size_t)ceil(good_share * (double)s->n);
-    n_good = n_good < GOOD_MAX ? n_good : GOOD_MAX;
+    size_t n_good = sort_trials(s);
     for (size_t i = 0; i < n_good; i++)
         if (s->trials[s->order[i]].n_steps > 0)
             m->good.at[m->good.n++] = &s->trials[s->order[i]].at;

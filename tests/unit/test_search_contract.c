@@ -49,7 +49,13 @@ static const struct {
     { "real numbers as far as they go", "{\"x\": {\"min\": -1e308, \"max\": 1e308}}" },
 };
 
-enum { N_ASKED = 400, EPOCHS = 5 };
+enum { N_ASKED = 400, N_ASKED_SEVERAL = 24, EPOCHS = 5 };
+
+static const struct goals one_goal = { .n = 0 };
+static const struct goals three_goals = { .n = 3,
+                                          .v = { { .name = "accuracy", .kind = GOAL_METRIC, .maximise = true },
+                                                 { .name = "seconds", .kind = GOAL_SECONDS },
+                                                 { .name = "loss", .kind = GOAL_METRIC } } };
 
 static struct space parsed(const char *hyper)
 {
@@ -78,6 +84,11 @@ static size_t drive(struct search *s, struct proposal *out, size_t n, bool fail)
             return i;
         assert_int_equal(rc, 1);
         struct told t = { .id = out[i].id, .kind = TOLD_FINISHED, .epoch = EPOCHS, .value = worth(&out[i], fail) };
+        struct told_metric loss = { "loss", 1.0 / (double)(1 + out[i].id % 7) };
+        t.metrics = &loss;
+        t.n_metrics = 1;
+        t.seconds = 1 + (double)(out[i].id % 5);
+        t.joules = NAN;
         t.kind = isnan(t.value) ? TOLD_FAILED : TOLD_FINISHED;
         struct search_answer a;
         assert_int_equal(search_tell(s, &t, &a), 0);
@@ -108,20 +119,21 @@ static bool equal(const struct proposal *a, const struct proposal *b)
     return a->id == b->id && a->again == b->again && memcmp(&a->point, &b->point, sizeof a->point) == 0;
 }
 
-static void check_contract(const struct search_ops *ops, const char *what, const struct space *sp)
+static void check_contract(const struct search_ops *ops, const char *what, const struct space *sp,
+                           const struct goals *goals, size_t most)
 {
     static struct proposal first[N_ASKED];
     static struct proposal again[N_ASKED];
-    struct search_cfg cfg = { .seed = 42, .epochs = EPOCHS, .min_epochs = 1, .maximise = true };
+    struct search_cfg cfg = { .seed = 42, .epochs = EPOCHS, .min_epochs = 1, .maximise = true, .goals = goals };
     for (int fail = 0; fail <= 1; fail++) {
         struct search s = { 0 };
         struct search t = { 0 };
         assert_int_equal(search_new(&s, ops->name, NULL, sp, &cfg, NULL), 0);
         assert_int_equal(search_new(&t, ops->name, NULL, sp, &cfg, NULL), 0);
-        size_t n = drive(&s, first, N_ASKED, fail);
+        size_t n = drive(&s, first, most, fail);
         /* the same seed, told the same, in two goes: what a resumed study does */
         size_t half = drive(&t, again, n / 2, fail);
-        half += drive(&t, again + half, N_ASKED - half, fail);
+        half += drive(&t, again + half, most - half, fail);
         assert_int_equal(n, half);
         assert_true(n > 0);
         for (size_t i = 0; i < n && i < sp->n_first; i++)
@@ -135,7 +147,7 @@ static void check_contract(const struct search_ops *ops, const char *what, const
                 if (memcmp(&first[i].point, &first[k].point, sizeof first[i].point) == 0)
                     fail_msg("%s %s: proposals %zu and %zu are one point", ops->name, what, k, i);
         }
-        if (n < N_ASKED) { /* a search of a finite space may end only when it has proposed all, and stays ended */
+        if (n < most) { /* a search of a finite space may end only when it has proposed all, and stays ended */
             assert_int_equal(n, space_size(sp));
             assert_int_equal(search_ask(&s, true, &first[0]), -ENODATA);
         }
@@ -155,11 +167,12 @@ static void test_every_search_keeps_the_contract(void **state)
             struct err e = { 0 };
             int rc = search_new(&s, searches[i]->name, NULL, &sp, &cfg, &e);
             search_done(&s);
-            if (rc == 0)
-                check_contract(searches[i], spaces[k].name, &sp);
-            else if (rc != -EINVAL || !e.text[0] ||
-                     (space_is_listed(&sp) &&
-                      searches[i] != &search_points)) /* a list must be fine for any other search */
+            if (rc == 0) {
+                check_contract(searches[i], spaces[k].name, &sp, &one_goal, N_ASKED);
+                check_contract(searches[i], spaces[k].name, &sp, &three_goals, N_ASKED_SEVERAL);
+            } else if (rc != -EINVAL || !e.text[0] ||
+                       (space_is_listed(&sp) &&
+                        searches[i] != &search_points)) /* a list must be fine for any other search */
                 fail_msg("%s %s: got %d %s", searches[i]->name, spaces[k].name, rc, e.text);
             space_done(&sp);
         }
@@ -327,10 +340,9 @@ static void test_searches_are_chosen_by_name_or_space(void **state)
 }
 
 /* However many allocations fail on the way, a search proposes what it proposes without failures. */
-static void test_a_search_survives_memory_running_out(void **state)
+static void check_memory(const struct goals *goals)
 {
-    (void)state;
-    struct search_cfg cfg = { .seed = 5, .epochs = 1 };
+    struct search_cfg cfg = { .seed = 5, .epochs = 1, .goals = goals };
     for (size_t i = 0; searches[i]; i++) {
         for (size_t k = 0; k < ARRAY_LEN(spaces); k++) {
             struct space sp = parsed(spaces[k].text);
@@ -369,6 +381,13 @@ static void test_a_search_survives_memory_running_out(void **state)
     }
 }
 
+static void test_a_search_survives_memory_running_out(void **state)
+{
+    (void)state;
+    check_memory(&one_goal);
+    check_memory(&three_goals);
+}
+
 /* --- the life of trials: several at once, which fail, pause, go on and stop ------------------------------------------ */
 
 enum { AT_ONCE = 3, TRIALS = 60, STEPS_MAX = 4000, LINE_MAX_ = 192 };
@@ -384,6 +403,7 @@ struct life {
     bool learns;  /* from an earlier study */
     bool can_pause;
     const char *search, *stop;
+    const struct goals *goals;
     enum being trials[TRIALS];
     int epochs[TRIALS];
     int n;
@@ -399,6 +419,7 @@ static struct search_cfg cfg_of(const struct life *l)
 {
     struct search_cfg cfg = life_cfg;
     cfg.can_pause = l->can_pause;
+    cfg.goals = l->goals;
     return cfg;
 }
 
@@ -561,12 +582,16 @@ static void live(struct life *l)
     search_done(&l->s);
 }
 
-static void check_life_of(const char *search, const char *stop, const char *space, bool can_pause, bool learns)
+static void check_life_of(const char *search, const char *stop, const char *space, bool can_pause, bool learns,
+                          const struct goals *goals)
 {
     char what[LINE_MAX_];
     struct space sp = parsed(space);
-    (void)snprintf(what, sizeof what, "%s and %s, %s", search, stop, can_pause ? "with pauses" : "without pauses");
-    struct life calm = { .space = &sp, .what = what, .search = search, .stop = stop, .can_pause = can_pause };
+    (void)snprintf(what, sizeof what, "%s and %s, %s, %s", search, stop, can_pause ? "with pauses" : "without pauses",
+                   goals->n > 1 ? "several objectives" : "one objective");
+    struct life calm = {
+        .space = &sp, .what = what, .search = search, .stop = stop, .can_pause = can_pause, .goals = goals
+    };
     calm.learns = learns;
     struct life cut = calm;
     live(&calm);
@@ -583,7 +608,8 @@ static void check_life_of(const char *search, const char *stop, const char *spac
 
 static void check_life(const char *search, const char *stop, const char *space, bool can_pause)
 {
-    check_life_of(search, stop, space, can_pause, false);
+    check_life_of(search, stop, space, can_pause, false, &one_goal);
+    check_life_of(search, stop, space, can_pause, false, &three_goals);
 }
 
 static void test_searches_that_learn_live_on_when_restored(void **state)
@@ -601,7 +627,7 @@ static void test_searches_that_learn_live_on_when_restored(void **state)
     for (size_t i = 0; searches[i]; i++)
         for (size_t k = 0; searches[i]->add && stops[k]; k++)
             for (size_t w = 0; w < ARRAY_LEN(wanted); w++)
-                check_life_of(searches[i]->name, stops[k]->name, wanted[w], w % 2 == 0, true);
+                check_life_of(searches[i]->name, stops[k]->name, wanted[w], w % 2 == 0, true, &one_goal);
 }
 
 static void test_a_search_that_goes_through_all_learns_nothing(void **state)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/own.h"
+#include "search/curves_front.h"
 #include "search/search_replay.h"
 #include "tests/fault.h"
 
@@ -113,6 +114,49 @@ static void test_no_epoch_is_paid_twice(void **state)
         assert_int_equal(r.trials, 4);
         assert_true(r.epochs >= 4 && r.epochs <= 12);
     }
+    curves_done(&c);
+}
+
+/* Of the whole front that is 0 (4 in 3 s), 2 (1 in 30 s) and, beaten by none, 1 (2 in 6 s); 3 is dominated by 0. */
+static void test_what_was_found_is_a_share_of_the_front(void **state)
+{
+    (void)state;
+    struct curves c = parsed(HEAD LINE(1, "[6,5,4]", "[1,1,1]") LINE(2, "[9,2,2]", "[2,2,2]") LINE(3, "[5,3,1]", "[10,10,10]")
+                                 LINE(4, "[3,4,5]", "[1,1,1.5]"));
+    static const char *const names[] = { "metric", "seconds" };
+    struct goals goals;
+    double at[] = { 2, 3, 6, 9, 12 }, regret[MARKS] = { 0 }, best[MARKS] = { 0 }, got[MARKS] = { 0 };
+    assert_int_equal(curves_goals(&c, names, 2, &goals, NULL), 0);
+    struct search_replay_cfg cfg = { .algorithm = "grid",
+                                     .stop = "none",
+                                     .search = { .min_epochs = 1, .goals = &goals },
+                                     .workers = 1,
+                                     .budget = 12,
+                                     .at = at,
+                                     .n_at = MARKS };
+    struct search_replay_result r = { .regret = regret, .best = best, .hypervolume = got };
+    assert_int_equal(search_replay(&c, &cfg, &r, NULL), 0);
+    /* the reference: 4.3 and 32.7 */
+    double first = 0.3 * 29.7, second = first + 2.0 * 26.7, third = second + 1.0 * 2.7;
+    const double want[MARKS] = { 0, first / third, second / third, 1, 1 };
+    for (size_t i = 0; i < MARKS; i++)
+        if (fabs(got[i] - want[i]) > 1e-9)
+            fail_msg("after %g epochs: got %.12g, want %.12g", at[i], got[i], want[i]);
+    curves_done(&c);
+}
+
+static void test_a_table_without_a_figure_is_told(void **state)
+{
+    (void)state;
+    struct curves c = parsed(table);
+    struct goals goals;
+    struct err e = { 0 };
+    static const char *const joules[] = { "metric", "joules" };
+    static const char *const other[] = { "accuracy" };
+    assert_int_equal(curves_goals(&c, joules, 2, &goals, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "no 'joules'"));
+    assert_int_equal(curves_goals(&c, other, 1, &goals, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "no metric 'accuracy': it has 'loss'"));
     curves_done(&c);
 }
 
@@ -232,6 +276,8 @@ int main(void)
         cmocka_unit_test(test_replays_of_a_grid),
         cmocka_unit_test(test_what_diverged_is_told_as_the_worst),
         cmocka_unit_test(test_no_epoch_is_paid_twice),
+        cmocka_unit_test(test_what_was_found_is_a_share_of_the_front),
+        cmocka_unit_test(test_a_table_without_a_figure_is_told),
         cmocka_unit_test(test_faults_are_explained),
         cmocka_unit_test(test_curves_may_come_from_anywhere),
         cmocka_unit_test(test_a_source_that_fails_ends_the_replay),
