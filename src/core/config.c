@@ -15,6 +15,7 @@
 static const char *const keeps[] = { "best", "all", "none", NULL };
 static const char *const directions[] = { "auto", "max", "min", NULL };
 static const char *const objectives[] = { "time", "energy", "edp", NULL };
+static const char *const costs[] = { "seconds", "joules", NULL };
 static const char *const no_word[] = { "none", NULL };
 static const char *const auto_word[] = { "auto", NULL };
 static const char *const scopes[] = { "auto", "system", "cgroup", "process", "none", NULL };
@@ -44,10 +45,14 @@ const struct opt_row config_rows[] = {
     { "search", "min_epochs", OPT_INT, FIELD(min_epochs), "1", 1, 100000, NULL, "N", "before which a stop rule ends no trial" },
     { "search", "eta", OPT_INT, FIELD(eta), "3", 2, 1000, NULL, "N", "halving, hyperband: one trial in so many goes on at each rung, and rungs are so many times apart" },
     { "search", "learn_from", OPT_TEXT, FIELD(learn_from), NULL, 0, 0, NULL, "STUDY,…", "earlier studies of the store whose best points are tried early, as long as they hold up (algorithms auto, gp and tpe)" },
+    { "search", "cost", OPT_CHOICE, FIELD(cost), "seconds", 0, 0, costs, "NAME", "curves: what an epoch costs, seconds or joules" },
     { "budget", "seconds", OPT_REAL, FIELD(budget_seconds), "0", 0, 1e12, NULL, "SECONDS", "in which trials train; when they are used up the study ends (0: without end)" },
     { "budget", "epochs", OPT_INT, FIELD(budget_epochs), "0", 0, 1e12, NULL, "N", "of all trials together, as above" },
     { "budget", "launches", OPT_INT, FIELD(budget_launches), "0", 0, 1e12, NULL, "N", "attempts of all trials together: what runs then goes on to its end" },
     { "budget", "joules", OPT_REAL, FIELD(budget_joules), "0", 0, 1e15, NULL, "J", "of all trials together, where they are measured or estimated" },
+    { "budget", "price", OPT_REAL, FIELD(budget_price), "0", 0, 1e12, NULL, "MONEY", "of all trials together: core-hours and joules at the two prices" },
+    { "budget", "price_per_core_hour", OPT_REAL, FIELD(price_per_core_hour), "0", 0, 1e9, NULL, "MONEY", "of an hour of each CPU that a trial has in force" },
+    { "budget", "price_per_kwh", OPT_REAL, FIELD(price_per_kwh), "0", 0, 1e9, NULL, "MONEY", "of a kilowatt-hour of the trials' joules, where they are measured or estimated" },
     { "tuning", "policy", OPT_CHOICE, FIELD(policy), "pipetune", 0, 0, policy_names, "NAME", "how system parameters are chosen" },
     { "tuning", "window_seconds", OPT_REAL, FIELD(window_seconds), "3", 0.1, 3600, NULL, "SECONDS", "length of a measuring window" },
     { "tuning", "probe_budget", OPT_REAL, FIELD(probe_budget), "0.1", 0, 1, NULL, "FRACTION", "of a trial that probing may lose" },
@@ -76,7 +81,7 @@ static const char *const top_others[] = { "hyperParameters", "systemParameters",
                                           "tuning",          "monitoring",       "influxdb", "spark",  "nodes",
                                           "hosts",           "powerMeter",       NULL };
 static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
-static const char *const study_others[] = { "secrets", "constraints", "first", NULL };
+static const char *const study_others[] = { "secrets", "constraints", "first", "metrics", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
 
 static int want_strings(const struct json_doc *doc, const char *path, const json_t *j, struct err *e)
@@ -205,6 +210,46 @@ static int join_learn_from(const struct json_doc *doc, struct err *e)
     return rc;
 }
 
+static int set_word(char **word, const char *to, struct err *e)
+{
+    char *own = strdup(to);
+    if (!own)
+        return err_sys(e, -ENOMEM, "the config");
+    free(*word);
+    *word = own;
+    return 0;
+}
+
+/* `metric` and `direction` are those of the first that is told: what goes by one metric alone goes by that. */
+static int take_goals(struct config *c, const struct json_doc *doc, struct err *e)
+{
+    const json_t *study = json_object_get(doc->root, "study");
+    int rc = goals_read(&c->goals, doc, e);
+    if (rc < 0 || c->goals.n == 0)
+        return rc;
+    if (json_object_get(study, "metric"))
+        return json_doc_err(doc, "study/metric", e, -EINVAL, "does not go with 'study.metrics': leave one of them out");
+    if (json_object_get(study, "direction") && c->goals.n > 1)
+        return json_doc_err(doc, "study/direction", e, -EINVAL,
+                            "does not go with several metrics: give each its own, as {\"metric\": \"%s\", "
+                            "\"direction\": \"max\"}",
+                            goals_first_told(&c->goals)->name);
+    const struct goal *first = goals_first_told(&c->goals);
+    rc = set_word(&c->metric, first->name, e);
+    return rc < 0 || !first->directed ? rc : set_word(&c->direction, first->maximise ? "max" : "min", e);
+}
+
+int config_check_goals(const struct config *c, struct err *e)
+{
+    const struct goal *first = c->goals.n > 0 ? goals_first_told(&c->goals) : NULL;
+    bool bound = first && (first->directed || c->goals.n > 1);
+    if (first && (strcmp(first->name, c->metric) != 0 || (bound && config_maximise(c) != first->maximise)))
+        return err_set(e, -EINVAL, "--metric and --direction do not go with 'study.metrics' of the config");
+    if (c->budget_price > 0 && !(c->price_per_core_hour > 0) && !(c->price_per_kwh > 0))
+        return err_set(e, -EINVAL, "'budget.price' needs a price: 'budget.price_per_core_hour', 'budget.price_per_kwh', or both");
+    return 0;
+}
+
 int config_read(struct config *c, const struct json_doc *doc, struct err *e)
 {
     if (!json_is_object(doc->root))
@@ -221,6 +266,9 @@ int config_read(struct config *c, const struct json_doc *doc, struct err *e)
         rc = opt_read_section(&set, doc, "monitoring", monitoring_others, e);
     if (rc == 0)
         rc = want_strings(doc, "study/secrets", json_object_get(json_object_get(doc->root, "study"), "secrets"), e);
+    if (rc < 0)
+        return rc;
+    rc = take_goals(c, doc, e);
     if (rc < 0)
         return rc;
     const json_t *monitoring = json_object_get(doc->root, "monitoring");
@@ -242,42 +290,17 @@ void config_done(struct config *c)
     c->hosts = NULL;
 }
 
-static bool contains_word(const char *text, const char *word)
-{
-    size_t len = strlen(word);
-    for (; *text; text++)
-        if (strncasecmp(text, word, len) == 0)
-            return true;
-    return false;
-}
-
-static bool is_made_small(const char *metric)
-{
-    return contains_word(metric, "loss") || contains_word(metric, "error") || strcasecmp(metric, "mae") == 0;
-}
-
 bool config_maximise(const struct config *c)
 {
     if (strcmp(c->direction, "auto") != 0)
         return strcmp(c->direction, "max") == 0;
-    return !is_made_small(c->metric);
-}
-
-/* By its name; what else there is, is made large, but nobody can tell whether that is meant. */
-static bool direction_is_plain(const struct config *c)
-{
-    static const char *const large[] = { "acc",    "auc",  "f1",   "precision", "recall", "score",
-                                         "reward", "top1", "top5", "bleu",      "iou",    "dice" };
-    bool plain = strcmp(c->direction, "auto") != 0 || is_made_small(c->metric);
-    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
-        plain = plain || contains_word(c->metric, large[i]);
-    return plain;
+    return goal_maximises(c->metric);
 }
 
 int config_check(const struct config *c, const char *stop, struct err *e)
 {
     bool rule = strcmp(stop, "none") != 0;
-    if (isfinite(c->target) && !direction_is_plain(c))
+    if (isfinite(c->target) && strcmp(c->direction, "auto") == 0 && !goal_is_plain(c->metric))
         return err_set(e, -EINVAL,
                        "study.target %g: whether '%s' is to be large or small cannot be told by its name; say "
                        "study.direction max or min",

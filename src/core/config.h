@@ -3,6 +3,7 @@
 #define CORE_CONFIG_H
 
 #include "base/opt.h"
+#include "core/goals.h"
 
 enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs; one where it does not share */
 
@@ -16,16 +17,19 @@ struct config {
     int64_t epochs, seed, max_trials, retries;
     int64_t parallel;             /* CONFIG_PARALLEL_AUTO, or 1…256 */
     char *keep;                   /* checkpoints of trials that are over: "best", "all", "none" */
-    char *metric, *direction;     /* direction "auto": by the metric */
+    char *metric, *direction;     /* direction "auto": by the metric; of several metrics, of the first that is told */
+    struct goals goals;           /* `study.metrics`: what trials are judged by where it is more than one */
     double target;                /* of the metric; NAN: none */
     int64_t repeats, repeat_best; /* how often the best points are trained, and how many of them */
-    double budget_seconds, budget_joules;
+    double budget_seconds, budget_joules, budget_price;
+    double price_per_core_hour, price_per_kwh; /* money; 0: it costs nothing */
     int64_t budget_epochs, budget_launches; /* 0: without end */
 
     char *algorithm; /* NULL: by the space */
     char *stop;      /* the rule by which trials are ended early */
     int64_t min_epochs, eta;
     char *learn_from; /* names of earlier studies, "a,b"; NULL: none */
+    char *cost; /* what an epoch's price is: "seconds", "joules" */
     char *objective;
 
     char *policy; /* policy_find() knows it */
@@ -59,6 +63,9 @@ int config_check_hosts(const struct json_doc *doc, const char *path, const json_
 
 /* Lists of hosts by their names: a config's "hosts", or a whole file (`path` is "" then). -EINVAL. */
 int config_check_lists(const struct json_doc *doc, const char *path, const json_t *lists, struct err *e);
+
+/* What several keys and the command line say together: metrics, prices. -EINVAL. */
+int config_check_goals(const struct config *c, struct err *e);
 
 /* Is the metric to be made large? By `direction`, or for "auto" by the metric's name: a loss or an error is made small. */
 bool config_maximise(const struct config *c);

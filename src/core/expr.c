@@ -59,6 +59,7 @@ struct parser {
     const char *at;
     const char *const *names;
     size_t n_names;
+    struct strv *others; /* NULL: there are none */
     int depth;
     struct err *e;
 };
@@ -155,6 +156,18 @@ static int unknown_name(const struct parser *p, const char *name)
     return err_set(p->e, -EINVAL, "names '%s', which is nothing here", buf_text(&shown));
 }
 
+static int put_other(struct parser *p, const char *name)
+{
+    size_t i = 0;
+    while (i < p->others->n && strcmp(p->others->v[i], name) != 0)
+        i++;
+    if (i == p->others->n)
+        strv_add(p->others, name);
+    if (p->others->failed)
+        return err_sys(p->e, -ENOMEM, "an expression");
+    return put(p, (struct node){ .op = OP_NAME, .name = p->n_names + i });
+}
+
 static int put_name(struct parser *p, const char *begin, size_t len)
 {
     AUTO_FREE char *name = strndup(begin, len);
@@ -163,7 +176,7 @@ static int put_name(struct parser *p, const char *begin, size_t len)
     for (size_t i = 0; i < p->n_names; i++)
         if (strcmp(p->names[i], name) == 0)
             return put(p, (struct node){ .op = OP_NAME, .name = i });
-    return unknown_name(p, name);
+    return p->others ? put_other(p, name) : unknown_name(p, name);
 }
 
 static int parse_quoted_name(struct parser *p)
@@ -283,7 +296,15 @@ static int parse_or(struct parser *p)
 
 int expr_parse(struct expr **out, const char *text, const char *const *names, size_t n_names, struct err *e)
 {
-    struct parser p = { .x = calloc(1, sizeof *p.x), .at = text, .names = names, .n_names = n_names, .e = e };
+    return expr_parse_open(out, text, names, n_names, NULL, e);
+}
+
+int expr_parse_open(struct expr **out, const char *text, const char *const *names, size_t n_names,
+                    struct strv *others, struct err *e)
+{
+    struct parser p = {
+        .x = calloc(1, sizeof *p.x), .at = text, .names = names, .n_names = n_names, .others = others, .e = e
+    };
     if (!p.x)
         return err_sys(e, -ENOMEM, "an expression");
     int rc = parse_or(&p);
@@ -371,4 +392,61 @@ bool expr_holds(const struct expr *x, expr_read *value_of, void *ctx)
             v[i] = (struct expr_value){ .number = compute(n->op, v[n->a], n->b < 0 ? none : v[n->b]) };
     }
     return is_true(v[x->n - 1]);
+}
+
+/* --- what becomes of it --- */
+
+static enum expr_trend turned(enum expr_trend t)
+{
+    return t == EXPR_RISES ? EXPR_FALLS : t == EXPR_FALLS ? EXPR_RISES : t;
+}
+
+/* Of what goes up with both. */
+static enum expr_trend together(enum expr_trend a, enum expr_trend b)
+{
+    return a == EXPR_STAYS || a == b ? b : b == EXPR_STAYS ? a : EXPR_VARIES;
+}
+
+/* A product, or a quotient, goes as the one does where the other is a number as it is written. */
+static enum expr_trend scaled(const struct node *number, enum expr_trend t)
+{
+    bool plain = number->op == OP_NUMBER;
+    return t == EXPR_STAYS ? EXPR_STAYS : !plain ? EXPR_VARIES : number->number >= 0 ? t : turned(t);
+}
+
+static enum expr_trend trend_of_node(const struct expr *x, const struct node *n, const enum expr_trend *v)
+{
+    enum expr_trend a = n->a >= 0 ? v[n->a] : EXPR_STAYS, b = n->b >= 0 ? v[n->b] : EXPR_STAYS;
+    bool still = a == EXPR_STAYS && b == EXPR_STAYS;
+    switch (n->op) {
+    case OP_LESS:
+    case OP_LESS_EQUAL: return together(turned(a), b);
+    case OP_MORE:
+    case OP_MORE_EQUAL:
+    case OP_SUBTRACT: return together(a, turned(b));
+    case OP_NOT:
+    case OP_MINUS: return turned(a);
+    case OP_OR:
+    case OP_AND:
+    case OP_ADD:
+    case OP_MIN:
+    case OP_MAX: return together(a, b);
+    case OP_MULTIPLY: return a == EXPR_STAYS ? scaled(&x->v[n->a], b) : b == EXPR_STAYS ? scaled(&x->v[n->b], a) : EXPR_VARIES;
+    case OP_DIVIDE: return b == EXPR_STAYS ? scaled(&x->v[n->b], a) : EXPR_VARIES;
+    case OP_LOG:
+    case OP_SQRT:
+    case OP_FLOOR: return a;
+    default: return still ? EXPR_STAYS : EXPR_VARIES;
+    }
+}
+
+bool expr_only_falls(const struct expr *x, const enum expr_trend *trend_of)
+{
+    enum expr_trend v[NODES_MAX];
+    for (size_t i = 0; i < x->n; i++) {
+        const struct node *n = &x->v[i];
+        bool leaf = n->op == OP_NUMBER || n->op == OP_TEXT;
+        v[i] = leaf ? EXPR_STAYS : n->op == OP_NAME ? trend_of[n->name] : trend_of_node(x, n, v);
+    }
+    return v[x->n - 1] == EXPR_FALLS || v[x->n - 1] == EXPR_STAYS;
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/strv.h"
 
 struct expr;
 
@@ -27,9 +28,18 @@ typedef struct expr_value expr_read(void *ctx, size_t name);
 
 /* `names`: those there are. -EINVAL: what is wrong, and where ("at 'lr)': …"); -ENOMEM. */
 int expr_parse(struct expr **out, const char *text, const char *const *names, size_t n_names, struct err *e);
+/* The same, where a name that is none of them may be one that is known later: it is added to `others`, once, and counts on from n_names. */
+int expr_parse_open(struct expr **out, const char *text, const char *const *names, size_t n_names,
+                    struct strv *others, struct err *e);
 void expr_free(struct expr *x); /* NULL is fine */
 
 bool expr_uses(const struct expr *x, size_t name);
 bool expr_holds(const struct expr *x, expr_read *value_of, void *ctx);
+
+/* How a name goes on, while time does. */
+enum expr_trend { EXPR_STAYS, EXPR_RISES, EXPR_FALLS, EXPR_VARIES };
+
+/* Where it does not hold, will it never hold again? `trend_of` has one of each name. False: that cannot be told. */
+bool expr_only_falls(const struct expr *x, const enum expr_trend *trend_of);
 
 #endif

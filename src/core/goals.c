@@ -18,8 +18,17 @@ static bool contains_word(const char *text, const char *word)
 
 bool goal_maximises(const char *metric)
 {
-    return !contains_word(metric, "loss") && !contains_word(metric, "error") && strcasecmp(metric, "mae") != 0 &&
-           strcmp(metric, goal_seconds) != 0 && strcmp(metric, goal_joules) != 0;
+    return !contains_word(metric, "loss") && !contains_word(metric, "error") && strcasecmp(metric, "mae") != 0;
+}
+
+bool goal_is_plain(const char *metric)
+{
+    static const char *const large[] = { "acc",    "auc",  "f1",   "precision", "recall", "score",
+                                         "reward", "top1", "top5", "bleu",      "iou",    "dice" };
+    bool plain = !goal_maximises(metric);
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
+        plain = plain || contains_word(metric, large[i]);
+    return plain;
 }
 
 static int set_name(struct goal *g, const struct json_doc *doc, const char *path, const char *name, struct err *e)
@@ -30,7 +39,7 @@ static int set_name(struct goal *g, const struct json_doc *doc, const char *path
     g->kind = strcmp(name, goal_seconds) == 0  ? GOAL_SECONDS
               : strcmp(name, goal_joules) == 0 ? GOAL_JOULES
                                                : GOAL_METRIC;
-    g->maximise = goal_maximises(name);
+    g->maximise = g->kind == GOAL_METRIC && goal_maximises(name);
     return 0;
 }
 

@@ -34,8 +34,11 @@ struct goals {
  * them is told by the application; no two are the same. -EINVAL. */
 int goals_read(struct goals *out, const struct json_doc *doc, struct err *e);
 
-/* Of a metric whose direction is left open: a loss or an error is made small, and so are seconds and joules. */
+/* Of a metric whose direction is left open: a loss or an error is made small. Seconds and joules of a trial are, always. */
 bool goal_maximises(const char *metric);
+
+/* Does its name tell? What else there is, is made large, but nobody can tell whether that is meant. */
+bool goal_is_plain(const char *metric);
 
 bool goals_have(const struct goals *g, enum goal_kind kind);
 

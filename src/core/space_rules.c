@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "core/demands.h"
 #include "core/expr.h"
 #include "core/rng.h"
 #include "core/space.h"
@@ -206,9 +207,23 @@ static int read_constraint(struct rules_reader *r, const json_t *j)
         return FAULT(r, "must be a condition as text, such as \"batch_size %% 4 == 0\"");
     if (rules->n_constraints == RULES_MAX)
         return FAULT(r, "is one too many: there may be %d", RULES_MAX);
-    int rc = expr_parse(&rules->constraint[rules->n_constraints], json_string_value(j), names, n, &why);
-    rules->n_constraints += rc == 0;
-    return rc == 0 ? 0 : rc == -ENOMEM ? err_sys(r->e, rc, "'%s'", r->doc->name) : FAULT(r, "%s", why.text);
+    struct expr **x = &rules->constraint[rules->n_constraints];
+    AUTO_STRV struct strv results = STRV_INIT;
+    int rc = expr_parse_open(x, json_string_value(j), names, n, &results, &why);
+    if (rc < 0)
+        return rc == -ENOMEM ? err_sys(r->e, rc, "'%s'", r->doc->name) : FAULT(r, "%s", why.text);
+    if (results.n == 0) {
+        rules->n_constraints++;
+        return 0;
+    }
+    expr_free(*x); /* one on what trials come to: core/demands */
+    *x = NULL;
+    for (size_t i = 0; i < results.n; i++) {
+        const char *slip = demands_slip(r->s, r->doc, results.v[i]);
+        if (slip)
+            return FAULT(r, "names '%s', which is nothing here; did you mean '%s'?", results.v[i], slip);
+    }
+    return 0;
 }
 
 static int read_constraints(struct rules_reader *r)
@@ -275,20 +290,18 @@ static int try_points(struct rules_reader *r)
 int space_read_rules(struct space *s, const struct json_doc *doc, struct err *e)
 {
     struct rules_reader r = { .s = s, .doc = doc, .e = e };
-    if (s->points) { /* what they allow is in the list */
-        (void)snprintf(r.path, sizeof r.path, "study/constraints");
-        return json_object_get(json_object_get(doc->root, "study"), "constraints")
-                   ? FAULT(&r, "do not go with listed points: leave out those that they exclude")
-                   : 0;
-    }
     s->rules = calloc(1, sizeof *s->rules);
     if (!s->rules)
         return err_sys(e, -ENOMEM, "'%s'", doc->name);
-    int rc = read_all_whens(&r);
+    int rc = s->points ? 0 : read_all_whens(&r);
     if (rc == 0)
         rc = read_constraints(&r);
     if (rc < 0)
         return rc;
+    if (s->points && s->rules->n_constraints > 0) { /* what they allow is in the list */
+        (void)snprintf(r.path, sizeof r.path, "study/constraints");
+        return FAULT(&r, "do not go with listed points: leave out those that they exclude");
+    }
     if (s->rules->n_when == 0 && s->rules->n_constraints == 0) {
         space_rules_free(s->rules);
         s->rules = NULL;
