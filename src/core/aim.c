@@ -23,6 +23,12 @@ static double known(double x)
     return isnan(x) ? 0 : x;
 }
 
+double aim_price(const struct aim *a, const struct expense *s)
+{
+    enum { SECONDS_PER_HOUR = 3600, JOULES_PER_KWH = 3600000 };
+    return known(s->core_seconds) / SECONDS_PER_HOUR * a->per_core_hour + known(s->joules) / JOULES_PER_KWH * a->per_kwh;
+}
+
 bool aim_is_spent(const struct aim *a, const struct expense *s, const struct expense *next, char why[AIM_WHY_MAX])
 {
     const struct {
@@ -31,7 +37,8 @@ bool aim_is_spent(const struct aim *a, const struct expense *s, const struct exp
     } budgets[] = { { a->seconds, s->seconds, next->seconds, "s" },
                     { (double)a->epochs, (double)s->epochs, (double)next->epochs, "epochs" },
                     { (double)a->launches, (double)s->launches, (double)next->launches, "launches" },
-                    { a->joules, s->joules, next->joules, "J" } };
+                    { a->joules, s->joules, next->joules, "J" },
+                    { a->price, aim_price(a, s), aim_price(a, next), "in money" } };
     for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
         double used = known(budgets[i].used);
         if (!is_over(budgets[i].budget, used, known(budgets[i].next)))

@@ -232,9 +232,21 @@ static const char schema_13[] = "ALTER TABLE tells ADD COLUMN kind INTEGER NOT N
                                 "ALTER TABLE tells ADD COLUMN joules REAL;"
                                 "ALTER TABLE tells ADD COLUMN start_seconds REAL;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3, schema_4, schema_5,
-                                                 schema_6,  schema_7,  schema_8, schema_9, schema_10,
-                                                 schema_11, schema_12, schema_13 };
+/* What trials came to by the names that the study's metrics and constraints have, and which constraint one does not keep. */
+static const char schema_14[] =
+    "CREATE TABLE results("
+    " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+    " name TEXT NOT NULL,"
+    " value REAL," /* NULL: absent */
+    " PRIMARY KEY(trial, name)"
+    ") STRICT, WITHOUT ROWID;"
+    "ALTER TABLE trials ADD COLUMN violates TEXT;"
+    "DROP INDEX trials_summary;"
+    "CREATE INDEX trials_summary ON trials(study, state, metric, number, seconds, violates);";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4, schema_5,
+                                                 schema_6,  schema_7,  schema_8,  schema_9, schema_10,
+                                                 schema_11, schema_12, schema_13, schema_14 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -299,6 +311,7 @@ static const struct col trial_cols[] = {
     COL(store_trial, repeat_of, COL_FIXED),
     COL(store_trial, repeat, COL_FIXED),
     COL(store_trial, learnt_from, COL_FIXED),
+    COL(store_trial, violates, COL_PLAIN),
     COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id)", attempts, COL_DERIVED),
     COL(store_trial, forgiven, COL_PLAIN),
     COL_AS(store_trial,
@@ -359,6 +372,12 @@ static const struct col checkpoint_cols[] = {
     COL(store_checkpoint, epoch, COL_PLAIN),
     COL(store_checkpoint, attempt, COL_PLAIN),
     COL(store_checkpoint, path, COL_PLAIN),
+};
+
+static const struct col result_cols[] = {
+    COL(store_result, trial, COL_PLAIN),
+    COL(store_result, name, COL_PLAIN),
+    COL(store_result, value, COL_PLAIN),
 };
 
 static const struct col tell_cols[] = {
@@ -450,6 +469,7 @@ const struct table schema_attempts = TABLE("attempts", attempt_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table series = TABLE("series", series_cols);
 static const struct table checkpoints = TABLE("checkpoints", checkpoint_cols);
+static const struct table results = TABLE("results", result_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table searches = TABLE("searches", search_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
@@ -462,12 +482,14 @@ static const struct table summaries = TABLE("", summary_cols);
 
 /* --- statements --- */
 /* The columns of summary_cols in their order. Every part of the inner query is answered by the index trials_summary alone; among
- * equally good trials the lowest number is the best. */
+ * equally good trials the lowest number is the best. One that does not keep a constraint is none. */
 #define BEST_OF(in_state)                                                                                              \
     "(SELECT min(b.number) FROM trials b INDEXED BY trials_summary"                                                    \
-    " WHERE b.study = s.id AND b.state " in_state " AND b.metric ="                                                    \
-    "  CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ")"   \
-    "  ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.state " in_state ") END)"
+    " WHERE b.study = s.id AND b.violates IS NULL AND b.state " in_state " AND b.metric ="                             \
+    "  CASE WHEN s.maximise THEN (SELECT max(m.metric) FROM trials m WHERE m.study = s.id AND m.violates IS NULL"      \
+    "   AND m.state " in_state ")"                                                                                     \
+    "  ELSE (SELECT min(m.metric) FROM trials m WHERE m.study = s.id AND m.violates IS NULL AND m.state " in_state     \
+    ") END)"
 
 /* Of points that were trained again, the original counts, too, if it is finished. */
 #define MEAN_OF_REPEATS                                                                                                \
@@ -476,7 +498,8 @@ static const struct table summaries = TABLE("", summary_cols);
 #define BEST_BY_MEAN                                                                                                   \
     "(SELECT r.repeat_of FROM trials r INDEXED BY trials_repeats JOIN trials o"                                        \
     " ON o.study = r.study AND o.number = r.repeat_of JOIN studies y ON y.id = r.study"                                \
-    " WHERE r.study = s.id AND r.repeat_of > 0 AND r.state = 'finished' AND r.metric IS NOT NULL GROUP BY r.repeat_of" \
+    " WHERE r.study = s.id AND r.repeat_of > 0 AND r.state = 'finished' AND r.metric IS NOT NULL"                      \
+    " AND r.violates IS NULL AND o.violates IS NULL GROUP BY r.repeat_of"                                              \
     " ORDER BY CASE WHEN y.maximise THEN -(" MEAN_OF_REPEATS ") ELSE " MEAN_OF_REPEATS " END, r.repeat_of LIMIT 1)"
 
 static const char list_sql[] =
@@ -541,6 +564,12 @@ static const struct recipe {
     [STMT_CHECKPOINT_PUT] = { REPLACE, &checkpoints, NULL },
     [STMT_CHECKPOINTS] = { SELECT, &checkpoints, "WHERE trial = ?1 ORDER BY epoch DESC" },
     [STMT_CHECKPOINT_FORGET] = { RAW, NULL, "DELETE FROM checkpoints WHERE trial = ?1 AND epoch = ?2" },
+    [STMT_RESULT_PUT] = { REPLACE, &results, NULL },
+    [STMT_RESULTS] = { SELECT, &results, "WHERE trial = ?1 ORDER BY name" },
+    [STMT_RESULTS_COPY] = { RAW, NULL,
+                            "INSERT INTO results(trial, name, value) SELECT ?1, r.name, r.value FROM results r"
+                            " JOIN trials t ON t.id = r.trial JOIN trials own ON own.id = ?1"
+                            " WHERE t.study = own.study AND t.number = own.copy_of" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
     [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },
@@ -556,11 +585,12 @@ static const struct recipe {
     [STMT_TRIAL_EPOCHS_DELETE] = { RAW, NULL, "DELETE FROM epochs WHERE trial = ?1" },
     [STMT_TRIAL_SERIES_DELETE] = { RAW, NULL, "DELETE FROM series WHERE trial = ?1" },
     [STMT_TRIAL_CHECKPOINTS_DELETE] = { RAW, NULL, "DELETE FROM checkpoints WHERE trial = ?1" },
+    [STMT_TRIAL_RESULTS_DELETE] = { RAW, NULL, "DELETE FROM results WHERE trial = ?1" },
     [STMT_TRIAL_SAMPLES_DELETE] = { RAW, NULL, "DELETE FROM samples WHERE trial = ?1" },
     [STMT_TRIAL_PROFILES_DELETE] = { RAW, NULL, "DELETE FROM profiles WHERE trial = ?1" },
     [STMT_TRIAL_REMOVED] = { RAW, NULL,
                              "UPDATE trials SET state = 'failed', reason = 'removed', accuracy = NULL, loss = NULL,"
-                             " metric = NULL, seconds = NULL, copy_of = 0 WHERE id = ?1" },
+                             " metric = NULL, seconds = NULL, violates = NULL, copy_of = 0 WHERE id = ?1" },
     /* Those of versions without names have their CPU time in the text alone, and stay. */
     [STMT_SAMPLES_THICK] = { RAW, NULL,
                              "SELECT coalesce(sum(length(value)), 0) FROM samples"

@@ -328,6 +328,39 @@ int store_checkpoints(struct store *s, int64_t trial, int (*row)(void *ctx, cons
     return rc;
 }
 
+/* --- results --- */
+int store_result_put(struct store *s, const struct store_result *row, struct err *e)
+{
+    bool own;
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = conn_insert(s, STMT_RESULT_PUT, row, NULL, e);
+    return conn_write_end(s, own, rc, e);
+}
+
+int store_results(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_result *r), void *ctx,
+                  struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    struct store_result r;
+    int rc = conn_query_init_for(&q, s, STMT_RESULTS, trial, e);
+    while (rc == 0 && (rc = conn_query_next(&q, &r, e)) == 1)
+        rc = row(ctx, &r);
+    return rc;
+}
+
+int store_results_copy(struct store *s, int64_t trial, struct err *e)
+{
+    bool own;
+    AUTO_QUERY struct conn_query q = { 0 };
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = conn_query_init_for(&q, s, STMT_RESULTS_COPY, trial, e);
+    if (rc == 0)
+        rc = conn_query_step(&q, e);
+    return conn_write_end(s, own, rc, e);
+}
+
 /* --- tells --- */
 int store_tell_add(struct store *s, int64_t study, struct store_tell *t, struct err *e)
 {

@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 13, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 14, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -125,6 +125,7 @@ struct store_trial {
     int repeat_of,
         repeat;        /* the number of the trial whose point it trains again, and for which time, from 1; 0: none */
     char *learnt_from; /* the earlier trial whose point it was, "earlier/3"; NULL: it is the search's own */
+    char *violates;    /* the constraint on results that it does not keep: it is no best; NULL: none */
     int forgiven;      /* attempts up to this number no longer count against it */
     /* derived, filled by reads, ignored by writes: */
     int attempts, failures; /* attempts made; those that count against the retries */
@@ -216,6 +217,17 @@ int store_checkpoint_put(struct store *s, const struct store_checkpoint *row, st
 int store_checkpoint_forget(struct store *s, int64_t trial, int epoch, struct err *e);
 int store_checkpoints(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_checkpoint *r),
                       void *ctx, struct err *e);
+
+/* --- what a trial came to, by the names of the study's metrics and constraints: one row of each name, the newest --- */
+struct store_result {
+    int64_t trial;
+    char *name;
+    double value; /* NAN: absent */
+};
+int store_result_put(struct store *s, const struct store_result *row, struct err *e);
+int store_results(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_result *r), void *ctx,
+                  struct err *e);
+int store_results_copy(struct store *s, int64_t trial, struct err *e); /* from the trial whose result it took */
 
 /* --- what the search was told, in order; asks (trials.ask_seq) and tells share one counter per study, so that a search whose state is not
  * stored is asked and told again exactly as it was --- */

@@ -52,12 +52,31 @@ static void test_joules_that_are_not_known_use_nothing_up(void **state)
     assert_true(aim_is_spent(&(struct aim){ .joules = 1 }, &(struct expense){ .joules = 2 }, &s, why));
 }
 
+/* An hour of two CPUs at 0.1, half a kilowatt-hour at 0.4. */
+static void test_a_price_is_of_core_hours_and_joules(void **state)
+{
+    struct aim a = { .target = NAN, .price = 0.5, .per_core_hour = 0.1, .per_kwh = 0.4 };
+    struct expense s = { .core_seconds = 7200, .joules = 1.8e6 }, none = { .joules = NAN };
+    char why[AIM_WHY_MAX] = "";
+    (void)state;
+    assert_true(fabs(aim_price(&a, &s) - 0.4) < 1e-12);
+    assert_false(aim_is_spent(&a, &s, &none, why));
+    assert_true(aim_is_spent(&a, &s, &(struct expense){ .core_seconds = 4000 }, why));
+    assert_string_equal(why, "the budget of 0.5 in money has no room for another epoch");
+    s.joules = NAN; /* nothing is known of them: the core-hours alone */
+    assert_true(fabs(aim_price(&a, &s) - 0.2) < 1e-12);
+    s.core_seconds = 18000;
+    assert_true(aim_is_spent(&a, &s, &none, why));
+    assert_string_equal(why, "the budget of 0.5 in money is used up");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_target_is_reached_from_its_side),
         cmocka_unit_test(test_a_budget_is_used_up_or_has_no_room),
         cmocka_unit_test(test_joules_that_are_not_known_use_nothing_up),
+        cmocka_unit_test(test_a_price_is_of_core_hours_and_joules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
