@@ -1,8 +1,9 @@
 /* The best trial of a study, and where its trained model is. As JSON:
  *
- *     {"study","trial","metric","value","hyper":{},"checkpoint"}      checkpoint: null where none is there any more
+ *     {"study","trial","metric","value","hyper":{},"checkpoint","pareto"}      checkpoint: null where none is there any more
  *
- * and `best_seen` (look.h), where one that was not trained to its end told better. */
+ * and `best_seen` (look.h), where one that was not trained to its end told better. Of several objectives it is the best by the first metric that
+ * is told, and `pareto` has the numbers of the set; else null. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
+#include "cmd/pareto.h"
 #include "live/resume.h"
 #include "live/study.h"
 
@@ -107,15 +109,15 @@ static int find_seen(struct seen *out, struct store *s, const struct store_study
 }
 
 static int print_best(const struct best_options *o, const struct store_study *study, const struct store_trial *t,
-                      const char *checkpoint, const struct seen *seen)
+                      const char *checkpoint, const struct seen *seen, const struct pareto *pareto)
 {
     AUTO_JSON json_t *config = look_object(study->config);
     AUTO_JSON json_t *hyper = look_object(t->hyper);
     const char *metric = metric_of(config);
     if (o->json) {
-        json_t *j = json_pack("{s:s, s:i, s:s, s:o, s:O, s:o}", "study", study->name, "trial", t->number, "metric",
+        json_t *j = json_pack("{s:s, s:i, s:s, s:o, s:O, s:o, s:o}", "study", study->name, "trial", t->number, "metric",
                               metric, "value", json_num(t->metric), "hyper", hyper, "checkpoint",
-                              checkpoint ? json_bytes(checkpoint) : json_null());
+                              checkpoint ? json_bytes(checkpoint) : json_null(), "pareto", pareto_json(pareto));
         if (j && json_object_update(j, seen->json) < 0)
             json_decref(MOVE_PTR(j));
         return cmd_print_json(j);
@@ -136,6 +138,7 @@ static int print_best(const struct best_options *o, const struct store_study *st
         sep = ", ";
     }
     buf_putc(&b, '\n');
+    pareto_put(pareto, study->name, &b);
     if (seen->line.len)
         buf_printf(&b, "%s\n", buf_text(&seen->line));
     b.failed |= seen->line.failed;
@@ -149,17 +152,21 @@ static int with_store(const struct best_options *o, struct store *s, const char 
     struct store_summary totals;
     struct store_trial t = { 0 };
     struct seen seen = { .line = BUF_INIT };
+    struct pareto pareto = { .n = 0 };
     AUTO_FREE char *checkpoint = NULL;
     AUTO_FREE char *dir = study_dir(path, name);
     int rc = dir ? look_find(s, name, &study, e) : err_sys(e, -ENOMEM, "study '%s'", name);
     if (rc == 0)
         rc = look_totals(s, name, &totals, e);
     if (rc == 0 && totals.best_trial == 0)
-        rc = err_set(e, -ENOENT, "no trial of study '%s' is finished yet", name);
+        rc = err_set(e, -ENOENT, "no trial of study '%s' is finished%s", name,
+                     totals.done > 0 ? " that keeps the constraints" : " yet");
     if (rc == 0)
         rc = store_trials(s, study.id, totals.best_trial, keep_trial, &t, e);
     if (rc == 0)
         rc = find_checkpoint(s, &t, dir, &checkpoint, e);
+    if (rc == 0)
+        rc = pareto_load(&pareto, s, &study, e);
     if (rc == 0 && o->checkpoint && !checkpoint)
         rc = err_set(e, -ENOENT,
                      "trial %d of study '%s' has no checkpoint: its application writes none, or 'study.keep' "
@@ -167,9 +174,12 @@ static int with_store(const struct best_options *o, struct store *s, const char 
                      t.number, name);
     if (rc == 0)
         rc = find_seen(&seen, s, &study, t.number, e);
-    *code = rc == -ENOENT ? CMD_NONE : rc == 0 ? print_best(o, &study, &t, checkpoint, &seen) : CMD_ENVIRONMENT;
+    *code = rc == -ENOENT ? CMD_NONE
+            : rc == 0     ? print_best(o, &study, &t, checkpoint, &seen, &pareto)
+                          : CMD_ENVIRONMENT;
     buf_done(&seen.line);
     json_decref(seen.json);
+    pareto_done(&pareto);
     store_trial_done(&t);
     store_study_done(&study);
     return look_explain(rc, e, name);

@@ -1,5 +1,5 @@
 /* Studies side by side. As JSON: [{"study","state","policy","trials","done","failed","stopped","paused","best":{"trial","accuracy"} | null,"seconds",
- * "energy_j","energy_source","startup_s","epochs"}], in the order they were named; startup_s and epochs are sums over what was launched and
+ * "energy_j","energy_source","startup_s","epochs","pareto":[…] | null}], in the order they were named; startup_s and epochs are sums over what was launched and
  * trained, energy_j over the trials by one meter. Joules of different sources, or of which some have idle power in them, stand side by side, and
  * are not compared. */
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/energy_figure.h"
 #include "cmd/look.h"
+#include "cmd/pareto.h"
 #include "cmd/table.h"
 #include "live/study.h"
 
@@ -25,6 +26,7 @@ struct side {
     double startup_s; /* over all attempts that know it; NAN: none does */
     int epochs;       /* trained */
     struct ledger_figure energy;
+    struct pareto pareto;
     struct err *e;
 };
 
@@ -32,6 +34,7 @@ static void side_done(struct side *s)
 {
     store_study_done(&s->study);
     json_decref(s->config);
+    pareto_done(&s->pareto);
 }
 
 static int add_attempt(void *ctx, const struct store_attempt *a)
@@ -75,6 +78,8 @@ static int side_load(struct side *s, struct store *store, const char *path, cons
         rc = look_add_running(store, s->study.id, dir ? study_driver(dir) : 0, &s->totals, e);
     if (rc == 0)
         rc = store_trials(store, s->study.id, 0, add_trial, s, e);
+    if (rc == 0)
+        rc = pareto_load(&s->pareto, store, &s->study, e);
     return rc < 0 ? rc : energy_figure_stored(store, &s->study, &s->energy, e);
 }
 
@@ -82,12 +87,12 @@ static json_t *side_json(const struct side *s)
 {
     const struct store_summary *t = &s->totals;
     char source[64];
-    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i}", "study", s->study.name,
+    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o}", "study", s->study.name,
                      "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed,
                      "stopped", t->stopped, "paused", t->paused, "best", look_best(t->best_trial, t->best_accuracy),
                      "seconds", json_num(t->seconds), "energy_j", json_num(s->energy.j), "energy_source",
                      energy_figure_source(&s->energy, source), "startup_s", json_num(s->startup_s), "epochs",
-                     s->epochs);
+                     s->epochs, "pareto", pareto_json(&s->pareto));
 }
 
 /* Seconds, and how they stand to those of the first study. */
@@ -127,12 +132,16 @@ static void add_row(struct table *t, const struct side *s, const struct side *fi
     energy_cell(t, &s->energy, &first->energy);
     table_cellf(t, "%s%s", energy_figure_source(&s->energy, source),
                 energy_figure_with_idle(&s->energy) ? ENERGY_IDLE_INCLUDED : "");
-    if (energy_figure_thin(&s->energy)) {
-        char covered[48];
-        (void)snprintf(covered, sizeof covered, "%d %% of its energy covered",
-                       isfinite(s->energy.coverage) ? energy_figure_percent(&s->energy) : 0);
-        table_note(t, covered);
+    AUTO_BUF struct buf note = BUF_INIT;
+    if (energy_figure_thin(&s->energy))
+        buf_printf(&note, "%d %% of its energy covered",
+                   isfinite(s->energy.coverage) ? energy_figure_percent(&s->energy) : 0);
+    if (s->pareto.goals.n > 0) {
+        buf_puts(&note, note.len ? "; Pareto set: " : "Pareto set: ");
+        pareto_put_numbers(&s->pareto, &note);
     }
+    table_note(t, buf_text(&note));
+    t->failed |= note.failed;
 }
 
 static int print_json(const struct side *sides, size_t n)

@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/energy_figure.h"
 #include "cmd/look.h"
+#include "cmd/pareto.h"
 #include "cmd/table.h"
 #include "live/study.h"
 
@@ -45,13 +46,15 @@ static const char *state_now(const struct listing *l, const struct store_summary
 }
 
 /* The trials' joules together, by one meter; NAN: absent. */
-static int joules(struct listing *l, const char *name, double *out)
+static int joules(struct listing *l, const char *name, double *out, struct pareto *out_pareto)
 {
     struct store_study study = { 0 };
     struct ledger_figure f = energy_figure_absent;
     int rc = store_study_find(l->open, name, &study, l->e);
     if (rc == 1)
         rc = energy_figure_stored(l->open, &study, &f, l->e);
+    if (rc == 0)
+        rc = pareto_load(out_pareto, l->open, &study, l->e);
     store_study_done(&study);
     *out = f.j;
     return rc;
@@ -60,18 +63,38 @@ static int joules(struct listing *l, const char *name, double *out)
 static int add_json(struct listing *l, const struct store_summary *r)
 {
     double energy_j = NAN;
-    int rc = joules(l, r->name, &energy_j);
+    struct pareto pareto = { .n = 0 };
+    int rc = joules(l, r->name, &energy_j, &pareto);
     if (rc < 0)
         return rc;
     json_t *best = look_best(r->best_trial, r->best_accuracy);
     json_t *one =
-        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "study", r->name, "state", state_now(l, r),
+        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "study", r->name, "state", state_now(l, r),
                   "trials", r->trials, "done", r->done, "failed", r->failed, "stopped", r->stopped, "paused", r->paused,
-                  "best", best, "seconds", json_num(r->seconds), "energy_j", json_num(energy_j)); /* absent is not 0 */
+                  "best", best, "seconds", json_num(r->seconds), "energy_j", json_num(energy_j), /* absent is not 0 */
+                  "pareto", pareto_json(&pareto));
+    pareto_done(&pareto);
     return json_array_append_new(l->json, one) < 0 ? -ENOMEM : 0;
 }
 
-static void add_row(struct listing *l, const struct store_summary *r)
+/* The numbers of its Pareto set. */
+static int put_pareto(struct listing *l, const char *name, struct buf *note)
+{
+    struct store_study study = { 0 };
+    struct pareto pareto = { .n = 0 };
+    int rc = store_study_find(l->open, name, &study, l->e);
+    if (rc == 1)
+        rc = pareto_load(&pareto, l->open, &study, l->e);
+    if (rc == 0 && pareto.goals.n > 0) {
+        buf_printf(note, "%sPareto set: ", note->len ? "; " : "");
+        pareto_put_numbers(&pareto, note);
+    }
+    store_study_done(&study);
+    pareto_done(&pareto);
+    return rc;
+}
+
+static int add_row(struct listing *l, const struct store_summary *r)
 {
     struct table *t = &l->table;
     char when[32] = "";
@@ -87,8 +110,10 @@ static void add_row(struct listing *l, const struct store_summary *r)
     AUTO_BUF struct buf counts = BUF_INIT;
     if (r->stopped || r->paused)
         look_put_counts(&counts, r);
+    int rc = put_pareto(l, r->name, &counts);
     table_note(t, buf_text(&counts));
     t->failed |= counts.failed;
+    return rc;
 }
 
 /* With what the trials that run have taken so far. */
@@ -119,8 +144,7 @@ static int add_study(void *ctx, const struct store_summary *stored)
         return rc;
     if (l->json)
         return add_json(l, &r);
-    add_row(l, &r);
-    return 0;
+    return add_row(l, &r);
 }
 
 static int print_table(const struct listing *l)

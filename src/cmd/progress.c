@@ -332,7 +332,7 @@ static void on_foretold(struct progress *p, const struct driver_news *n)
 
 static void note_best(struct progress *p, const struct store_trial *t)
 {
-    if (isnan(t->metric))
+    if (isnan(t->metric) || t->violates)
         return;
     bool better = isnan(p->best) || (p->maximise ? t->metric > p->best : t->metric < p->best);
     if (!better)

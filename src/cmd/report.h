@@ -13,14 +13,16 @@
  *                            "verdicts": [{"epoch","setting","verdict"}],
  *                            "saved": {"seconds","core_seconds","against":{"cores","memory_gb"}} | null,
  *                            "steps": [{"t_s","kind","setting","reason"}]},
- *                  "metrics": {name: [{"epoch","step","value"}]},
+ *                  "metrics": {name: [{"epoch","step","value"}]}, "objectives": {name: value} | null, "violates",
  *                  "forecast": as cmd/foretold.h has it, where something is foretold}],
+ *      "objectives": [{"metric","direction"}] | null, "pareto": [numbers] | null,
  *      "heat": {"trial": {"trial", "columns", "rows"} | null, "classes": {"columns", "rows"} | null}}
  *
  * with rows [{"feature","kind","values"}] of the features that were measured: kind is "per_second" or "mean".
  *
  * As CSV: a head, then one row per trial: trial, state, hyper.NAME…, system.NAME…, epochs, budget, accuracy, loss, metric, seconds,
- * energy_j, energy_source, attempts, copy_of, reason. An absent number is an empty cell. */
+ * energy_j, energy_source, attempts, copy_of, reason; of several objectives, or where a constraint on results is broken, violates and pareto
+ * (1: in the set), too. An absent number is an empty cell. */
 #ifndef CMD_REPORT_H
 #define CMD_REPORT_H
 
@@ -31,6 +33,7 @@
 #include "base/strv.h"
 #include "cmd/energy_figure.h"
 #include "cmd/heat.h"
+#include "cmd/pareto.h"
 #include "live/outlook.h"
 #include "store/store.h"
 #include "store/trace_windows.h"
@@ -89,6 +92,7 @@ struct report {
     struct report_heat best, by_class;
     struct outlook *outlook;
     struct ledger_figure energy; /* of all trials, by one meter */
+    struct pareto pareto;        /* of several objectives */
     char unread[256];            /* why a sample could not be read; "": all were */
     struct err *e;
 };
@@ -116,7 +120,9 @@ int report_load_heat(struct report *r);
 void report_put_html(struct buf *b, const struct report *r);
 void report_put_curves(struct buf *b,
                        const struct report *r); /* of the page, report_curves.c; reads series as they are drawn */
-json_t *report_json(const struct report *r);    /* NULL: memory */
+void report_put_front(struct buf *b,
+                      const struct report *r); /* of the page, report_front.c: the Pareto set, and a picture */
+json_t *report_json(const struct report *r);   /* NULL: memory */
 void report_put_csv(struct buf *b, const struct report *r);
 
 #endif

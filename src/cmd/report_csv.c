@@ -54,7 +54,16 @@ static void put_values(struct buf *b, json_t *keys, const char *object_text)
     }
 }
 
-static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, json_t *system)
+/* Columns that are there where results are judged: those that were before them stay where they were. */
+static bool is_judged(const struct report *r)
+{
+    bool any = r->pareto.goals.n > 0;
+    for (size_t i = 0; i < r->n; i++)
+        any |= r->trials[i].row.violates != NULL;
+    return any;
+}
+
+static void put_row(struct buf *b, const struct report *r, const struct report_trial *t, json_t *hyper, json_t *system)
 {
     char source[64];
     buf_printf(b, "%d,", t->row.number);
@@ -74,6 +83,12 @@ static void put_row(struct buf *b, const struct report_trial *t, json_t *hyper, 
         buf_printf(b, "%d", t->row.copy_of);
     buf_putc(b, ',');
     csv_put_text(b, t->row.reason);
+    if (is_judged(r)) {
+        const struct pareto_trial *in = pareto_trial(&r->pareto, t->row.number);
+        buf_putc(b, ',');
+        csv_put_text(b, t->row.violates);
+        buf_puts(b, in && in->front ? ",1" : ",");
+    }
     buf_putc(b, '\n');
 }
 
@@ -84,7 +99,8 @@ void report_put_csv(struct buf *b, const struct report *r)
     buf_puts(b, "trial,state");
     put_heads(b, hyper, "hyper");
     put_heads(b, system, "system");
-    buf_puts(b, ",epochs,budget,accuracy,loss,metric,seconds,energy_j,energy_source,attempts,copy_of,reason\n");
+    buf_puts(b, ",epochs,budget,accuracy,loss,metric,seconds,energy_j,energy_source,attempts,copy_of,reason");
+    buf_puts(b, is_judged(r) ? ",violates,pareto\n" : "\n");
     for (size_t i = 0; i < r->n; i++)
-        put_row(b, &r->trials[i], hyper, system);
+        put_row(b, r, &r->trials[i], hyper, system);
 }

@@ -222,7 +222,7 @@ enum { FIXED_COLUMNS = 9 };
 /* Why a trial is not finished, or not its own: a row of its own below, so that the others need no room for it. */
 static void put_note(struct buf *b, const struct report *r, const struct store_trial *row)
 {
-    if (!row->copy_of && !row->reason)
+    if (!row->copy_of && !row->reason && !row->violates)
         return;
     buf_printf(b, "<tr class=\"note\"><td colspan=\"%d\"><div>", FIXED_COLUMNS);
     if (row->copy_of) {
@@ -232,13 +232,17 @@ static void put_note(struct buf *b, const struct report *r, const struct store_t
     } else {
         svg_escape(b, row->reason);
     }
+    if (row->violates) {
+        buf_puts(b, row->copy_of || row->reason ? "; breaks a constraint: " : "breaks a constraint: ");
+        svg_escape(b, row->violates);
+    }
     buf_puts(b, "</div></td></tr>\n");
 }
 
 static void put_row(struct buf *b, const struct report *r, const struct report_trial *t)
 {
     const struct store_trial *row = &t->row;
-    bool best = row->number == r->totals.best_trial, noted = row->copy_of || row->reason;
+    bool best = row->number == r->totals.best_trial, noted = row->copy_of || row->reason || row->violates;
     buf_printf(b, "<tr class=\"%s%s\"><td class=\"name\">", best ? "best" : "", noted ? " noted" : "");
     put_name(b, r, row->number);
     buf_puts(b, "</td>");
@@ -439,6 +443,7 @@ void report_put_html(struct buf *b, const struct report *r)
     put_head(b, r->study.name);
     put_study(b, r);
     put_best(b, r);
+    report_put_front(b, r);
     put_trials(b, r);
     report_put_curves(b, r);
     put_stories(b, r);

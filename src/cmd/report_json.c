@@ -93,14 +93,16 @@ static json_t *trial_json(const struct report *r, const struct report_trial *t)
     if (metrics_json(r->store, row->id, METRICS_EPOCHS, &metrics, r->e) < 0)
         return NULL;
     json_t *j = json_pack(
-        "{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s?, s:o, s:o, s:o, s:o}",
+        "{s:i, s:s, s:o, s:{s:o, s:o}, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
         "trial", row->number, "state", t->state, "hyper", look_object(row->hyper), "system", "requested",
         look_object(row->requested), "effective", look_object(row->effective), "epochs", t->done, "budget", row->epochs,
         "accuracy", json_num(row->accuracy), "loss", json_num(row->loss), "metric", json_num(row->metric), "seconds",
         json_num(t->seconds), "energy", energy_figure_json(&t->energy), "attempts", row->attempts, "copy_of",
         row->copy_of ? json_integer(row->copy_of) : json_null(), "repeat_of",
         row->repeat_of ? json_integer(row->repeat_of) : json_null(), "learnt_from", row->learnt_from, "reason",
-        look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story), "metrics", metrics);
+        look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story), "metrics", metrics,
+        "objectives", pareto_figures_json(&r->pareto, row->number), "violates", look_text(row->violates));
     return foretold_add(j, &t->foretold);
 }
 
@@ -155,12 +157,14 @@ json_t *report_json(const struct report *r)
     for (size_t i = 0; i < r->n; i++)
         if (json_array_append_new(trials, trial_json(r, &r->trials[i])) < 0)
             return NULL;
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:O?, s:o, s:O, s:{s:o, s:o}}", "study",
-                     r->study.name, "state", report_state(r), "metric", report_metric(r), "direction",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:O?, s:o, s:O, s:{s:o, s:o}, s:o,"
+                     " s:o}",
+                     "study", r->study.name, "state", report_state(r), "metric", report_metric(r), "direction",
                      r->study.maximise ? "max" : "min", "seed", (json_int_t)r->study.seed, "created_ms",
                      (json_int_t)r->study.created_ms, "ended_ms",
                      r->study.ended_ms ? json_integer(r->study.ended_ms) : json_null(), "seconds",
                      json_num(r->totals.seconds), "energy", energy_figure_json(&r->energy), "provenance", r->provenance,
                      "best", look_best(r->totals.best_trial, r->totals.best_accuracy), "trials", trials, "heat",
-                     "trial", heat_json(&r->best), "classes", heat_json(&r->by_class));
+                     "trial", heat_json(&r->best), "classes", heat_json(&r->by_class), "objectives",
+                     pareto_goals_json(&r->pareto), "pareto", pareto_json(&r->pareto));
 }

@@ -35,6 +35,7 @@ void report_done(struct report *r)
     outlook_free(r->outlook);
     heat_done(&r->best.map);
     heat_done(&r->by_class.map);
+    pareto_done(&r->pareto);
     strv_done(&r->best.cols);
     strv_done(&r->by_class.cols);
     *r = (struct report){ 0 };
@@ -136,6 +137,8 @@ int report_load(struct report *r, struct store *s, const char *name, pid_t drive
         rc = store_trials(s, r->study.id, 0, add_trial, r, e);
     if (rc == 0)
         rc = load_forecasts(r);
+    if (rc == 0)
+        rc = pareto_load(&r->pareto, s, &r->study, e);
     if (rc == 0)
         rc = load_energy(r);
     if (rc == 0)

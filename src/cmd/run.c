@@ -16,6 +16,7 @@
 #include "live/deliver.h"
 #include "live/driver.h"
 #include "live/foretell.h"
+#include "live/wants.h"
 #include "store/export.h"
 #include "store/trace.h"
 
@@ -131,7 +132,8 @@ static int dry_run(struct plan *p, struct err *e)
     struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,
                               .epochs = (int)p->cfg.epochs,
                               .maximise = config_maximise(&p->cfg),
-                              .max_trials = (int)p->cfg.max_trials };
+                              .max_trials = (int)p->cfg.max_trials,
+                              .goals = &p->cfg.goals };
     int rc = search_new(&s, p->cfg.algorithm, NULL, &p->space, &cfg, e);
     if (rc < 0)
         return rc;
@@ -154,7 +156,8 @@ static int dry_run(struct plan *p, struct err *e)
 struct tally {
     int done; /* finished; where none is, those that were stopped */
     int stopped;
-    int lost; /* failed */
+    int lost;      /* failed */
+    int violating; /* they do not keep a constraint */
 };
 
 static const char *end_line(const struct driver_result *r, const struct study *s, const struct tally *t, char *text,
@@ -164,7 +167,13 @@ static const char *end_line(const struct driver_result *r, const struct study *s
     case DRIVER_DONE:
         if (t->lost == 0 && t->done > 0)
             return NULL;
-        if (t->done == 0)
+        if (t->done == 0 && t->violating > 0)
+            (void)snprintf(
+                text, size,
+                "no trial of study '%s' keeps 'study.constraints': its table says which each breaks; begin another "
+                "study with wider ones, or with other hyperparameters",
+                s->name);
+        else if (t->done == 0)
             (void)snprintf(text, size, "no trial of study '%s' finished: its table says why", s->name);
         else
             (void)snprintf(
@@ -201,8 +210,9 @@ static int exit_code(const struct driver_result *r, const struct driver_options 
 static int count_trial(void *ctx, const struct store_trial *row)
 {
     struct tally *t = ctx;
-    t->done += strcmp(row->state, trial_state_name(TRIAL_FINISHED)) == 0;
-    t->stopped += strcmp(row->state, trial_state_name(TRIAL_STOPPED)) == 0;
+    t->done += strcmp(row->state, trial_state_name(TRIAL_FINISHED)) == 0 && !row->violates;
+    t->stopped += strcmp(row->state, trial_state_name(TRIAL_STOPPED)) == 0 && !row->violates;
+    t->violating += row->violates != NULL;
     t->lost += strcmp(row->state, trial_state_name(TRIAL_FAILED)) == 0;
     return 0;
 }
@@ -343,6 +353,14 @@ static int check_repeats(const struct plan *p, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
+static void say_wants(const struct plan *p)
+{
+    AUTO_BUF struct buf notes = BUF_INIT;
+    wants_put_notes(p, &notes);
+    if (notes.len > 0)
+        cmd_say_lines(&notes);
+}
+
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
@@ -358,6 +376,8 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
         ask_master(p, study_left_running(p));
     if (rc == 0)
         rc = plan_require_files(p, e);
+    if (rc == 0)
+        say_wants(p);
     const struct deliver_cfg influx = deliver_cfg_of(&p->cfg);
     if (rc == 0 && influx.url)
         rc = deliver_check(&influx, e);

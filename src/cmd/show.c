@@ -103,6 +103,8 @@ static int find_study(struct show *l, struct store *store, const char *name, con
     (void)json_object_del(l->config, "secrets"); /* sums, to compare with */
     l->provenance = l->study.provenance ? json_loads(l->study.provenance, 0, NULL) : NULL;
     rc = look_totals(store, l->study.name, &l->totals, l->e);
+    if (rc == 0)
+        rc = pareto_load(&l->pareto, store, &l->study, l->e);
     return rc == 0 ? look_add_running(store, l->study.id, driver, &l->totals, l->e) : rc;
 }
 
@@ -115,6 +117,7 @@ static void show_done(struct show *l)
     json_decref(l->system);
     energy_load_done(&l->energy);
     outlook_free(l->outlook);
+    pareto_done(&l->pareto);
     table_done(&l->table);
     buf_done(&l->out);
 }

@@ -57,14 +57,15 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
     json_t *j = json_pack(
         "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:s?, "
         "s:o, s:O, s:o, "
-        "s:O}",
+        "s:O, s:o, s:o}",
         "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper),
         "system", "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs,
         "accuracy", json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy",
         energy_figure_json(&energy), "loss", json_num(t->loss), "metric", json_num(t->metric), "budget", t->epochs,
         "slots", t->slots, "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(),
         "repeat_of", t->repeat_of ? json_integer(t->repeat_of) : json_null(), "learnt_from", t->learnt_from, "reason",
-        look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics);
+        look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics, "objectives",
+        pareto_figures_json(&l->pareto, t->number), "violates", look_text(t->violates));
     return foretold_add(j, &told);
 }
 
@@ -91,13 +92,14 @@ static int print_trial_json(void *ctx, const struct store_trial *t)
 static json_t *header_json(const struct show *l)
 {
     json_t *best = look_best(l->totals.best_trial, l->totals.best_accuracy);
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?}", "study",
-                     l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?, s:o, s:o}",
+                     "study", l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
                      l->study.maximise ? "max" : "min", "best", best, "done", l->totals.done, "failed",
                      l->totals.failed, "stopped", l->totals.stopped, "paused", l->totals.paused, "seconds",
                      json_num(l->totals.seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
                      time_or_null(l->study.ended_ms), "seed", (json_int_t)l->study.seed, "space_hash",
-                     l->study.space_hash, "config", l->config, "provenance", l->provenance);
+                     l->study.space_hash, "config", l->config, "provenance", l->provenance, "objectives",
+                     pareto_goals_json(&l->pareto), "pareto", pareto_json(&l->pareto));
 }
 
 int show_json_study(struct show *l)

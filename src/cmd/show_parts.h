@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cmd/energy_figure.h"
+#include "cmd/pareto.h"
 #include "cmd/table.h"
 #include "live/grant.h"
 #include "live/outlook.h"
@@ -24,6 +25,7 @@ struct show {
     int reuses;                /* trials whose job was recognised */
     struct energy_load energy; /* without meters: nothing was read */
     struct outlook *outlook;
+    struct pareto pareto; /* of several objectives */
     struct table table;
     json_t *hyper, *system; /* of the first trial: a column for each key */
     struct err *e;

@@ -173,6 +173,10 @@ static int add_figures(struct show *l, const struct store_trial *t, const struct
         show_put_now(&note, t, now);
     else
         show_put_plain(&note, t->reason);
+    if (t->violates) {
+        buf_puts(&note, note.len ? "; breaks a constraint: " : "breaks a constraint: ");
+        show_put_plain(&note, t->violates);
+    }
     if (t->repeat_of)
         buf_printf(&note, "%s%s/%d again, with seed %lld", note.len ? "; " : "", l->study.name, t->repeat_of,
                    (long long)(l->study.seed + t->repeat));
@@ -281,7 +285,9 @@ int show_text_study(struct show *l)
     if (l->totals.best_trial)
         rc = store_trials(l->store, l->study.id, l->totals.best_trial, put_best, l, l->e);
     else if (l->printed > 0)
-        buf_puts(&l->out, "\nbest: none, no trial is finished\n");
+        buf_printf(&l->out, "\nbest: none, no trial is finished%s\n",
+                   l->totals.done > 0 ? " that keeps the constraints" : "");
+    pareto_put(&l->pareto, l->study.name, &l->out);
     if (rc == 0)
         rc = put_seen(l);
     if (rc == 0)

@@ -151,6 +151,10 @@ static void put_trial_head(struct show *l, const struct store_trial *t)
         buf_puts(&line, "\nreason: ");
         show_put_plain(&line, t->reason);
     }
+    if (t->violates) {
+        buf_puts(&line, "\nbreaks a constraint: ");
+        show_put_plain(&line, t->violates);
+    }
     buf_putc(&line, '\n');
     if (strcmp(show_metric(l), "accuracy") != 0 && strcmp(show_metric(l), "loss") != 0) {
         show_put_figure(&line, show_metric(l), t->metric);

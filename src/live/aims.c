@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -20,12 +21,13 @@ struct counting {
     struct study *s;
     struct stretch *v;
     size_t n, cap;
+    int slots; /* of the trial whose attempts these are */
     struct err *e;
 };
 
 static bool has_budget(const struct aim *a)
 {
-    return a->seconds > 0 || a->joules > 0 || a->epochs > 0 || a->launches > 0;
+    return a->seconds > 0 || a->joules > 0 || a->epochs > 0 || a->launches > 0 || a->price > 0;
 }
 
 static void close_study(struct study *s)
@@ -54,6 +56,8 @@ static int count_attempt(void *ctx, const struct store_attempt *row)
     int64_t end = row->ended_ms > 0 ? row->ended_ms : study_now_in(row);
     c->v[c->n++] = (struct stretch){ row->started_ms, end };
     c->s->aims.spent.launches++;
+    c->s->aims.spent.core_seconds +=
+        (double)(end - row->started_ms) / 1000 * (row->cores > 0 ? row->cores : (double)c->slots);
     return 0;
 }
 
@@ -61,7 +65,8 @@ static int count_trial(void *ctx, const struct store_trial *row)
 {
     struct counting *c = ctx;
     struct aims *a = &c->s->aims;
-    a->reached = aim_is_reached(&a->aim, row->metric, a->why) || a->reached;
+    c->slots = row->slots;
+    a->reached = (!row->violates && aim_is_reached(&a->aim, row->metric, a->why)) || a->reached;
     int rc = store_epochs(c->s->store, row->id, count_epoch, c, c->e);
     return rc < 0 ? rc : store_attempts(c->s->store, row->id, count_attempt, c, c->e);
 }
@@ -97,8 +102,12 @@ int aims_open(struct study *s, struct err *e)
                                       .seconds = c->budget_seconds,
                                       .joules = c->budget_joules,
                                       .epochs = c->budget_epochs,
-                                      .launches = c->budget_launches },
-                             .opened_ms = clock_boot_ms() };
+                                      .launches = c->budget_launches,
+                                      .price = c->budget_price,
+                                      .per_core_hour = c->price_per_core_hour,
+                                      .per_kwh = c->price_per_kwh },
+                             .opened_ms = clock_boot_ms(),
+                             .counted_ms = clock_boot_ms() };
     if (!has_budget(&s->aims.aim) && isnan(s->aims.aim.target))
         return 0;
     int rc = store_trials(s->store, s->id, 0, count_trial, &counting, e);
@@ -125,11 +134,41 @@ static double joules_of_all(const struct study *s)
     return sum;
 }
 
-static struct expense spent_now(const struct study *s)
+/* CPUs that a trial has in force: as they were read back, else as it was launched. */
+static double cores_of(const struct study_trial *t)
 {
+    int n = 1;
+    for (const char *p = t->cpus; p && (p = strchr(p, ',')); p++)
+        n++;
+    return t->cores > 0 ? t->cores : t->cpus ? n : t->row.slots;
+}
+
+static double cores_in_force(const struct study *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->n_open; i++) {
+        const struct store_attempt *a = s->open_trials[i]->attempt;
+        sum += a && a->pid > 0 ? cores_of(s->open_trials[i]) : 0;
+    }
+    return sum;
+}
+
+void aims_tick(struct study *s)
+{
+    int64_t now = clock_boot_ms();
+    if (s->aims.aim.price > 0)
+        s->aims.spent.core_seconds += (double)(now - s->aims.counted_ms) / 1000 * cores_in_force(s);
+    s->aims.counted_ms = now;
+}
+
+static struct expense spent_now(struct study *s)
+{
+    const struct aim *a = &s->aims.aim;
+    bool joules = a->joules > 0 || (a->price > 0 && a->per_kwh > 0);
+    aims_tick(s);
     struct expense now = s->aims.spent;
     now.seconds += (double)(clock_boot_ms() - s->aims.opened_ms) / 1000;
-    now.joules = s->aims.aim.joules > 0 ? joules_of_all(s) : (double)NAN;
+    now.joules = joules ? joules_of_all(s) : (double)NAN;
     return now;
 }
 
@@ -148,7 +187,9 @@ static struct expense next_epoch(const struct study *s, const struct told *told)
 {
     size_t running = sched_running(&s->sched);
     double n = told->epoch > 0 ? told->epoch : 1;
-    return (struct expense){ .seconds = isnan(told->seconds) ? 0 : told->seconds / n,
+    double seconds = isnan(told->seconds) ? 0 : told->seconds / n;
+    return (struct expense){ .seconds = seconds,
+                             .core_seconds = seconds * cores_in_force(s),
                              .joules = told->joules / n * (double)running,
                              .epochs = (int64_t)running };
 }

@@ -13,12 +13,16 @@ struct aims {
     struct aim aim;
     struct expense spent;  /* without the joules, which the meters know */
     int64_t opened_ms;     /* by the clock of durations; the seconds since are not in `spent` */
+    int64_t counted_ms;    /* the same: core-seconds are in `spent` until then */
     bool reached;          /* the target: whatever runs is to end */
     char why[AIM_WHY_MAX]; /* the study is closed; "": it is not */
 };
 
 /* Counts what the study has cost under earlier drivers. */
 int aims_open(struct study *s, struct err *e);
+
+/* Counts the core-seconds of what runs: as often as CPUs may change. */
+void aims_tick(struct study *s);
 
 /* An attempt is about to be launched. */
 void aims_launched(struct study *s);

@@ -24,6 +24,7 @@
 #include "live/grant.h"
 #include "live/profiles.h"
 #include "live/publish.h"
+#include "live/results.h"
 #include "live/reuse.h"
 #include "live/session.h"
 #include "live/tuning.h"
@@ -491,7 +492,8 @@ static double seconds_so_far(const struct attempt *a)
 static double worth(const struct attempt *a, double metric)
 {
     double s = seconds_so_far(a);
-    if (!a->study->plan->policy->joins_search || !(s > 0))
+    bool timed = a->study->plan->policy->joins_search && a->study->plan->cfg.goals.n < 2; /* else it is one of several */
+    if (!timed || !(s > 0))
         return metric;
     return config_maximise(&a->study->plan->cfg) ? metric / s : metric * s;
 }
@@ -692,8 +694,9 @@ void attempt_stored(struct attempt *a)
 }
 
 /* "Top1Accuracy, Loss", and the name among them that is meant: is there one? */
-static bool explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
+static bool explain_metric(const struct attempt *a, const char *wanted, char out[STUDY_WHY_MAX])
 {
+    bool own = strcmp(wanted, a->fold.metric) == 0;
     const struct fold *f = &a->fold;
     const char *names[FOLD_REPORTED_MAX + 2];
     size_t n = 0;
@@ -709,11 +712,35 @@ static bool explain_metric(const struct attempt *a, char out[STUDY_WHY_MAX])
         names[n++] = "loss";
     if (accuracy)
         names[n++] = "accuracy";
-    const char *near = suggest_nearest(f->metric, names, n);
-    (void)snprintf(out, STUDY_WHY_MAX, "metric '%s' is not reported by trial %d: there is %s; %s%s%s", f->metric,
-                   a->trial->row.number, list.len ? buf_text(&list) : "none",
-                   near ? "did you mean '" : "give one of them as --metric", near ? near : "", near ? "'?" : "");
+    const char *near = suggest_nearest(wanted, names, n);
+    const char *fix = own ? "give one of them as --metric"
+                          : "correct 'study.metrics' and 'study.constraints', which may name hyperparameters, too";
+    (void)snprintf(out, STUDY_WHY_MAX, "metric '%s' is not reported by trial %d: there is %s; %s%s%s", wanted,
+                   a->trial->row.number, list.len ? buf_text(&list) : "none", near ? "did you mean '" : fix,
+                   near ? near : "", near ? "'?" : "");
     return near != NULL;
+}
+
+/* A name that the study's metrics or constraints have. */
+struct looked_for {
+    const struct attempt *a;
+    const char *missing; /* the first that was not told; NULL: all were */
+};
+
+static bool is_reported(const struct fold *f, const char *name)
+{
+    bool accuracy = strcasecmp(name, "accuracy") == 0, is = f->has_loss && strcasecmp(name, "loss") == 0;
+    for (int i = 0; i < f->n_reported; i++)
+        is |= strcasecmp(f->reported[i], name) == 0 || (accuracy && strcasestr(f->reported[i], name));
+    return is;
+}
+
+static bool look_for(void *ctx, const char *name)
+{
+    struct looked_for *l = ctx;
+    if (!is_reported(&l->a->fold, name))
+        l->missing = name;
+    return !l->missing;
 }
 
 /* A metric that never comes would be told at the study's end, after all was trained. A validation may be rarer than epochs, so it is
@@ -725,9 +752,15 @@ static void check_metric(struct attempt *a, bool over)
     struct study *s = a->study;
     const struct fold *f = &a->fold;
     s->has_metric |= f->has_metric || (f->has_loss && strcasecmp(f->metric, "loss") == 0);
-    if (s->has_metric || s->no_metric[0] || (f->n_reported == 0 && a->epochs_done < a->trial->row.epochs))
+    struct looked_for l = { a, s->has_metric ? NULL : f->metric };
+    if (s->no_metric[0] || (f->n_reported == 0 && a->epochs_done < a->trial->row.epochs))
         return;
-    bool slip = explain_metric(a, why);
+    if (!l.missing && !s->has_results)
+        results_each_name(s->plan, look_for, &l);
+    s->has_results |= !l.missing;
+    if (!l.missing)
+        return;
+    bool slip = explain_metric(a, l.missing, why);
     if (a->run_id && !over && !slip)
         return;
     memcpy(s->no_metric, why, sizeof why);
@@ -1320,11 +1353,12 @@ static int tell_end(struct attempt *a, enum trial_state state, struct err *e)
                                             [TRIAL_FAILED] = TOLD_FAILED,
                                             [TRIAL_INFEASIBLE] = TOLD_INFEASIBLE };
     const struct store_trial *t = &a->trial->row;
-    bool worth = state == TRIAL_FINISHED || state == TRIAL_STOPPED;
+    bool worth = (state == TRIAL_FINISHED || state == TRIAL_STOPPED) && !t->violates;
     struct search_answer none;
-    struct told told = {
-        .kind = kinds[state], .epoch = a->epochs_done, .value = worth ? t->metric : (double)NAN, .seconds = t->seconds
-    };
+    struct told told = { .kind = t->violates ? TOLD_INFEASIBLE : kinds[state],
+                         .epoch = a->epochs_done,
+                         .value = worth ? t->metric : (double)NAN,
+                         .seconds = t->seconds };
     return study_tell(a->study, t, told, &none, e);
 }
 
@@ -1342,6 +1376,8 @@ static int put_judged(struct attempt *a, struct err *e)
         rc = tuning_bound(s->tuning, a->trial, true, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
+    if (rc == 0 && (state == TRIAL_FINISHED || state == TRIAL_STOPPED))
+        rc = results_judge(s, a->trial, e);
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
@@ -1351,6 +1387,8 @@ static int put_judged(struct attempt *a, struct err *e)
                          : state == TRIAL_PAUSED     ? "paused"
                                                      : "again",
                          t->effective, e, "attempt %d %s%s%s", a->row.number, outcome_name(o), *text ? ": " : "", text);
+    if (rc == 0 && t->violates)
+        rc = study_decide(s, t->number, "violates", NULL, e, "%s", t->violates);
     if (rc == 0 && trial_state_is_final(state))
         rc = tell_end(a, state, e);
     failpoint("end-before-commit");

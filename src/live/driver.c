@@ -520,6 +520,7 @@ static void on_tick(uv_timer_t *timer)
     for (size_t i = 0; i < d->n; i++)
         if (!tend(d, d->slots[i], now))
             return;
+    aims_tick(d->study);
     driver_tell(d, (struct driver_news){ .kind = NEWS_TICK });
     refuse_silent(d);
     driver_settle_served(d, now);

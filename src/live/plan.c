@@ -14,6 +14,7 @@
 #include "core/space_yaml.h"
 #include "live/host_list.h"
 #include "live/nodes_cfg.h"
+#include "live/wants.h"
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
 #include "monitoring/influx.h"
@@ -449,7 +450,8 @@ static int check_search(const struct plan *p, struct err *e)
                               .maximise = config_maximise(&p->cfg),
                               .max_trials = (int)p->cfg.max_trials,
                               .min_epochs = (int)p->cfg.min_epochs,
-                              .eta = (int)p->cfg.eta };
+                              .eta = (int)p->cfg.eta,
+                              .goals = &p->cfg.goals };
     struct err why;
     const char *algorithm = p->cfg.algorithm ? p->cfg.algorithm : search_default(&p->space);
     const char *stop = p->cfg.stop ? p->cfg.stop : search_default_stop(algorithm);
@@ -491,6 +493,8 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = apply(ctx, &p->cfg, e);
     if (rc == 0)
+        rc = config_check_goals(&p->cfg, e);
+    if (rc == 0)
         rc = secrets_take(&p->secrets, &p->doc, e);
     if (rc == 0)
         rc = read_sets(p, config_file, e);
@@ -531,6 +535,10 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0 && p->policy->joins_search)
         rc = space_join_knobs(&p->space, e);
     if (rc == 0)
+        rc = demands_read(&p->demands, &p->space, &p->doc, e);
+    if (rc == 0)
+        rc = wants_check(p, e);
+    if (rc == 0)
         rc = check_search(p, e);
     if (rc < 0)
         plan_done(p);
@@ -550,6 +558,7 @@ void plan_done(struct plan *p)
     p->entered = p->events = NULL;
     app_done(&p->app);
     env_done(&p->env);
+    demands_done(&p->demands);
     space_done(&p->space);
     config_done(&p->cfg);
     json_doc_done(&p->doc);

@@ -6,6 +6,7 @@
 #include "base/strv.h"
 #include "core/choices.h"
 #include "core/config.h"
+#include "core/demands.h"
 #include "core/objective.h"
 #include "core/policy.h"
 #include "live/env.h"
@@ -17,6 +18,7 @@
 struct plan {
     struct config cfg;
     struct space space;
+    struct demands demands; /* constraints on what trials come to */
     struct application app;
     struct env env;
     struct offer offer; /* to one trial */

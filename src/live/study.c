@@ -23,7 +23,9 @@
 #include "live/energy.h"
 #include "live/provenance.h"
 #include "live/publish.h"
+#include "live/results.h"
 #include "live/tidy.h"
+#include "live/wants.h"
 
 enum { PARALLEL_MAX = 256 };
 enum { RANDOM_TRIALS = 20 }; /* of a search without an end of its own, when max_trials is not given */
@@ -550,7 +552,10 @@ static int start_search(struct study *s, struct err *e)
                               .max_trials = (int)c->max_trials,
                               .min_epochs = (int)c->min_epochs,
                               .eta = (int)c->eta,
-                              .can_pause = can_pause(s->plan) };
+                              .can_pause = can_pause(s->plan),
+                              .goals = &c->goals,
+                              .constrained = s->plan->demands.n > 0,
+                              .joules = wants_joules_as_cost(s->plan) };
     int rc = search_new(&s->search, c->algorithm ? c->algorithm : older_default(&s->plan->space), c->stop,
                         &s->plan->space, &cfg, e);
     if (rc < 0)
@@ -697,28 +702,41 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
     return rc;
 }
 
+/* Its answer. */
+static int tell_search(struct study *s, const struct told *told, struct search_answer *out, struct err *e)
+{
+    struct store_tell tell = { .proposal = told->id,
+                               .epoch = told->epoch,
+                               .value = told->value,
+                               .done = told->kind != TOLD_EPOCH,
+                               .kind = 1 + (int)told->kind,
+                               .seconds = told->seconds,
+                               .joules = told->joules,
+                               .start_seconds = told->start_seconds };
+    int rc = store_tell_add(s->store, s->id, &tell, e);
+    if (rc == 0 && search_tell(&s->search, told, out) < 0)
+        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
+    return rc;
+}
+
 int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out, struct err *e)
 {
+    struct search_answer broken = { .verdict = SEARCH_GO_ON };
     told.id = t->proposal;
-    told.joules = energy_trial_j(s->energy, t->number);
-    if (t->repeat_of) { /* which the search is not told of */
-        *out = (struct search_answer){ .verdict = SEARCH_GO_ON };
-        return aims_told(s, t, &told, out, e);
+    if (!t->copy_of) /* that costs nothing, and has what the other one took */
+        told.joules = energy_trial_j(s->energy, t->number);
+    *out = broken;
+    int rc = t->repeat_of ? 0 : tell_search(s, &told, out, e); /* it is not told of repeats */
+    if (rc == 0)
+        rc = results_told(s, t, &told, &broken, e);
+    if (broken.verdict != SEARCH_GO_ON) { /* what it is worth reaches no target */
+        out->verdict = broken.verdict;
+        memcpy(out->why, broken.why, sizeof out->why);
+        told.value = NAN;
     }
-    struct store_tell tell = { .proposal = t->proposal,
-                               .epoch = told.epoch,
-                               .value = told.value,
-                               .done = told.kind != TOLD_EPOCH,
-                               .kind = 1 + (int)told.kind,
-                               .seconds = told.seconds,
-                               .joules = told.joules,
-                               .start_seconds = told.start_seconds };
-    int rc = store_tell_add(s->store, s->id, &tell, e);
-    if (rc == 0 && search_tell(&s->search, &told, out) < 0)
-        rc = err_sys(e, -ENOMEM, "study '%s'", s->name);
     if (rc == 0)
         rc = aims_told(s, t, &told, out, e);
-    if (rc < 0)
+    if (rc < 0 || t->repeat_of)
         return rc;
     if (out->wake)
         sched_woken(&s->sched);
@@ -741,6 +759,8 @@ static int first_trial(void *ctx, const struct store_trial *row)
     to->accuracy = row->accuracy;
     to->loss = row->loss;
     to->metric = row->metric;
+    if (row->violates && !(to->violates = strdup(row->violates)))
+        return -ENOMEM;
     return 1;
 }
 
@@ -834,7 +854,7 @@ static int take_copy(struct study *s, struct store_trial *row, struct err *e)
         return rc;
     rc = store_trials(s->store, s->id, twin, first_trial, row, e);
     if (rc < 0)
-        return rc;
+        return rc == -ENOMEM ? err_sys(e, rc, "study '%s'", s->name) : rc;
     row->copy_of = twin;
     free(row->state);
     row->state = strdup(trial_state_name(TRIAL_FINISHED));
@@ -885,6 +905,26 @@ static int decide_proposal(struct study *s, const struct store_trial *row, struc
                         (unsigned long long)row->proposal);
 }
 
+/* With the figures of the one whose result it takes. */
+static int tell_copy(struct study *s, const struct store_trial *row, struct err *e)
+{
+    struct results_copied r;
+    struct search_answer none;
+    int rc = results_copied(s, row, &r, e);
+    struct told told = { .kind = TOLD_FINISHED,
+                         .epoch = row->epochs,
+                         .value = row->metric,
+                         .metrics = r.metrics,
+                         .n_metrics = r.n,
+                         .seconds = isnan(r.seconds) ? row->seconds : r.seconds,
+                         .joules = r.joules };
+    if (row->violates) {
+        told.kind = TOLD_INFEASIBLE;
+        told.value = NAN;
+    }
+    return rc < 0 ? rc : study_tell(s, row, told, &none, e);
+}
+
 static int put_proposal(struct study *s, struct store_trial *row, struct err *e)
 {
     int rc = store_trial_add(s->store, row, e);
@@ -893,7 +933,7 @@ static int put_proposal(struct study *s, struct store_trial *row, struct err *e)
     bool final = row->copy_of || row->reason;
     if (rc < 0 || !final)
         return rc < 0 ? rc : keep_search(s, e);
-    return tell_end(s, row, row->copy_of ? TOLD_FINISHED : TOLD_INFEASIBLE, row->epochs, row->metric, e);
+    return row->copy_of ? tell_copy(s, row, e) : tell_end(s, row, TOLD_INFEASIBLE, row->epochs, row->metric, e);
 }
 
 /* --- paused trials --- */
@@ -957,18 +997,25 @@ static void put_why_stopped(const struct newest_epoch *n, double best, char why[
         (void)snprintf(why + len, SEARCH_WHY_MAX - (size_t)len, ": %.4g, the best had %.4g there", n->metric, best);
 }
 
-static int store_stopped(struct study *s, struct store_trial *t, int epoch, const char *why, struct err *e)
+static int store_stopped(struct study *s, struct study_trial *trial, int epoch, const char *why, struct err *e)
 {
+    struct store_trial *t = &trial->row;
+    double none = NAN;
     free(t->state);
     free(t->reason);
     t->state = strdup(trial_state_name(TRIAL_STOPPED));
     t->reason = strdup(why);
     if (!t->state || !t->reason)
         return err_sys(e, -ENOMEM, "trial %d", t->number);
-    int rc = store_trial_update(s->store, t, e);
+    int rc = epoch > 0 ? results_judge(s, trial, e) : 0;
+    if (rc == 0)
+        rc = store_trial_update(s->store, t, e);
     if (rc == 0)
         rc = study_decide(s, t->number, "stop", t->effective, e, "the study ends: %s", why);
-    return rc == 0 ? tell_end(s, t, TOLD_STOPPED, epoch, t->metric, e) : rc;
+    if (rc < 0)
+        return rc;
+    return t->violates ? tell_end(s, t, TOLD_INFEASIBLE, epoch, none, e)
+                       : tell_end(s, t, TOLD_STOPPED, epoch, t->metric, e);
 }
 
 int study_stop(struct study *s, struct study_trial *t, struct err *e)
@@ -984,7 +1031,7 @@ int study_stop(struct study *s, struct study_trial *t, struct err *e)
     if (rc < 0)
         return rc;
     put_why_stopped(&n, best, why);
-    rc = store_stopped(s, &t->row, n.epoch, why, e);
+    rc = store_stopped(s, t, n.epoch, why, e);
     if (rc == 0)
         rc = store_commit(s->store, e);
     if (rc < 0)

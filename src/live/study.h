@@ -57,6 +57,7 @@ struct study {
     bool woken;                    /* the search wants to be asked again; the driver clears it */
     bool ended;                    /* its row says so: finished or failed */
     bool has_metric;               /* a trial has reported it */
+    bool has_results;              /* and all that metrics and constraints name besides */
     char no_metric[STUDY_WHY_MAX]; /* none will: the names there are, or that no epochs are told; "" */
     /* Attempts that said, each begun after the one before had ended, that no trial can run here; none completed an epoch since. */
     struct study_doubt {

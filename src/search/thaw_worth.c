@@ -58,15 +58,26 @@ struct asked {
     double start; /* epochs that starting or resuming costs */
 };
 
+/* What does not keep a constraint is as good as it told, and no aim. */
+static bool counts(const struct thaw *t, uint64_t trial)
+{
+    return !(t->cfg.constrained && t->trials[trial].bad);
+}
+
 static struct asked asked(const struct thaw *t)
 {
     struct asked a = { .aim = INFINITY, .start = start_epochs(t) };
+    double worst = -INFINITY;
     for (size_t i = 0; i < t->n_trials; i++)
-        if (t->trials[i].entry >= 0 && t->trials[i].epoch > 0 && t->trials[i].being != THAW_OVER)
+        if (t->trials[i].entry >= 0 && t->trials[i].epoch > 0 && t->trials[i].being != THAW_OVER && counts(t, i))
             a.aim = fmin(a.aim, t->field.mean[(size_t)(t->trials[i].entry + 1) * (size_t)t->times.n - 1]);
-    for (size_t i = 0; i < t->n_log; i++)
-        if (a.aim == INFINITY || t->log[i].step == t->times.n - 1)
+    for (size_t i = 0; i < t->n_log; i++) {
+        worst = fmax(worst, t->log[i].score);
+        if (counts(t, t->log[i].trial) && (a.aim == INFINITY || t->log[i].step == t->times.n - 1))
             a.aim = fmin(a.aim, t->log[i].score);
+    }
+    if (a.aim == INFINITY && worst > -INFINITY) /* nothing counts: any that does is better */
+        a.aim = worst;
     return a;
 }
 
