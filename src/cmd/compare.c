@@ -87,12 +87,12 @@ static json_t *side_json(const struct side *s)
 {
     const struct store_summary *t = &s->totals;
     char source[64];
-    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o}", "study", s->study.name,
-                     "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done, "failed", t->failed,
-                     "stopped", t->stopped, "paused", t->paused, "best", look_best(t->best_trial, t->best_accuracy),
-                     "seconds", json_num(t->seconds), "energy_j", json_num(s->energy.j), "energy_source",
-                     energy_figure_source(&s->energy, source), "startup_s", json_num(s->startup_s), "epochs",
-                     s->epochs, "pareto", pareto_json(&s->pareto));
+    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o}", "study",
+                     s->study.name, "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done,
+                     "failed", t->failed, "stopped", t->stopped, "paused", t->paused, "best",
+                     look_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
+                     json_num(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
+                     json_num(s->startup_s), "epochs", s->epochs, "pareto", pareto_json(&s->pareto));
 }
 
 /* Seconds, and how they stand to those of the first study. */

@@ -27,9 +27,10 @@ void pareto_done(struct pareto *p);
 
 const struct pareto_trial *pareto_trial(const struct pareto *p, int number); /* NULL: one objective, or no such trial */
 
-json_t *pareto_json(const struct pareto *p);                 /* numbers; null of one objective. New references */
-json_t *pareto_figures_json(const struct pareto *p, int number); /* {"accuracy": 0.9, "seconds": 12}; null of one objective */
-json_t *pareto_goals_json(const struct pareto *p);           /* [{"metric","direction"}]; null of one objective */
+json_t *pareto_json(const struct pareto *p); /* numbers; null of one objective. New references */
+json_t *pareto_figures_json(const struct pareto *p,
+                            int number);           /* {"accuracy": 0.9, "seconds": 12}; null of one objective */
+json_t *pareto_goals_json(const struct pareto *p); /* [{"metric","direction"}]; null of one objective */
 
 /* A table of the set, and the word for what it is in; nothing of one objective. */
 void pareto_put(const struct pareto *p, const char *study, struct buf *out);

@@ -95,8 +95,8 @@ void report_put_front(struct buf *b, const struct report *r)
     const struct pareto *p = &r->pareto;
     if (p->goals.n == 0)
         return;
-    buf_printf(b, "<h2>Pareto set</h2>\n<p>%zu of %zu trials, which no other one beats in all of these.</p>\n", p->n_front,
-               p->n);
+    buf_printf(b, "<h2>Pareto set</h2>\n<p>%zu of %zu trials, which no other one beats in all of these.</p>\n",
+               p->n_front, p->n);
     if (p->n_front == 0)
         return;
     buf_puts(b, "<div class=\"wide\"><table>\n<tr><th>trial</th>");

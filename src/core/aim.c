@@ -26,7 +26,8 @@ static double known(double x)
 double aim_price(const struct aim *a, const struct expense *s)
 {
     enum { SECONDS_PER_HOUR = 3600, JOULES_PER_KWH = 3600000 };
-    return known(s->core_seconds) / SECONDS_PER_HOUR * a->per_core_hour + known(s->joules) / JOULES_PER_KWH * a->per_kwh;
+    return known(s->core_seconds) / SECONDS_PER_HOUR * a->per_core_hour +
+           known(s->joules) / JOULES_PER_KWH * a->per_kwh;
 }
 
 bool aim_is_spent(const struct aim *a, const struct expense *s, const struct expense *next, char why[AIM_WHY_MAX])

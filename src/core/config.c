@@ -246,7 +246,8 @@ int config_check_goals(const struct config *c, struct err *e)
     if (first && (strcmp(first->name, c->metric) != 0 || (bound && config_maximise(c) != first->maximise)))
         return err_set(e, -EINVAL, "--metric and --direction do not go with 'study.metrics' of the config");
     if (c->budget_price > 0 && !(c->price_per_core_hour > 0) && !(c->price_per_kwh > 0))
-        return err_set(e, -EINVAL, "'budget.price' needs a price: 'budget.price_per_core_hour', 'budget.price_per_kwh', or both");
+        return err_set(e, -EINVAL,
+                       "'budget.price' needs a price: 'budget.price_per_core_hour', 'budget.price_per_kwh', or both");
     return 0;
 }
 

@@ -23,7 +23,7 @@ struct config {
     int64_t repeats, repeat_best; /* how often the best points are trained, and how many of them */
     double budget_seconds, budget_joules, budget_price;
     double price_per_core_hour, price_per_kwh; /* money; 0: it costs nothing */
-    int64_t budget_epochs, budget_launches; /* 0: without end */
+    int64_t budget_epochs, budget_launches;    /* 0: without end */
 
     char *algorithm; /* NULL: by the space */
     char *stop;      /* the rule by which trials are ended early */

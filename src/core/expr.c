@@ -299,8 +299,8 @@ int expr_parse(struct expr **out, const char *text, const char *const *names, si
     return expr_parse_open(out, text, names, n_names, NULL, e);
 }
 
-int expr_parse_open(struct expr **out, const char *text, const char *const *names, size_t n_names,
-                    struct strv *others, struct err *e)
+int expr_parse_open(struct expr **out, const char *text, const char *const *names, size_t n_names, struct strv *others,
+                    struct err *e)
 {
     struct parser p = {
         .x = calloc(1, sizeof *p.x), .at = text, .names = names, .n_names = n_names, .others = others, .e = e
@@ -431,7 +431,8 @@ static enum expr_trend trend_of_node(const struct expr *x, const struct node *n,
     case OP_ADD:
     case OP_MIN:
     case OP_MAX: return together(a, b);
-    case OP_MULTIPLY: return a == EXPR_STAYS ? scaled(&x->v[n->a], b) : b == EXPR_STAYS ? scaled(&x->v[n->b], a) : EXPR_VARIES;
+    case OP_MULTIPLY:
+        return a == EXPR_STAYS ? scaled(&x->v[n->a], b) : b == EXPR_STAYS ? scaled(&x->v[n->b], a) : EXPR_VARIES;
     case OP_DIVIDE: return b == EXPR_STAYS ? scaled(&x->v[n->b], a) : EXPR_VARIES;
     case OP_LOG:
     case OP_SQRT:

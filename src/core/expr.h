@@ -29,8 +29,8 @@ typedef struct expr_value expr_read(void *ctx, size_t name);
 /* `names`: those there are. -EINVAL: what is wrong, and where ("at 'lr)': …"); -ENOMEM. */
 int expr_parse(struct expr **out, const char *text, const char *const *names, size_t n_names, struct err *e);
 /* The same, where a name that is none of them may be one that is known later: it is added to `others`, once, and counts on from n_names. */
-int expr_parse_open(struct expr **out, const char *text, const char *const *names, size_t n_names,
-                    struct strv *others, struct err *e);
+int expr_parse_open(struct expr **out, const char *text, const char *const *names, size_t n_names, struct strv *others,
+                    struct err *e);
 void expr_free(struct expr *x); /* NULL is fine */
 
 bool expr_uses(const struct expr *x, size_t name);

@@ -99,9 +99,10 @@ int goals_read(struct goals *out, const struct json_doc *doc, struct err *e)
     if (rc == 0 && list && g.n == 0)
         rc = json_doc_err(doc, path, e, -EINVAL, "is empty: name a metric");
     if (rc == 0 && g.n > 0 && !goals_have(&g, GOAL_METRIC))
-        rc = json_doc_err(doc, path, e, -EINVAL,
-                          "has nothing that the application tells: the cheapest trial alone is one that learns nothing; "
-                          "add a metric, such as \"accuracy\"");
+        rc =
+            json_doc_err(doc, path, e, -EINVAL,
+                         "has nothing that the application tells: the cheapest trial alone is one that learns nothing; "
+                         "add a metric, such as \"accuracy\"");
     if (rc == 0)
         *out = g;
     return rc;

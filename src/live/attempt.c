@@ -492,7 +492,8 @@ static double seconds_so_far(const struct attempt *a)
 static double worth(const struct attempt *a, double metric)
 {
     double s = seconds_so_far(a);
-    bool timed = a->study->plan->policy->joins_search && a->study->plan->cfg.goals.n < 2; /* else it is one of several */
+    bool timed =
+        a->study->plan->policy->joins_search && a->study->plan->cfg.goals.n < 2; /* else it is one of several */
     if (!timed || !(s > 0))
         return metric;
     return config_maximise(&a->study->plan->cfg) ? metric / s : metric * s;

@@ -33,10 +33,11 @@ int wants_check(const struct plan *p, struct err *e)
     const char *key = judges_by_joules(p);
     if (!key || has_meter(p))
         return 0;
-    return err_set(e, -EINVAL,
-                   "'%s': '%s' wants joules, and no meter is configured: name one in 'monitoring.meters', such as \"rapl\" or "
-                   "\"estimate\" ('pipetune doctor' says which work here)",
-                   p->doc.name, key);
+    return err_set(
+        e, -EINVAL,
+        "'%s': '%s' wants joules, and no meter is configured: name one in 'monitoring.meters', such as \"rapl\" or "
+        "\"estimate\" ('pipetune doctor' says which work here)",
+        p->doc.name, key);
 }
 
 bool wants_joules_as_cost(const struct plan *p)

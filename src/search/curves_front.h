@@ -9,8 +9,8 @@
 
 struct curves_front {
     size_t n, m;
-    double *figures;          /* m of each configuration; small is good */
-    double *chosen, *work;    /* room */
+    double *figures;       /* m of each configuration; small is good */
+    double *chosen, *work; /* room */
     double ref[GOALS_MAX];
     double all;
 };

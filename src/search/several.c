@@ -10,8 +10,9 @@
 #include "base/array.h"
 #include "search/front.h"
 
-#define MARGIN 0.05  /* of what a metric ranged over at that epoch: it may still change places by so much */
-#define AUGMENT 0.05 /* of the sum of all distances, beside the greatest: so that what is worse in one of them alone counts less */
+#define MARGIN 0.05 /* of what a metric ranged over at that epoch: it may still change places by so much */
+#define AUGMENT                                                                                                        \
+    0.05 /* of the sum of all distances, beside the greatest: so that what is worse in one of them alone counts less */
 
 _Static_assert((int)GOALS_MAX == (int)FRONT_MAX, "what can be wanted can be compared");
 
@@ -378,8 +379,7 @@ int several_restore(struct several *s, struct unpack *from)
     int rc = restore_marks(s, from);
     for (size_t i = 0; i < n && rc == 0; i++) {
         size_t newest = s->trials[i].newest;
-        if (s->trials[i].bad > 1 || newest > s->n_marks ||
-            (newest > 0 && s->marks[newest - 1].id != i))
+        if (s->trials[i].bad > 1 || newest > s->n_marks || (newest > 0 && s->marks[newest - 1].id != i))
             rc = -EPROTO;
     }
     if (rc == 0 && n > 0)

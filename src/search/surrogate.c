@@ -101,8 +101,8 @@ static void norm(struct surrogate *s, const double *values, double *out)
         out[i] = (values[i] - s->mean) / s->sd;
 }
 
-void surrogate_fit(struct surrogate *s, const struct space *sp, const struct unit_point *const *at, const double *values,
-                   size_t n)
+void surrogate_fit(struct surrogate *s, const struct space *sp, const struct unit_point *const *at,
+                   const double *values, size_t n)
 {
     double normed[SURROGATE_ROWS_MAX];
     size_t some[SURROGATE_ROWS_MAX], all[SURROGATE_ROWS_MAX], n_some = n < FIT_ROWS ? n : FIT_ROWS;

@@ -17,8 +17,8 @@ struct surrogate {
 };
 
 /* `at` are kept, n >= 1 of them. */
-void surrogate_fit(struct surrogate *s, const struct space *sp, const struct unit_point *const *at, const double *values,
-                   size_t n);
+void surrogate_fit(struct surrogate *s, const struct space *sp, const struct unit_point *const *at,
+                   const double *values, size_t n);
 void surrogate_foretell(const struct surrogate *s, const struct unit_point *at, double *out_mean, double *out_sd);
 
 #endif

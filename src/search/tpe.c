@@ -28,7 +28,7 @@ enum {
 
 static const double good_share = 0.1;
 static const double front_share = 0.2; /* of several objectives: a front is wider than a best one */
-static const double narrow = 0.9; /* kernels, beside what a normal distribution would want */
+static const double narrow = 0.9;      /* kernels, beside what a normal distribution would want */
 static const double sigma_min = 0.02;
 
 struct seen {

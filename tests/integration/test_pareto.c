@@ -31,7 +31,7 @@
     "done\n"
 
 #define APP                                                                                                            \
-    "{ \"command\": [\"./train.sh\"], \"progress\": [\"epoch (?<epoch>\\\\d+): accuracy (?<accuracy>\\\\S+), size "     \
+    "{ \"command\": [\"./train.sh\"], \"progress\": [\"epoch (?<epoch>\\\\d+): accuracy (?<accuracy>\\\\S+), size "    \
     "(?<size>\\\\S+)\"],\n"                                                                                            \
     "  \"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"] } }"
 #define TWO "\"metrics\": [\"accuracy\", { \"metric\": \"size\", \"direction\": \"min\" }]"
@@ -41,10 +41,11 @@ static void write_study(const struct world *w, const char *study, const char *mo
     char text[2048];
     world_script(w, "train.sh", TRAIN);
     harness_write(w->dir, "app.json", APP);
-    (void)snprintf(text, sizeof text,
-                   "{ \"application\": \"app.json\", \"study\": { \"name\": \"s\", \"epochs\": 3, \"parallel\": 1%s%s },\n"
-                   "  \"systemParameters\": { \"cores\": [1] }, \"hyperParameters\": { \"lr\": [1, 2, 3, 4] }%s }\n",
-                   *study ? ", " : "", study, more);
+    (void)snprintf(
+        text, sizeof text,
+        "{ \"application\": \"app.json\", \"study\": { \"name\": \"s\", \"epochs\": 3, \"parallel\": 1%s%s },\n"
+        "  \"systemParameters\": { \"cores\": [1] }, \"hyperParameters\": { \"lr\": [1, 2, 3, 4] }%s }\n",
+        *study ? ", " : "", study, more);
     harness_write(w->dir, "s.conf", text);
 }
 
@@ -102,7 +103,8 @@ static void a_killed_driver_goes_on_with_several_objectives(void **state)
     (void)harness_exit_code(driver, HARNESS_MS);
     harness_write(w->dir, "go", "");
     expect("run", RUN(w, "run", "s.conf"), 0, "Pareto set: 3 of 4 trials", "");
-    harness_expect_rows("each epoch once", "pipetune.db", "SELECT max(n) FROM (SELECT count(*) AS n FROM epochs GROUP BY trial, epoch)", "1");
+    harness_expect_rows("each epoch once", "pipetune.db",
+                        "SELECT max(n) FROM (SELECT count(*) AS n FROM epochs GROUP BY trial, epoch)", "1");
     harness_expect_rows("no attempt twice", "pipetune.db", "SELECT count(*) FROM attempts", "4");
 }
 
@@ -114,7 +116,8 @@ static void seconds_are_an_objective(void **state)
     expect("run", RUN(w, "run", "s.conf"), 0, "Pareto set", "");
     harness_expect_rows("what it took to its end", "pipetune.db",
                         "SELECT count(*) FROM results r JOIN trials t ON t.id = r.trial"
-                        " WHERE r.name = 'seconds' AND abs(r.value - t.seconds) < 1e-9", "4");
+                        " WHERE r.name = 'seconds' AND abs(r.value - t.seconds) < 1e-9",
+                        "4");
 }
 
 /* At an epoch's end, as soon as it is broken for good. */
@@ -160,7 +163,8 @@ static void a_name_that_is_never_told_ends_the_study(void **state)
     static const struct {
         const char *study, *want;
     } cases[] = {
-        { "\"constraints\": [\"sise < 100\"]", "metric 'sise' is not reported by trial 1: there is accuracy, size; did you mean 'size'?" },
+        { "\"constraints\": [\"sise < 100\"]",
+          "metric 'sise' is not reported by trial 1: there is accuracy, size; did you mean 'size'?" },
         { "\"metrics\": [\"accuracy\", \"f1\"]", "metric 'f1' is not reported by trial 1" },
         { "\"metrics\": [\"f1\", \"accuracy\"]", "metric 'f1' is not reported by trial 1" },
     };
@@ -237,8 +241,8 @@ static void every_search_takes_several_objectives(void **state)
             char more[256];
             AUTO_FREE char *name = NULL;
             assert_true(asprintf(&name, "%s-%s", algorithms[i], stops[k]) > 0);
-            (void)snprintf(more, sizeof more, ", \"search\": { \"algorithm\": \"%s\", \"stop\": \"%s\" }", algorithms[i],
-                           stops[k]);
+            (void)snprintf(more, sizeof more, ", \"search\": { \"algorithm\": \"%s\", \"stop\": \"%s\" }",
+                           algorithms[i], stops[k]);
             write_study(w, TWO, more);
             /* 3 may be ended early, as 2 is better in all; the others are not */
             expect(name, RUN(w, "run", "s.conf", "--name", name), 0, "Pareto set: 3 of 4 trials", "");

@@ -21,11 +21,12 @@ struct world {
 static int load(struct world *w, const char *constraints, struct err *e)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    buf_printf(&b,
-               "{\"hyperParameters\": {\"batch_size\": [32, 64], \"opt\": [\"sgd\", \"adam\"],"
-               " \"momentum\": {\"values\": [0.5], \"when\": {\"opt\": \"sgd\"}}}, \"systemParameters\": {\"cores\": [2, 1]},"
-               " \"study\": {\"constraints\": %s}}",
-               constraints);
+    buf_printf(
+        &b,
+        "{\"hyperParameters\": {\"batch_size\": [32, 64], \"opt\": [\"sgd\", \"adam\"],"
+        " \"momentum\": {\"values\": [0.5], \"when\": {\"opt\": \"sgd\"}}}, \"systemParameters\": {\"cores\": [2, 1]},"
+        " \"study\": {\"constraints\": %s}}",
+        constraints);
     *w = (struct world){ .demands = { .n = 0 } };
     int rc = json_doc_parse(&w->doc, "t.conf", buf_text(&b), b.len, e);
     if (rc == 0)
@@ -59,7 +60,8 @@ static const struct {
     { "one that is kept by another batch", "[\"seconds <= batch_size\"]", 30, NAN, NAN, false, false },
     { "one that is not there binds nothing", "[\"seconds <= momentum\"]", 30, NAN, NAN, false, false },
     { "a text", "[\"opt == 'sgd' or seconds < 5\"]", 30, NAN, NAN, true, true },
-    { "one between hyperparameters is not ours", "[\"batch_size > 1000 or opt == 'adam'\"]", 1, NAN, NAN, false, false },
+    { "one between hyperparameters is not ours", "[\"batch_size > 1000 or opt == 'adam'\"]", 1, NAN, NAN, false,
+      false },
 };
 
 static void test_what_is_broken(void **state)
@@ -104,7 +106,8 @@ static const struct {
     const char *name, *constraint, *want;
 } faults[] = {
     { "a slip of a hyperparameter", "[\"batch_sise < 3\"]", "did you mean 'batch_size'" },
-    { "a system parameter beside a result", "[\"seconds * cores < 3\"]", "has the system parameter 'cores' beside results" },
+    { "a system parameter beside a result", "[\"seconds * cores < 3\"]",
+      "has the system parameter 'cores' beside results" },
     { "one that nothing can keep", "[\"seconds <= 0\"]", "is nothing that a trial can keep" },
     { "another one", "[\"energy_j < -1 and seconds < 5\"]", "is nothing that a trial can keep" },
     { "one that is none", "[\"seconds <\"]", "a value is missing" },
@@ -181,8 +184,10 @@ static void test_bad_metrics_are_explained(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_broken),       cmocka_unit_test(test_it_says_which_and_why),
-        cmocka_unit_test(test_faults_are_explained), cmocka_unit_test(test_metrics_are_read),
+        cmocka_unit_test(test_what_is_broken),
+        cmocka_unit_test(test_it_says_which_and_why),
+        cmocka_unit_test(test_faults_are_explained),
+        cmocka_unit_test(test_metrics_are_read),
         cmocka_unit_test(test_bad_metrics_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,8 +121,8 @@ static void test_no_epoch_is_paid_twice(void **state)
 static void test_what_was_found_is_a_share_of_the_front(void **state)
 {
     (void)state;
-    struct curves c = parsed(HEAD LINE(1, "[6,5,4]", "[1,1,1]") LINE(2, "[9,2,2]", "[2,2,2]") LINE(3, "[5,3,1]", "[10,10,10]")
-                                 LINE(4, "[3,4,5]", "[1,1,1.5]"));
+    struct curves c = parsed(HEAD LINE(1, "[6,5,4]", "[1,1,1]") LINE(2, "[9,2,2]", "[2,2,2]")
+                                 LINE(3, "[5,3,1]", "[10,10,10]") LINE(4, "[3,4,5]", "[1,1,1.5]"));
     static const char *const names[] = { "metric", "seconds" };
     struct goals goals;
     double at[] = { 2, 3, 6, 9, 12 }, regret[MARKS] = { 0 }, best[MARKS] = { 0 }, got[MARKS] = { 0 };

@@ -73,7 +73,9 @@ static const struct {
     { "one twice", FIRST("[{\"x\": 1}, {\"x\": 1, \"y\": 3}]"), { "'study.first.1' repeats another point" } },
     { "constraints that are no list", BOUND("3"), { "'study.constraints' must be a list of conditions" } },
     { "one that is no text", BOUND("[3]"), { "'study.constraints.0' must be a condition as text" } },
-    { "one of an unknown name", "{\"hyperParameters\": {\"momentum\": [1, 2]}, \"study\": {\"constraints\": [\"momentum > 0\",\n \"momentun > 1\"]}}",
+    { "one of an unknown name",
+      "{\"hyperParameters\": {\"momentum\": [1, 2]}, \"study\": {\"constraints\": [\"momentum > 0\",\n \"momentun > "
+      "1\"]}}",
       { "line 2", "names 'momentun'", "did you mean 'momentum'" } },
     { "one that is cut", BOUND("[\"x >\"]"), { "a value is missing at its end" } },
     { "one that leaves nothing", BOUND("[\"x > 2\"]"), { "'study.constraints' leave no point" } },
