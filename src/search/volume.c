@@ -15,7 +15,7 @@
 
 enum {
     STARTUP = 10,     /* trials at random before anything is concluded */
-    RANDOM_EVERY = 8, /* and later, now and then */
+    RANDOM_EVERY = 20, /* and later, now and then */
     POOL = 400,       /* points that are weighed */
     CENTRES = 8,      /* trials near which half of them lie */
     SAMPLES = 32,     /* of the figures of each, for what is expected */
