@@ -702,8 +702,8 @@ int study_decide(struct study *s, int trial, const char *kind, const char *setti
     return rc;
 }
 
-/* Its answer. */
-static int tell_search(struct study *s, const struct told *told, struct search_answer *out, struct err *e)
+/* The search's answer. */
+static int ask_verdict(struct study *s, const struct told *told, struct search_answer *out, struct err *e)
 {
     struct store_tell tell = { .proposal = told->id,
                                .epoch = told->epoch,
@@ -719,21 +719,35 @@ static int tell_search(struct study *s, const struct told *told, struct search_a
     return rc;
 }
 
-int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out, struct err *e)
+/* The search is told, but not of repeats; where the epoch broke a constraint for good, at once that nothing comes of this trial, and told->value is NAN
+ * then: what it is worth reaches no target. */
+static int tell_search(struct study *s, const struct store_trial *t, struct told *told, struct search_answer *out,
+                       struct err *e)
 {
     struct search_answer broken = { .verdict = SEARCH_GO_ON };
+    int rc = results_told(s, t, told, &broken, e);
+    struct told own = *told;
+    bool is_broken = broken.verdict != SEARCH_GO_ON;
+    if (is_broken) {
+        own.kind = TOLD_INFEASIBLE;
+        own.value = told->value = NAN;
+    }
+    *out = broken;
+    if (rc == 0 && !t->repeat_of)
+        rc = ask_verdict(s, &own, out, e);
+    if (rc == 0 && is_broken) {
+        out->verdict = broken.verdict;
+        memcpy(out->why, broken.why, sizeof out->why);
+    }
+    return rc;
+}
+
+int study_tell(struct study *s, const struct store_trial *t, struct told told, struct search_answer *out, struct err *e)
+{
     told.id = t->proposal;
     if (!t->copy_of) /* that costs nothing, and has what the other one took */
         told.joules = energy_trial_j(s->energy, t->number);
-    *out = broken;
-    int rc = t->repeat_of ? 0 : tell_search(s, &told, out, e); /* it is not told of repeats */
-    if (rc == 0)
-        rc = results_told(s, t, &told, &broken, e);
-    if (broken.verdict != SEARCH_GO_ON) { /* what it is worth reaches no target */
-        out->verdict = broken.verdict;
-        memcpy(out->why, broken.why, sizeof out->why);
-        told.value = NAN;
-    }
+    int rc = tell_search(s, t, &told, out, e);
     if (rc == 0)
         rc = aims_told(s, t, &told, out, e);
     if (rc < 0 || t->repeat_of)

@@ -14,12 +14,12 @@
 #include "search/surrogate.h"
 
 enum {
-    STARTUP = 10,     /* trials at random before anything is concluded */
+    STARTUP = 10,      /* trials at random before anything is concluded */
     RANDOM_EVERY = 20, /* and later, now and then */
-    POOL = 400,       /* points that are weighed */
-    CENTRES = 8,      /* trials near which half of them lie */
-    SAMPLES = 32,     /* of the figures of each, for what is expected */
-    DRAWS = 64,       /* for a point that was not used, in a space that cannot be counted through */
+    POOL = 400,        /* points that are weighed */
+    CENTRES = 8,       /* trials near which half of them lie */
+    SAMPLES = 32,      /* of the figures of each, for what is expected */
+    DRAWS = 64,        /* for a point that was not used, in a space that cannot be counted through */
 };
 
 struct seen {

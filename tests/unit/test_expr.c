@@ -122,9 +122,64 @@ static void test_it_tells_which_names_it_uses(void **state)
     expr_free(x);
 }
 
+static void test_names_may_be_known_later(void **state)
+{
+    (void)state;
+    AUTO_STRV struct strv others = STRV_INIT;
+    struct expr *x = NULL;
+    assert_int_equal(expr_parse_open(&x, "seconds < cores and `top-5` > seconds", names, 6, &others, NULL), 0);
+    assert_int_equal(others.n, 2);
+    assert_string_equal(others.v[0], "seconds");
+    assert_string_equal(others.v[1], "top-5");
+    assert_true(expr_uses(x, 1) && expr_uses(x, 6) && expr_uses(x, 7));
+    expr_free(x);
+}
+
+/* `batch_size` stays, `cores` rises, `momentum` falls, `nothing` varies. */
+static void test_what_only_falls(void **state)
+{
+    static const enum expr_trend trends[] = { EXPR_STAYS, EXPR_RISES, EXPR_STAYS, EXPR_STAYS, EXPR_FALLS, EXPR_VARIES };
+    static const struct {
+        const char *text;
+        bool falls;
+    } cases[] = {
+        { "cores <= 5", true },
+        { "cores > 5", false },
+        { "5 > cores", true },
+        { "not cores >= batch_size", true }, /* (not cores) >= … */
+        { "not (cores >= batch_size)", true },
+        { "cores * 2 - 3 < batch_size", true },
+        { "cores * -2 < batch_size", false },
+        { "-2 * cores > 0 - batch_size", true },
+        { "cores / 2 < 5", true },
+        { "2 / cores > 5", false }, /* it does, but a quotient by what moves may do anything */
+        { "cores * batch_size < 5", false },
+        { "max(cores, 3) < 5 and min(cores, 9) < 7", true },
+        { "cores < 5 or momentum > 3", true },
+        { "cores < 5 and momentum < 3", false },
+        { "cores + momentum < 5", false },
+        { "abs(cores) < 5", false },
+        { "sqrt(cores) < 5 && floor(cores) < 9", true },
+        { "nothing < 5", false },
+        { "cores == 5", false },
+        { "batch_size == 5", true },
+        { "cores % 5 < 3", false },
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct expr *x = NULL;
+        assert_int_equal(expr_parse(&x, cases[i].text, names, 6, NULL), 0);
+        if (expr_only_falls(x, trends) != cases[i].falls)
+            fail_msg("%s: got %d", cases[i].text, !cases[i].falls);
+        expr_free(x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_may_be_known_later),
+        cmocka_unit_test(test_what_only_falls),
         cmocka_unit_test(test_what_holds),
         cmocka_unit_test(test_what_is_wrong_is_told),
         cmocka_unit_test(test_what_is_too_deep_or_too_long_is_refused),
