@@ -17,6 +17,7 @@
 enum {
     STARTUP = 10,      /* trials at random before anything is concluded */
     RANDOM_ONE_IN = 5, /* and so many later, whatever is concluded */
+    RANDOM_FRONT = 10, /* the same, of several objectives: a front keeps trials apart by itself */
     GOOD_MAX = 12,     /* kernels of the good, */
     BAD_MAX = 60,      /* and of the bad */
     CANDIDATES = 32,   /* drawn from the good density: many would end in where it is steepest, */
@@ -349,7 +350,7 @@ static int tpe_ask(void *state, struct proposal *out)
         return -ENOMEM;
     struct rng r = rng_seeded(rng_mix(s->cfg.seed) ^ s->n);
     struct model m = { 0 };
-    bool learnt = s->n >= STARTUP && rng_below(&r, RANDOM_ONE_IN) != 0;
+    bool learnt = s->n >= STARTUP && rng_below(&r, s->cfg.several ? RANDOM_FRONT : RANDOM_ONE_IN) != 0;
     if (learnt)
         learn(s, &m);
     struct point p;
