@@ -238,6 +238,37 @@ static void test_where_trials_fail_is_learnt(void **state)
     space_done(&sp);
 }
 
+/* Of all other trials together, that they get better than the best, when the best one turned out to be infeasible after it had told. */
+static double chances_without_the_best(const struct space *sp, bool constrained)
+{
+    struct thaw *t = NULL;
+    struct search_cfg own = cfg;
+    struct point any = { { 0 } };
+    uint64_t best = 0;
+    double sum = 0;
+    own.constrained = constrained;
+    assert_int_equal(thaw_new(&t, sp, &own), 0);
+    thaw_set_stepwise(t);
+    teach(t, 24, NULL);
+    for (uint64_t i = 0; i < 24; i++)
+        best = thaw_view(t, i).value < thaw_view(t, best).value ? i : best;
+    tell(t, best, &any, thaw_view(t, best).epoch, TOLD_INFEASIBLE, NAN);
+    for (uint64_t i = 0; i < 24; i++)
+        sum += i == best ? 0 : thaw_chance(t, i);
+    thaw_free(t);
+    return sum;
+}
+
+static void test_what_breaks_a_constraint_is_no_best(void **state)
+{
+    (void)state;
+    struct space sp = parsed(two);
+    double with = chances_without_the_best(&sp, false), without = chances_without_the_best(&sp, true);
+    if (!(without > with))
+        fail_msg("%g beside %g", without, with);
+    space_done(&sp);
+}
+
 static void expect_same(const struct thaw *a, const struct thaw *b)
 {
     struct point p, q;
@@ -340,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_what_runs_is_taken_to_come_as_expected),
         cmocka_unit_test(test_epochs_that_cost_more_must_bring_more),
         cmocka_unit_test(test_where_trials_fail_is_learnt),
+        cmocka_unit_test(test_what_breaks_a_constraint_is_no_best),
         cmocka_unit_test(test_a_restored_one_is_the_same_to_the_last_bit),
         cmocka_unit_test(test_what_is_told_twice_counts_once),
         cmocka_unit_test(test_more_values_than_fit_are_thinned),
