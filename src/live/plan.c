@@ -477,6 +477,15 @@ static int find_homes(struct plan *p, struct err *e)
     return rc;
 }
 
+/* What trials are judged by. */
+static int read_wants(struct plan *p, struct err *e)
+{
+    int rc = config_check_goals(&p->cfg, e);
+    if (rc == 0)
+        rc = demands_read(&p->demands, &p->space, &p->doc, e);
+    return rc < 0 ? rc : wants_check(p, e);
+}
+
 int plan_load(struct plan *out, const char *config_file, const char *setting,
               int (*apply)(void *ctx, struct config *cfg, struct err *e), void *ctx, struct err *e)
 {
@@ -492,8 +501,6 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = config_read(&p->cfg, &p->doc, e);
     if (rc == 0)
         rc = apply(ctx, &p->cfg, e);
-    if (rc == 0)
-        rc = config_check_goals(&p->cfg, e);
     if (rc == 0)
         rc = secrets_take(&p->secrets, &p->doc, e);
     if (rc == 0)
@@ -535,9 +542,7 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0 && p->policy->joins_search)
         rc = space_join_knobs(&p->space, e);
     if (rc == 0)
-        rc = demands_read(&p->demands, &p->space, &p->doc, e);
-    if (rc == 0)
-        rc = wants_check(p, e);
+        rc = read_wants(p, e);
     if (rc == 0)
         rc = check_search(p, e);
     if (rc < 0)
