@@ -1,5 +1,5 @@
 /* Studies side by side. As JSON: [{"study","state","policy","trials","done","failed","stopped","paused","best":{"trial","accuracy"} | null,"seconds",
- * "energy_j","energy_source","startup_s","epochs","pareto":[…] | null}], in the order they were named; startup_s and epochs are sums over what was launched and
+ * "energy_j","energy_source","startup_s","epochs"}], and of several objectives "pareto", in the order they were named; startup_s and epochs are sums over what was launched and
  * trained, energy_j over the trials by one meter. Joules of different sources, or of which some have idle power in them, stand side by side, and
  * are not compared. */
 #include <errno.h>
@@ -87,12 +87,13 @@ static json_t *side_json(const struct side *s)
 {
     const struct store_summary *t = &s->totals;
     char source[64];
-    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o}", "study",
+    return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o*}", "study",
                      s->study.name, "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done,
                      "failed", t->failed, "stopped", t->stopped, "paused", t->paused, "best",
                      look_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
                      json_num(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
-                     json_num(s->startup_s), "epochs", s->epochs, "pareto", pareto_json(&s->pareto));
+                     json_num(s->startup_s), "epochs", s->epochs, "pareto",
+                     s->pareto.goals.n > 0 ? pareto_json(&s->pareto) : NULL);
 }
 
 /* Seconds, and how they stand to those of the first study. */

@@ -68,11 +68,11 @@ static int add_json(struct listing *l, const struct store_summary *r)
     if (rc < 0)
         return rc;
     json_t *best = look_best(r->best_trial, r->best_accuracy);
-    json_t *one =
-        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "study", r->name, "state", state_now(l, r),
-                  "trials", r->trials, "done", r->done, "failed", r->failed, "stopped", r->stopped, "paused", r->paused,
-                  "best", best, "seconds", json_num(r->seconds), "energy_j", json_num(energy_j), /* absent is not 0 */
-                  "pareto", pareto_json(&pareto));
+    json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o*}", "study", r->name, "state",
+                            state_now(l, r), "trials", r->trials, "done", r->done, "failed", r->failed, "stopped",
+                            r->stopped, "paused", r->paused, "best", best, "seconds", json_num(r->seconds), "energy_j",
+                            json_num(energy_j),                                          /* absent is not 0 */
+                            "pareto", pareto.goals.n > 0 ? pareto_json(&pareto) : NULL); /* else no such key */
     pareto_done(&pareto);
     return json_array_append_new(l->json, one) < 0 ? -ENOMEM : 0;
 }
