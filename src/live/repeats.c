@@ -36,7 +36,7 @@ static int collect(void *ctx, const struct store_trial *row)
     struct candidates *c = ctx;
     enum trial_state state = (enum trial_state)trial_state_parse(row->state);
     bool trained = state == TRIAL_FINISHED || state == TRIAL_STOPPED || state == TRIAL_PAUSED;
-    if (row->repeat_of == 0 && (!trained || row->copy_of || isnan(row->metric)))
+    if (row->repeat_of == 0 && (!trained || row->copy_of || row->violates || isnan(row->metric)))
         return 0;
     struct candidate *grown = array_more(c->v, c->n, &c->cap, sizeof *grown);
     if (!grown)

@@ -256,6 +256,18 @@ static void keep(struct volume *v, const struct point *p)
     v->trials[v->n++] = (struct seen){ *p, unit_of(v->space, p) };
 }
 
+static int volume_add(void *state, const struct point *p, struct proposal *out)
+{
+    struct volume *v = state;
+    if (is_used(v, p))
+        return 0;
+    if (make_room(v) < 0)
+        return -ENOMEM;
+    *out = (struct proposal){ .id = v->n, .point = *p };
+    keep(v, p);
+    return 1;
+}
+
 static int volume_ask(void *state, struct proposal *out)
 {
     struct volume *v = state;
@@ -277,13 +289,6 @@ static void volume_save(const void *state, struct buf *out)
             pack_f64(out, v->trials[i].point.x[d]);
 }
 
-static bool is_in(const struct dim *d, double x)
-{
-    if (d->kind == DIM_LIST || d->kind == DIM_RANGE)
-        return x >= 0 && x < (double)d->n && x == floor(x);
-    return x >= d->min && x <= d->max && (d->kind == DIM_REAL || x == floor(x));
-}
-
 static int volume_restore(void *state, struct unpack *from)
 {
     struct volume *v = state;
@@ -291,11 +296,10 @@ static int volume_restore(void *state, struct unpack *from)
         struct point p = { { 0 } };
         if (make_room(v) < 0)
             return -ENOMEM;
-        for (size_t d = 0; d < v->space->n_dims; d++) {
+        for (size_t d = 0; d < v->space->n_dims; d++)
             p.x[d] = unpack_f64(from);
-            if (!is_in(&v->space->dims[d], p.x[d]))
-                return -EPROTO;
-        }
+        if (!unit_is_point(v->space, &p))
+            return -EPROTO;
         keep(v, &p);
     }
     return from->bad ? -EPROTO : 0;
@@ -317,6 +321,7 @@ const struct search_ops search_volume = {
     .state_size = sizeof(struct volume),
     .init = volume_init,
     .ask = volume_ask,
+    .add = volume_add,
     .save = volume_save,
     .restore = volume_restore,
     .done = volume_done,

@@ -627,7 +627,8 @@ static void test_searches_that_learn_live_on_when_restored(void **state)
     for (size_t i = 0; searches[i]; i++)
         for (size_t k = 0; searches[i]->add && stops[k]; k++)
             for (size_t w = 0; w < ARRAY_LEN(wanted); w++)
-                check_life_of(searches[i]->name, stops[k]->name, wanted[w], w % 2 == 0, true, &one_goal);
+                check_life_of(searches[i]->name, stops[k]->name, wanted[w], w % 2 == 0, true,
+                              w % 3 == 0 ? &three_goals : &one_goal);
 }
 
 static void test_a_search_that_goes_through_all_learns_nothing(void **state)

@@ -238,28 +238,33 @@ static void test_where_trials_fail_is_learnt(void **state)
     space_done(&sp);
 }
 
-/* Of all other trials together, that they get better than the best, when the best ones turned out to be infeasible after they had told. */
+static void tell_value(struct thaw *t, uint64_t id, int epoch, enum told_kind kind, double value)
+{
+    struct told told = { .id = id, .kind = kind, .epoch = epoch, .value = value, .seconds = NAN };
+    assert_int_equal(thaw_tell(t, &told), 0);
+}
+
+/* Of all other trials together, that they get better than the best, when the first six, far better at their end, turned out to be infeasible. */
 static double chances_without_the_best(const struct space *sp, bool constrained)
 {
     struct thaw *t = NULL;
     struct search_cfg own = cfg;
-    struct point any = { { 0 } };
-    bool gone[24] = { false };
     double sum = 0;
     own.constrained = constrained;
     assert_int_equal(thaw_new(&t, sp, &own), 0);
     thaw_set_stepwise(t);
-    teach(t, 24, NULL);
-    for (int n = 0; n < 6; n++) {
-        uint64_t best = 24;
-        for (uint64_t i = 0; i < 24; i++)
-            if (!gone[i] && (best == 24 || thaw_view(t, i).value < thaw_view(t, best).value))
-                best = i;
-        gone[best] = true;
-        tell(t, best, &any, thaw_view(t, best).epoch, TOLD_INFEASIBLE, NAN);
+    for (uint64_t i = 0; i < 40; i++) {
+        struct point p = { { i < 6 ? 1 : (double)i / 80, i < 6 ? (double)i / 6 : 0 } };
+        assert_int_equal(thaw_add(t, i, &p), 0);
+        for (int epoch = 1; epoch <= (i < 6 ? EPOCHS : 9); epoch++)
+            tell_value(t, i, epoch, TOLD_EPOCH, (i < 6 ? 0 : 1) + 0.01 * (double)i);
+        if (i < 6)
+            tell_value(t, i, EPOCHS, TOLD_INFEASIBLE, NAN);
+        else
+            thaw_pause(t, i);
     }
-    for (uint64_t i = 0; i < 24; i++)
-        sum += gone[i] ? 0 : thaw_chance(t, i);
+    for (uint64_t i = 6; i < 40; i++)
+        sum += thaw_chance(t, i);
     thaw_free(t);
     return sum;
 }
