@@ -29,7 +29,7 @@ struct config {
     char *stop;      /* the rule by which trials are ended early */
     int64_t min_epochs, eta;
     char *learn_from; /* names of earlier studies, "a,b"; NULL: none */
-    char *cost; /* what an epoch's price is: "seconds", "joules" */
+    char *cost;       /* what an epoch's price is: "seconds", "joules" */
     char *objective;
 
     char *policy; /* policy_find() knows it */
