@@ -47,13 +47,13 @@ endif
 # The node helper holds capabilities one day: it gets base, what counts events and reads this machine's meters, and its own
 # folder, and links only libc, libm and libpfm.
 NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c src/base/ours.c src/base/strv.c src/base/failpoint.c src/base/proc.c src/base/array.c src/base/lease.c \
-	src/base/base64.c src/base/needles.c src/base/num.c src/base/utf8.c src/base/wire.c src/app/report.c src/app/tell.c $(addprefix monitoring/,event_choice.c event_names.c events.c events_pfm.c events_probe.c events_table.c \
+	src/base/base64.c src/base/beneath.c src/base/sha256.c src/base/socket_path.c src/base/needles.c src/base/num.c src/base/utf8.c src/base/wire.c src/app/report.c src/app/tell.c $(addprefix monitoring/,event_choice.c event_names.c events.c events_pfm.c events_probe.c events_table.c \
 	reading.c sysfs_pmu.c counters.c features.c perf_ops.c procs.c procs_text.c sample_blob.c online.c perf_ring.c \
 	code.c code_map.c) \
 	$(addprefix monitoring/,meter.c meter_util.c meters_local.c cpu_time.c decimal.c estimate.c pcm.c pcm_csv.c perf_power.c rapl.c \
 	rapl_zones.c zone_sum.c)
 # Those of its parts that unit tests look at from within.
-NODE_PARTS := $(addprefix src/node/,affinity.c cgroup.c claim.c cpus.c house.c launches.c leased.c limits.c log.c log_files.c members.c meters.c request.c sampler.c teller.c watch.c wish.c)
+NODE_PARTS := $(addprefix src/node/,affinity.c blobs.c cgroup.c claim.c cpus.c folder.c house.c launches.c leased.c limits.c log.c log_files.c members.c meters.c request.c sampler.c teller.c watch.c wish.c)
 LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/app/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
 	bigdl/*.c clustering/*.c monitoring/*.c)) $(NODE_PARTS)
 # Stop rules that are rows of the tests' table alone.

@@ -15,67 +15,17 @@
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
+#include "base/socket_path.h"
 
 enum { LOOK_MS = 100, QUEUE_MAX = 4 * SESSION_LINE_MAX };
 
 /* ---- where the socket lies ------------------------------------------------------------------------------------------ */
 
-static bool fits(const char *path)
-{
-    return strlen(path) < sizeof((struct sockaddr_un *)0)->sun_path;
-}
-
-/* Makes the folder where it is absent; one that others can write to, or that is a link, is not ours. */
-static int own_folder(const char *path, struct err *e)
-{
-    struct stat st;
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "cannot create folder '%s'", path);
-    if (lstat(path, &st) < 0)
-        return err_sys(e, -errno, "cannot look at '%s'", path);
-    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0777) != 0700)
-        return err_set(e, -EPERM, "'%s' is no folder of yours with mode 0700: remove it, or set XDG_RUNTIME_DIR", path);
-    return 0;
-}
-
-static int path_in(char **out, const char *folder, const char *tag, struct err *e)
-{
-    AUTO_BUF struct buf path = BUF_INIT;
-    buf_printf(&path, "%s/%s.sock", folder, tag);
-    if (path.failed)
-        return err_sys(e, -ENOMEM, "the path of a socket");
-    if (!fits(buf_text(&path)))
-        return err_sys(e, -ENAMETOOLONG, "'%s'", buf_text(&path));
-    int rc = own_folder(folder, e);
-    if (rc == 0)
-        *out = buf_take(&path);
-    return rc;
-}
-
-/* The user's own folder for such things, where there is one. */
-static bool runtime_folder(char *out, size_t size)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    return runtime && *runtime == '/' && io_is_dir(runtime) && snprintf(out, size, "%s/pipetune", runtime) < (int)size;
-}
-
-static void own_tmp_folder(char *out, size_t size)
-{
-    (void)snprintf(out, size, "/tmp/pipetune-%ld", (long)geteuid());
-}
-
 int session_path(char **out, const char *tag, struct err *e)
 {
-    char folder[sizeof((struct sockaddr_un *)0)->sun_path];
     if (!session_is_id(tag, strlen(tag)))
         return err_set(e, -EINVAL, "'%s' cannot name a session", tag);
-    int rc = -ENAMETOOLONG;
-    if (runtime_folder(folder, sizeof folder))
-        rc = path_in(out, folder, tag, e);
-    if (rc != -ENAMETOOLONG)
-        return rc;
-    own_tmp_folder(folder, sizeof folder);
-    return path_in(out, folder, tag, e);
+    return socket_path(out, tag, e);
 }
 
 /* ---- what killed sessions left --------------------------------------------------------------------------------------- */
@@ -129,9 +79,9 @@ void session_sockets_sweep(void)
     AUTO_BUF struct buf all = BUF_INIT;
     if (io_read_file(&all, "/proc/net/unix", LIST_MAX, NULL) < 0)
         return;
-    if (runtime_folder(folder, sizeof folder))
+    if (socket_path_runtime(folder, sizeof folder))
         sweep(folder, buf_text(&all));
-    own_tmp_folder(folder, sizeof folder);
+    socket_path_tmp(folder, sizeof folder);
     sweep(folder, buf_text(&all));
 }
 
@@ -324,7 +274,7 @@ static struct session_link *make(const char *path, const struct session_ops *ops
 int session_link_open(struct session_link **out, uv_loop_t *loop, const char *path, const struct session_ops *ops,
                       void *ctx, uint64_t id, struct err *e)
 {
-    if (!fits(path))
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return err_sys(e, -ENAMETOOLONG, "'%s'", path);
     struct session_link *l = make(path, ops, ctx, id);
     int rc = l ? uv_pipe_init(loop, &l->pipe, 0) : UV_ENOMEM;
