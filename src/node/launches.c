@@ -16,14 +16,18 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/beneath.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
+#include "base/socket_path.h"
 #include "base/strv.h"
 #include "base/wire.h"
+#include "node/folder.h"
 #include "node/members.h"
 
-enum { NOTE_MAX = 4096, ALIVE_MS = 1000, DEPTH_MAX = 64 };
+enum { NOTE_MAX = 4096, ALIVE_MS = 1000 };
 
 static const char files_name[] = "files"; /* what drivers have sent, by what is in it: ROOT/files is no launch's */
 
@@ -122,6 +126,8 @@ void launches_done(struct launches *l)
     for (size_t i = 0; i < LAUNCHES_MAX; i++)
         if (l->v[i].tag[0])
             drop(&l->v[i]);
+    if (l->root)
+        blobs_done(&l->blobs, l->root);
     free(l->root);
     l->root = NULL;
 }
@@ -155,6 +161,19 @@ static void put_cpus(struct strv *argv, const struct cpus *cpus)
     argv->failed |= text.failed;
 }
 
+static int put_tell(struct strv *argv, const struct launch_ask *a, struct err *e)
+{
+    AUTO_FREE char *path = NULL;
+    int rc = a->answer ? socket_path(&path, a->tag, e) : 0;
+    if (rc < 0 || !a->answer)
+        return rc;
+    strv_add(argv, "--tell");
+    strv_add(argv, path);
+    strv_add(argv, "--answer");
+    strv_add(argv, a->answer);
+    return 0;
+}
+
 static int make_argv(struct strv *argv, const struct launch_ask *a, const char *dir, int control, struct err *e)
 {
     strv_add(argv, "pipetune-node");
@@ -172,7 +191,13 @@ static int make_argv(struct strv *argv, const struct launch_ask *a, const char *
         strv_add(argv, "--log-cap");
         strv_addf(argv, "%" PRId64, a->log_cap);
     }
-    int rc = put_list(argv, "--keep", a->keep, "keep", e);
+    if (a->memory > 0) {
+        strv_add(argv, "--memory");
+        strv_addf(argv, "%" PRId64, a->memory);
+    }
+    int rc = put_tell(argv, a, e);
+    if (rc == 0)
+        rc = put_list(argv, "--keep", a->keep, "keep", e);
     if (rc == 0)
         rc = put_list(argv, "--step", a->step, "step", e);
     strv_add(argv, "--");
@@ -206,19 +231,29 @@ static int make_env(struct strv *env, const struct launch_ask *a, struct err *e)
     return rc == 0 && env->failed ? err_sys(e, -ENOMEM, "launch '%s'", a->tag) : rc;
 }
 
-/* The folder that it runs in, in *out. */
-static int make_folders(const struct launches *l, const char *tag, char **out, struct err *e)
+/* ROOT/TAG/name, which is made. NULL: it could not be. */
+static char *make_folder(const struct launches *l, const char *tag, const char *name, struct err *e)
 {
-    AUTO_FREE char *dir = path_of(l, tag, NULL);
-    AUTO_FREE char *work = path_of(l, tag, "work");
-    AUTO_FREE char *note = path_of(l, tag, "exit");
-    if (!dir || !work || !note)
-        return err_sys(e, -ENOMEM, "launch '%s'", tag);
-    int rc = ours_dir(dir, e);
-    if (rc == 0 && io_exists(note))
-        rc = err_set(e, -EEXIST, "'%s' was launched already", tag);
-    if (rc == 0)
-        rc = ours_dir(work, e);
+    AUTO_FREE char *path = path_of(l, tag, name);
+    int rc = path ? ours_dir(path, e) : err_sys(e, -ENOMEM, "launch '%s'", tag);
+    return rc == 0 ? MOVE_PTR(path) : NULL;
+}
+
+/* The folder that it runs in, in *out. What is made is taken away again when the launch does not come about. */
+static int make_folders(const struct launches *l, const struct launch_ask *a, char **out, struct err *e)
+{
+    AUTO_FREE char *note = path_of(l, a->tag, "exit");
+    if (!note)
+        return err_sys(e, -ENOMEM, "launch '%s'", a->tag);
+    if (io_exists(note))
+        return err_set(e, -EEXIST, "'%s' was launched already", a->tag);
+    int rc = blobs_room(l->root, LAUNCHES_ROOM, e);
+    AUTO_FREE char *dir = rc == 0 ? make_folder(l, a->tag, NULL, e) : NULL;
+    AUTO_FREE char *written = dir ? make_folder(l, a->tag, "checkpoint", e) : NULL;
+    AUTO_FREE char *work = written ? make_folder(l, a->tag, "work", e) : NULL;
+    if (!work)
+        return e->code;
+    rc = a->files ? blobs_unpack(l->root, a->files, dir, e) : 0;
     if (rc == 0)
         *out = MOVE_PTR(work);
     return rc;
@@ -264,7 +299,7 @@ static int start(struct launches *l, struct launch *x, const struct launch_ask *
     if (rc == 0)
         rc = make_env(&env, a, e);
     if (rc == 0)
-        rc = make_folders(l, a->tag, &work, e);
+        rc = make_folders(l, a, &work, e);
     return rc < 0 ? rc : spawn(x, work, &argv, &env, pair, e);
 }
 
@@ -279,8 +314,11 @@ int launches_start(struct launches *l, const struct launch_ask *a, struct err *e
     if (rc < 0)
         return rc;
     rc = start(l, x, a, e);
-    if (rc < 0)
+    if (rc < 0) {
         drop(x); /* a launcher without a go ends by itself */
+        if (rc != -EEXIST)
+            (void)launches_forget(l, a->tag, NULL); /* what stays is a folder */
+    }
     return rc;
 }
 
@@ -327,6 +365,9 @@ static void look_at(const struct launches *l, const char *tag, struct launch_fac
     /* Asked last: the note is written before the launcher ends. */
     if (out->state == LAUNCH_CUT && read_line(l, tag, "exit", out->note, sizeof out->note))
         out->state = LAUNCH_ENDED;
+    const char *boot = strstr(out->note, " boot_ms=");
+    int64_t ago_ms = boot ? clock_boot_ms() - strtoll(boot + strlen(" boot_ms="), NULL, 10) : -1;
+    out->ago_ms = ago_ms >= 0 ? ago_ms : -1; /* of another boot: not known */
 }
 
 /* Follows one that an earlier helper started. */
@@ -409,24 +450,57 @@ int launches_signal(struct launches *l, const char *tag, bool hard, struct err *
     return 0;
 }
 
-/* Everything in the folder, links themselves and not what they name. */
-static void empty(int dir, int depth)
+int launches_say_stop(struct launches *l, const char *tag, struct err *e)
 {
-    DIR *d = fdopendir(dir);
-    if (!d)
-        (void)close(dir);
-    for (struct dirent *entry; d && (entry = readdir(d));) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || unlinkat(dirfd(d), name, 0) == 0)
-            continue;
-        int fd = depth < DEPTH_MAX ? openat(dirfd(d), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        if (fd >= 0)
-            empty(fd, depth + 1);
-        (void)unlinkat(dirfd(d), name, AT_REMOVEDIR); /* what stays makes the folder stay, and that is told */
-    }
-    if (d)
-        (void)closedir(d);
+    struct launch_facts f;
+    int rc = find_root(l, e);
+    if (rc < 0)
+        return rc;
+    look_at(l, tag, &f);
+    if (f.state == LAUNCH_RUNNING)
+        (void)kill(f.pid, SIGUSR1); /* ESRCH: it has just ended */
+    return 0;
 }
+
+/* --- files ------------------------------------------------------------------------------------------------------------ */
+
+int launches_have(struct launches *l, const char *hash, int64_t size, bool *out, struct err *e)
+{
+    int rc = find_root(l, e);
+    if (rc == 0)
+        *out = blobs_have(l->root, hash, size);
+    return rc;
+}
+
+int launches_put(struct launches *l, const char *hash, int64_t size, int64_t at, const char *base64, struct err *e)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    int rc = find_root(l, e);
+    if (rc == 0 && base64_read(&bytes, base64) < 0)
+        rc = err_set(e, -EINVAL, "'data' must be base 64");
+    return rc < 0 ? rc : blobs_put(&l->blobs, l->root, hash, size, at, bytes.data, bytes.len, e);
+}
+
+int launches_list(struct launches *l, const char *tag, const char *name, struct buf *out, struct err *e)
+{
+    int rc = find_root(l, e);
+    AUTO_FREE char *dir = rc == 0 ? path_of(l, tag, NULL) : NULL;
+    if (rc == 0 && !dir)
+        rc = err_sys(e, -ENOMEM, "launch '%s'", tag);
+    return rc < 0 ? rc : folder_list(dir, name, out, e);
+}
+
+int launches_read(struct launches *l, const char *tag, const char *name, int64_t from, size_t n, struct buf *out,
+                  struct err *e)
+{
+    int rc = find_root(l, e);
+    AUTO_FREE char *dir = rc == 0 ? path_of(l, tag, NULL) : NULL;
+    if (rc == 0 && !dir)
+        rc = err_sys(e, -ENOMEM, "launch '%s'", tag);
+    return rc < 0 ? rc : folder_read(dir, name, from, n, out, e);
+}
+
+/* --- its end ---------------------------------------------------------------------------------------------------------- */
 
 int launches_forget(struct launches *l, const char *tag, struct err *e)
 {
@@ -444,7 +518,7 @@ int launches_forget(struct launches *l, const char *tag, struct err *e)
         drop(x);
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
-        empty(fd, 0);
+        beneath_empty(fd);
     return rmdir(dir) == 0 || errno == ENOENT ? 0 : err_sys(e, -errno, "'%s'", dir);
 }
 
@@ -480,7 +554,7 @@ bool launches_leave(struct launches *l)
                  ? open(files, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                  : -1;
     if (fd >= 0) {
-        empty(fd, 0);
+        beneath_empty(fd);
         (void)rmdir(files); /* what stays makes ROOT stay, and that is told */
     }
     if (!root || !ours_is_dir(root) || rmdir(root) < 0)
@@ -537,10 +611,15 @@ static bool take_line(struct launch *x, struct buf *out)
     x->len += (size_t)n;
     x->line[x->len] = '\0';
     x->line[strcspn(x->line, "\n")] = '\0';
-    if (sscanf(x->line, "ready %36s %ld %" SCNu64 " %" SCNu64, boot, &pid, &start, &heard) == 4) {
+    int at = 0;
+    if (sscanf(x->line, "ready %36s %ld %" SCNu64 " %" SCNu64 " %n", boot, &pid, &start, &heard, &at) == 4) {
         put_launch(out, x, "ready");
         buf_printf(out, ",\"boot_id\":\"%s\",\"pid\":%ld,\"start_ticks\":%" PRIu64 ",\"heard\":%" PRIu64, boot, pid,
                    start, heard);
+        if (at > 0 && x->line[at]) {
+            buf_puts(out, ",\"why\":");
+            wire_put_text(out, x->line + at);
+        }
         return true;
     }
     if (strcmp(x->line, "busy") == 0)
@@ -557,7 +636,7 @@ static bool is_readable(int fd)
 }
 
 /* Its launcher has ended. Before its go nothing was started; that it said why is told already. */
-static bool take_end(struct launch *x, struct buf *out)
+static bool take_end(struct launches *l, struct launch *x, struct buf *out)
 {
     int how = 0;
     if (x->ours)
@@ -577,7 +656,10 @@ static bool take_end(struct launch *x, struct buf *out)
                        WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
         put_refused(out, x, "refused", why);
     }
+    char tag[sizeof x->tag];
+    memcpy(tag, x->tag, sizeof tag);
     drop(x);
+    (void)launches_forget(l, tag, NULL); /* what stays is a folder */
     return silent || was_ready;
 }
 
@@ -614,7 +696,7 @@ bool launches_take(struct launches *l, bool is_heard, int64_t now_ms, struct buf
             return true;
         if (looks && x->credit > 0 && take_bytes(l, x, now_ms, out))
             return true;
-        if (is_readable(x->pidfd) && take_end(x, out))
+        if (is_readable(x->pidfd) && take_end(l, x, out))
             return true;
     }
     if (looks)

@@ -1,8 +1,11 @@
 /* Launches that this helper starts for a driver, follows, and tells of. Each is a `pipetune-node exec` in a session of its own, so that it
  * survives its helper and its driver; what there is to know of it lies in its folder, which another helper finds again:
  *
- *   ROOT/TAG/        log, heard, lock, pid, exit: exec.h
- *   ROOT/TAG/work/   where its steps run
+ *   ROOT/TAG/              log, heard, lock, pid, exit: exec.h
+ *   ROOT/TAG/work/         where its steps run, with the files that it was given
+ *   ROOT/TAG/resume/       what it goes on from
+ *   ROOT/TAG/checkpoint/   where it may write checkpoints
+ *   ROOT/files/            files that drivers have sent (blobs.h)
  *
  * ROOT is ours alone, and nobody who talks to the helper names a path: $XDG_STATE_HOME/pipetune, or ~/.local/state/pipetune. Only
  * processes that are recognised as the launcher of the tag are signalled, or carry the tag and are of our uid. */
@@ -17,6 +20,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/proc.h"
+#include "node/blobs.h"
 #include "node/cpus.h"
 
 enum {
@@ -25,6 +29,7 @@ enum {
     LAUNCHES_CHUNK =
         2880, /* bytes of `heard` in one event: with base 64 and the rest it fits what a pipe takes at once */
     LAUNCHES_TICK_MS = 100,
+    LAUNCHES_ROOM = 8 << 20, /* bytes that must be free where a launch writes */
 };
 
 struct launch {
@@ -43,6 +48,7 @@ struct launches { /* zeroed: none */
     char *root;   /* NULL: not asked for yet */
     struct launch v[LAUNCHES_MAX];
     int64_t tick_ms;
+    struct blobs blobs;
 };
 
 /* What a driver asks to be launched. The lists are base 64 of texts that each end in a NUL. */
@@ -53,6 +59,9 @@ struct launch_ask {
     const char *env;          /* NAME=VALUE, beside and before what the helper has; NULL: none */
     const char *keep, *step;  /* texts of lines that are heard (log.h); NULL: none */
     const struct cpus *cpus;  /* that it is held to from its beginning; none: all */
+    int64_t memory;           /* bytes that what it runs may take together; 0: as many as there are */
+    const char *answer;       /* what its programs are answered that tell of themselves; NULL: they cannot */
+    const char *files;        /* the manifest of what it is given (blobs.h); NULL: nothing */
 };
 
 /* What is known of a launch. */
@@ -71,14 +80,27 @@ struct launch_facts {
     pid_t pid;
     uint64_t start_ticks;
     int64_t heard, log; /* bytes */
-    char note[512];     /* LAUNCH_ENDED: its exit, a line without its end */
+    char note[512];     /* LAUNCH_ENDED: its exit, a line without its end … */
+    int64_t ago_ms;     /* … and how long ago that was; -1: not known */
 };
 
 /* Lets go of all: those without a go end by themselves, others go on. */
 void launches_done(struct launches *l);
 
+/* Where all of it lies; NULL: there is no such place. Nothing is made. Free it. */
+char *launches_root(void);
+
+/* Is this file here, or is it to be sent? Takes its bytes: as blobs.h has it. */
+int launches_have(struct launches *l, const char *hash, int64_t size, bool *out, struct err *e);
+int launches_put(struct launches *l, const char *hash, int64_t size, int64_t at, const char *base64, struct err *e);
+
+/* What is in a launch's folder, by names below it: as folder.h has it. */
+int launches_list(struct launches *l, const char *tag, const char *name, struct buf *out, struct err *e);
+int launches_read(struct launches *l, const char *tag, const char *name, int64_t from, size_t n, struct buf *out,
+                  struct err *e);
+
 /* Starts a launcher, which waits for its go; that it is there, or not, is told by launches_take(). -EEXIST: this tag was launched
- * already; -ENOSPC: too many at once; -EINVAL: what is asked is none; -errno. */
+ * already; -ENOSPC: too many at once, or no room on the disk; -ENOENT: a file was not sent; -EINVAL: what is asked is none; -errno. */
 int launches_start(struct launches *l, const struct launch_ask *ask, struct err *e);
 
 /* -ESRCH: none of this tag waits for it. */
@@ -93,6 +115,9 @@ int launches_tail(struct launches *l, const char *tag, int64_t from, int64_t cre
 
 /* Tells its processes to end, or (`hard`) kills them. Fine for one that is over. */
 int launches_signal(struct launches *l, const char *tag, bool hard, struct err *e);
+
+/* Tells its programs that the trial is to end at the next epoch's end. Fine for one that is over. */
+int launches_say_stop(struct launches *l, const char *tag, struct err *e);
 
 /* Removes its folder. -EBUSY: it is not over; fine for one that is not there. */
 int launches_forget(struct launches *l, const char *tag, struct err *e);

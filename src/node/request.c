@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/beneath.h"
 #include "base/own.h"
+#include "node/blobs.h"
 #include "node/members.h"
 #include "node/meters.h"
 
@@ -22,6 +24,8 @@ static int take_watts(const struct wire_member *m, void *field);
 static int take_events(const struct wire_member *m, void *field);
 static int take_worker(const struct wire_member *m, void *field);
 static int take_option(const struct wire_member *m, void *field);
+static int take_hash(const struct wire_member *m, void *field);
+static int take_name(const struct wire_member *m, void *field);
 
 static const struct row {
     const char *key;
@@ -66,6 +70,14 @@ static const struct row {
                          "two words of at most 64 of A-Z a-z 0-9 . _ $ - with a '*' between" },
     [REQUEST_WORKER_CORES] = { "worker_cores", offsetof(struct request, worker), take_option,
                                "1 to 64 of A-Z a-z 0-9 . _ $ -" },
+    [REQUEST_MEMORY] = { "memory", offsetof(struct request, memory), take_whole, "a whole number" },
+    [REQUEST_ANSWER] = { "answer", offsetof(struct request, answer), take_text, "a text" },
+    [REQUEST_FILES] = { "files", offsetof(struct request, files), take_hash, "64 of 0-9 a-f" },
+    [REQUEST_HASH] = { "hash", offsetof(struct request, hash), take_hash, "64 of 0-9 a-f" },
+    [REQUEST_SIZE] = { "size", offsetof(struct request, size), take_whole, "a whole number" },
+    [REQUEST_DATA] = { "data", offsetof(struct request, data), take_text, "a text" },
+    [REQUEST_NAME] = { "name", offsetof(struct request, name), take_name,
+                       "a name below a launch's folder, without '..'" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -170,6 +182,18 @@ static int take_option(const struct wire_member *m, void *field)
     return m->kind == WIRE_STRING ? members_worker_option(field, m->text) : -EINVAL;
 }
 
+static int take_hash(const struct wire_member *m, void *field)
+{
+    *(const char **)field = m->text;
+    return m->kind == WIRE_STRING && blobs_is_hash(m->text) ? 0 : -EINVAL;
+}
+
+static int take_name(const struct wire_member *m, void *field)
+{
+    *(const char **)field = m->text;
+    return m->kind == WIRE_STRING && beneath_is_name(m->text) ? 0 : -EINVAL;
+}
+
 static void clear(struct request *r)
 {
     r->has = 0;
@@ -186,6 +210,8 @@ static void clear(struct request *r)
     r->attempt = r->log_cap = r->from = r->credit = r->accounted = 0;
     r->steps = r->env = r->keep = r->step = NULL;
     r->hard = false;
+    r->memory = r->size = 0;
+    r->answer = r->files = r->hash = r->data = r->name = NULL;
     r->worker = (struct members_worker){ 0 };
 }
 
@@ -203,7 +229,7 @@ int request_read(struct request *out, const struct wire *w, struct err *e)
     return request_needs(out, REQUEST_BIT(REQUEST_ID) | REQUEST_BIT(REQUEST_VERB), e);
 }
 
-int request_needs(const struct request *r, unsigned members, struct err *e)
+int request_needs(const struct request *r, uint64_t members, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if ((members & ~r->has) & REQUEST_BIT(i))

@@ -41,13 +41,20 @@ enum request_member {
     REQUEST_HARD,
     REQUEST_WORKER,
     REQUEST_WORKER_CORES,
+    REQUEST_MEMORY,
+    REQUEST_ANSWER,
+    REQUEST_FILES,
+    REQUEST_HASH,
+    REQUEST_SIZE,
+    REQUEST_DATA,
+    REQUEST_NAME,
     REQUEST_MEMBERS,
 };
 
-#define REQUEST_BIT(member) (1U << (member))
+#define REQUEST_BIT(member) (UINT64_C(1) << (member))
 
 struct request {
-    unsigned has; /* REQUEST_BITs of what is there and not null */
+    uint64_t has; /* REQUEST_BITs of what is there and not null */
     int64_t id, protocol;
     const char *verb, *tag; /* of the line */
     struct wish wish;
@@ -59,7 +66,9 @@ struct request {
     int64_t attempt, log_cap, from, credit, accounted;
     const char *steps, *env, *keep, *step; /* of the line: lists of launches.h; NULL when they are left out */
     bool hard;
-    struct members_worker worker; /* zeroed where they are left out */
+    int64_t memory, size;
+    const char *answer, *files, *hash, *data, *name; /* of the line; hashes and names are checked */
+    struct members_worker worker;                    /* zeroed where they are left out */
 };
 
 /* Unknown members are left alone. -EINVAL: one has the wrong type or is out of bounds, or id or verb is missing; `out` then still has
@@ -67,6 +76,6 @@ struct request {
 int request_read(struct request *out, const struct wire *w, struct err *e);
 
 /* -EINVAL: names the first of these (REQUEST_BITs) that is missing. */
-int request_needs(const struct request *r, unsigned members, struct err *e);
+int request_needs(const struct request *r, uint64_t members, struct err *e);
 
 #endif

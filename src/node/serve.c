@@ -217,7 +217,27 @@ static void put_sees(struct buf *to)
     if (n <= 0)
         return; /* it is not told, then */
     space[n] = '\0';
-    buf_printf(to, ",\"sees\":\"%s/%s/%ld\"", boot, space, (long)geteuid());
+    const char *more = "";
+#ifdef PIPETUNE_FAILPOINTS
+    const char *machine = getenv("PIPETUNE_MACHINE"); /* tests have several on one */
+    more = machine ? machine : "";
+#endif
+    buf_printf(to, ",\"sees\":\"%s/%s/%ld%s\"", boot, space, (long)geteuid(), more);
+}
+
+/* Where launches lie, and what there is for them. */
+static void put_place(struct buf *to)
+{
+    AUTO_FREE char *root = launches_root();
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (root) {
+        buf_puts(to, ",\"root\":");
+        wire_put_text(to, root);
+    }
+    if (pages > 0 && page > 0) {
+        buf_puts(to, ",\"memory_gb\":");
+        num_put(to, (double)pages * (double)page / (1 << 30));
+    }
 }
 
 static int greet(struct serve *s, struct buf *to, struct err *e)
@@ -238,6 +258,7 @@ static int greet(struct serve *s, struct buf *to, struct err *e)
     buf_puts(to, "\",\"cpus\":");
     wire_put_ints(to, s->wishes.order.v, (size_t)s->wishes.order.n);
     put_ranges(s, to);
+    put_place(to);
     return 0;
 }
 
@@ -397,7 +418,10 @@ static int start_launch(struct serve *s, struct buf *to, struct err *e)
                                     .env = r->env,
                                     .keep = r->keep,
                                     .step = r->step,
-                                    .cpus = &r->wish.given };
+                                    .cpus = &r->wish.given,
+                                    .memory = r->memory,
+                                    .answer = r->answer,
+                                    .files = r->files };
     (void)to;
     return launches_start(&s->launches, &ask, e);
 }
@@ -422,6 +446,8 @@ static int adopt(struct serve *s, struct buf *to, struct err *e)
     if (f.state == LAUNCH_ENDED) {
         buf_puts(to, ",\"exit\":");
         wire_put_text(to, f.note);
+        if (f.ago_ms >= 0)
+            buf_printf(to, ",\"ago_ms\":%" PRId64, f.ago_ms);
     }
     return 0;
 }
@@ -436,6 +462,51 @@ static int signal_launch(struct serve *s, struct buf *to, struct err *e)
 {
     (void)to;
     return launches_signal(&s->launches, s->req.tag, s->req.hard, e);
+}
+
+static int say_stop(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_say_stop(&s->launches, s->req.tag, e);
+}
+
+static int have(struct serve *s, struct buf *to, struct err *e)
+{
+    bool there = false;
+    int rc = launches_have(&s->launches, s->req.hash, s->req.size, &there, e);
+    buf_printf(to, ",\"there\":%s", there ? "true" : "false");
+    return rc;
+}
+
+static int put(struct serve *s, struct buf *to, struct err *e)
+{
+    const struct request *r = &s->req;
+    int rc = launches_put(&s->launches, r->hash, r->size, r->from, r->data, e);
+    buf_printf(to, ",\"there\":%s", rc == 1 ? "true" : "false");
+    return rc < 0 ? rc : 0;
+}
+
+static int put_base64(struct buf *to, int rc, const char *key, const struct buf *bytes)
+{
+    buf_printf(to, ",\"%s\":\"", key);
+    base64_put(to, bytes->data, bytes->len);
+    buf_putc(to, '"');
+    return rc;
+}
+
+static int list(struct serve *s, struct buf *to, struct err *e)
+{
+    AUTO_BUF struct buf texts = BUF_INIT;
+    int rc = launches_list(&s->launches, s->req.tag, s->req.name, &texts, e);
+    return put_base64(to, rc, "files", &texts);
+}
+
+static int read_file(struct serve *s, struct buf *to, struct err *e)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    const struct request *r = &s->req;
+    int rc = launches_read(&s->launches, r->tag, r->name, r->from, (size_t)r->size, &bytes, e);
+    return put_base64(to, rc, "data", &bytes);
 }
 
 static int forget(struct serve *s, struct buf *to, struct err *e)
@@ -478,7 +549,7 @@ static const struct verb {
     const char *name;
     int (*run)(struct serve *s, struct buf *answer, struct err *e);
     bool needs_greeting;
-    unsigned needs; /* members */
+    uint64_t needs; /* members */
 } verbs[] = {
     { "adopt", adopt, true, REQUEST_BIT(REQUEST_TAG) },
     { "apply", apply, true,
@@ -487,14 +558,21 @@ static const struct verb {
     { "echo", echo, true, REQUEST_BIT(REQUEST_TAG) },
     { "forget", forget, true, REQUEST_BIT(REQUEST_TAG) },
     { "go", go, true, REQUEST_BIT(REQUEST_TAG) },
+    { "have", have, true, REQUEST_BIT(REQUEST_HASH) | REQUEST_BIT(REQUEST_SIZE) },
     { "hello", greet, false, REQUEST_BIT(REQUEST_PROTOCOL) },
     { "launch", start_launch, true,
       REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_ATTEMPT) | REQUEST_BIT(REQUEST_STEPS) },
     { "lease", lease, true, 0 },
+    { "list", list, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_NAME) },
     { "look", look_around, true, 0 },
     { "meter", meter, true, REQUEST_BIT(REQUEST_INTERVAL) },
+    { "put", put, true,
+      REQUEST_BIT(REQUEST_HASH) | REQUEST_BIT(REQUEST_SIZE) | REQUEST_BIT(REQUEST_FROM) | REQUEST_BIT(REQUEST_DATA) },
+    { "read", read_file, true,
+      REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_NAME) | REQUEST_BIT(REQUEST_FROM) | REQUEST_BIT(REQUEST_SIZE) },
     { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
     { "sample", sample, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_INTERVAL) },
+    { "say-stop", say_stop, true, REQUEST_BIT(REQUEST_TAG) },
     { "signal", signal_launch, true, REQUEST_BIT(REQUEST_TAG) },
     { "stop", stop, false, 0 },
     { "tail", tail, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_FROM) | REQUEST_BIT(REQUEST_CREDIT) },

@@ -3,7 +3,8 @@
  *
  *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R,"worker":"BEGINS*ENDS","worker_cores":"--cores"}
  *       {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","features":"a,b","cpus":[0,2,1,3],
- *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null}
+ *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null,"root":"/home/u/.local/state/pipetune","memory_gb":X}
+ *       root: below which launches lie, left out where there is no place for them (launches.h); memory_gb: of the machine.
  *       worker, worker_cores: which processes of a launch that is not local work, and which option says how many slots each has
  *       (members.h); left out: all its processes work, and all its slots are where any of them is.
  *       features: what its samples are made of, in their order, by name (monitoring/features.h).
@@ -26,17 +27,28 @@
  *       that are not, and why, "; " between two; both may be "". interval_ms: as of samples; 0, without meters: none is read any more.
  *       Again: it begins anew. idle_w, cpu_w: what the meter "estimate" needs; max_w: what a zone cannot take; 0 to 100000.
  *       Metering belongs to no tag.
- *   {"id":9,"verb":"launch","tag":"T","attempt":1,"steps":"…","env":"…","keep":"…","step":"…","cpus":[0,1],"log_cap":N}
+ *   {"id":9,"verb":"launch","tag":"T","attempt":1,"steps":"…","env":"…","keep":"…","step":"…","cpus":[0,1],"log_cap":N,"memory":N,
+ *    "answer":"{…}","files":"HASH"}
  *       {"id":9,"ok":true}                         it is on its way: an event tells whether it is ready for its go
- *       steps, env, keep, step: base 64 of texts that each end in a NUL (launches.h); what is left out is as exec has it.
+ *       steps, env, keep, step: base 64 of texts that each end in a NUL (launches.h); what is left out is as exec has it. answer: what its
+ *       programs are answered that tell of themselves; files: the manifest of what it is given (blobs.h), which must be here.
  *   {"id":10,"verb":"go","tag":"T"}                {"id":10,"ok":true}     its steps begin; without it, it ends with its helper
  *   {"id":11,"verb":"adopt","tag":"T"}             what became of it, whichever helper started it; its end is told from now on
  *       {"id":11,"ok":true,"state":"running","heard":N,"log":N,"boot_id":"…","pid":N,"start_ticks":N}
- *       {"id":11,"ok":true,"state":"ended","heard":N,"log":N,"exit":"attempt=1 …"}     also "waiting", "cut" and "none": launches.h
+ *       {"id":11,"ok":true,"state":"ended","heard":N,"log":N,"exit":"attempt=1 …","ago_ms":N}     also "waiting", "cut" and "none": launches.h
  *   {"id":12,"verb":"tail","tag":"T","from":N,"credit":N,"accounted":N}
  *       {"id":12,"ok":true}                        what is heard of it from byte `from` on comes as events, `credit` bytes at most until
  *                                                  it is asked again; what is before `accounted` is given back to the disk
  *   {"id":13,"verb":"signal","tag":"T","hard":false}     {"id":13,"ok":true}     TERM; hard: KILL, to all that is left of it
+ *   {"id":15,"verb":"say-stop","tag":"T"}          {"id":15,"ok":true}     its programs are to end at the next epoch's end
+ *   {"id":16,"verb":"have","hash":"HASH","size":N}    {"id":16,"ok":true,"there":false}     is this file here?
+ *   {"id":17,"verb":"put","hash":"HASH","size":N,"from":N,"data":"…"}     {"id":17,"ok":true,"there":false}
+ *                                                  bytes of it in base 64, from its beginning on, one request behind the other; there: it was
+ *                                                  the last, and its sum is right
+ *   {"id":18,"verb":"list","tag":"T","name":"checkpoint/c-3"}     {"id":18,"ok":true,"files":"…"}
+ *                                                  base 64 of a text for each file of that file or folder (folder.h)
+ *   {"id":19,"verb":"read","tag":"T","name":"checkpoint/c-3","from":N,"size":N}     {"id":19,"ok":true,"data":"…"}
+ *                                                  bytes of one, in base 64; at most 32 KB, fewer at its end
  *   {"id":14,"verb":"forget","tag":"T"}            {"id":14,"ok":true}     its folder is removed; refused while it runs
  *   {"id":15,"verb":"look"}                        {"id":15,"ok":true,…}   what house.h draws: memory, load, which launches run
  *   {"id":16,"verb":"echo","tag":"WORD"}           {"id":16,"ok":true,"tag":"WORD"}
@@ -59,12 +71,13 @@
  *                                                  tick is missed when nobody reads what is said (meters.h)
  *
  *   {"event":"launch","tag":"T","state":"ready","boot_id":"…","pid":N,"start_ticks":N,"heard":N}
- *                                                  it waits for its go; or "busy" or "refused", with "why"; later "gone"
+ *                                                  it waits for its go, and "why" its memory has no limit although it was to have one; or "busy" or
+ *                                                  "refused", with "why"; later "gone"
  *   {"event":"bytes","tag":"T","at":N,"log":N,"data":"…"}     base 64 of at most 2,880 bytes; none when only its log has grown
  *
  * Launches survive their helper, and are found again by another one. CPUs and limits are given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in
  * tests), when stdout is not read for 5 s, after 10 lines in a row that are no requests, after a line over 64 KB; and by the watchdog
- * (watch.h) when it is killed. It acts on processes of its own uid alone, and takes no path and no pid from whoever it talks to.
+ * (watch.h) when it is killed. It acts on processes of its own uid alone, and takes no pid from whoever it talks to, and no path but names below a launch's own folder.
  * PIPETUNE_SYSFS stands for /sys in tests. */
 #ifndef NODE_SERVE_H
 #define NODE_SERVE_H
