@@ -15,6 +15,7 @@
 static const char *const keeps[] = { "best", "all", "none", NULL };
 static const char *const directions[] = { "auto", "max", "min", NULL };
 static const char *const objectives[] = { "time", "energy", "edp", NULL };
+static const char *const yes_no[] = { "yes", "no", NULL };
 static const char *const costs[] = { "seconds", "joules", NULL };
 static const char *const no_word[] = { "none", NULL };
 static const char *const auto_word[] = { "auto", NULL };
@@ -59,6 +60,8 @@ const struct opt_row config_rows[] = {
     { "tuning", "tie_margin", OPT_REAL, FIELD(tie_margin), "0.01", 0, 1, NULL, "FRACTION", "below which two settings are equal" },
     { "monitoring", "scope", OPT_CHOICE, FIELD(scope), "auto", 0, 0, scopes, "NAME", "whose counters are read" },
     { "monitoring", "interval", OPT_REAL, FIELD(interval_s), "1", 0.01, 3600, NULL, "SECONDS", "between two samples" },
+    { "places", "local", OPT_CHOICE, FIELD(places_local), "yes", 0, 0, yes_no, "WORD", "whether trials run on this machine, too, where they may be placed on the hosts of nodes" },
+    { "places", "lost_seconds", OPT_INT, FIELD(lost_seconds), "300", 1, 1e6, NULL, "SECONDS", "after which a host that does not come back is given up: its trials go on elsewhere" },
     { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server, or udp://HOST:PORT of a Telegraf" },
     { "influxdb", "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "InfluxDB 1.x" },
     { "influxdb", "bucket", OPT_TEXT, FIELD(bucket), NULL, 0, 0, NULL, "NAME", "InfluxDB 2.x" },
@@ -77,10 +80,11 @@ const struct opt_row config_rows[] = {
 const size_t config_rows_n = sizeof config_rows / sizeof config_rows[0];
 
 /* Members of the top level that are not scalars, and so no rows. */
-static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",    "search", "budget",
-                                          "tuning",          "monitoring",       "influxdb", "spark",  "nodes",
-                                          "hosts",           "powerMeter",       NULL };
-static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
+static const char *const top_others[] = {
+    "hyperParameters", "systemParameters", "study", "search", "budget", "tuning",     "places",
+    "monitoring",      "influxdb",         "spark", "nodes",  "hosts",  "powerMeter", NULL
+};
+static const char *const sections[] = { "search", "budget", "tuning", "places", "influxdb", "spark", NULL };
 static const char *const study_others[] = { "secrets", "constraints", "first", "metrics", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
 
@@ -393,10 +397,20 @@ const json_t *config_stored_application(const json_t *effective)
 
 static bool may_change(const char *path)
 {
-    static const char *const free_keys[] = { "study.name",   "study.max_trials", "study.keep",        "study.parallel",
-                                             "study.target", "study.repeats",    "study.repeat_best", "budget",
-                                             "monitoring",   "powerMeter",       "influxdb",          "store",
-                                             "hosts" };
+    static const char *const free_keys[] = { "study.name",
+                                             "study.max_trials",
+                                             "study.keep",
+                                             "study.parallel",
+                                             "study.target",
+                                             "study.repeats",
+                                             "study.repeat_best",
+                                             "budget",
+                                             "monitoring",
+                                             "powerMeter",
+                                             "influxdb",
+                                             "store",
+                                             "hosts",
+                                             "places" };
     for (size_t i = 0; i < sizeof free_keys / sizeof free_keys[0]; i++) {
         size_t len = strlen(free_keys[i]);
         if (strncmp(path, free_keys[i], len) == 0 && (path[len] == '\0' || path[len] == '.'))

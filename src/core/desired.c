@@ -156,7 +156,7 @@ static void settle(const struct desired *d, struct row *r, size_t node, const ch
 
 static bool concerns(const struct desired_want *want, size_t node)
 {
-    return node == 0 || !want->local;
+    return node == want->node || !want->local;
 }
 
 int desired_set(struct desired *d, const struct desired_want *want, int64_t now_ms, struct err *e)
@@ -199,7 +199,7 @@ static bool is_same(const struct desired_sampling *a, const struct desired_sampl
 /* One whose helper is yet to come is asked then, unless it is for an end of something that it does not know. */
 static void ask_to_measure(const struct desired *d, struct row *r, size_t node)
 {
-    bool concerned = node == 0 || !r->sampling.local;
+    bool concerned = node == r->sampling.node || !r->sampling.local;
     r->parts[node].to_measure = concerned && (r->sampling.interval_ms > 0 || d->state[node] == DESIRED_THERE);
 }
 

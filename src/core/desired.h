@@ -30,7 +30,8 @@ struct desired_want {
     int cores;               /* CPUs, over all nodes together */
     int slots; /* that it was launched with: a node that holds half of them gets half of the CPUs, at least one */
     bool
-        local; /* all of them are in the one process tree here; else those of each node's processes say how many it holds */
+        local; /* all of them are in the one process tree on `node`; else those of each node's processes say how many it holds */
+    size_t node;
     const int *cpus; /* on this machine, those to take the CPUs from, in this order; NULL: all, physical cores first */
     int n_cpus;
     double frequency_khz, power_cap_w; /* 0: left as they are */
@@ -41,7 +42,8 @@ struct desired_sampling { /* its texts live as long as it is measured */
     int interval_ms;      /* 0: not at all */
     const char *scope;    /* "system", "process", "cgroup", "auto" */
     const char *events;   /* that are counted of the hardware (monitoring/event_choice.h); NULL: all */
-    bool local;           /* other nodes have nothing of it */
+    bool local;           /* other nodes than `node` have nothing of it */
+    size_t node;
 };
 
 /* What one node was last seen to have of a launch. */

@@ -117,6 +117,19 @@ int rooms_share(struct rooms *r, size_t node, int trial, int want, int out[ROOMS
     return l->shares;
 }
 
+int rooms_put(struct rooms *r, size_t node, int trial)
+{
+    if (rooms_node(r, trial) != node)
+        rooms_free(r, trial);
+    return lease_of(r, node, trial) ? 0 : -ENOMEM;
+}
+
+size_t rooms_node(const struct rooms *r, int trial)
+{
+    const struct rooms_lease *l = find_lease(r, trial);
+    return l ? l->node : 0;
+}
+
 int rooms_keep(struct rooms *r, size_t node, int trial, double memory_gb)
 {
     struct rooms_lease *l = lease_of(r, node, trial);
@@ -189,15 +202,17 @@ bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want
 {
     double there = r->nodes[node].memory_gb;
     bool memory = !(there > 0) || memory_used(r, node) + want.memory_gb <= there;
-    return memory && rooms_room(r, node, trial) >= want.cpus;
+    return memory && !r->nodes[node].closed && rooms_room(r, node, trial) >= want.cpus;
 }
 
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want)
 {
+    int best = -1;
     for (size_t node = 0; node < r->n; node++)
-        if (rooms_fits(r, node, trial, want))
-            return (int)node;
-    return -1;
+        if (rooms_fits(r, node, trial, want) &&
+            (best < 0 || rooms_room(r, node, trial) > rooms_room(r, (size_t)best, trial)))
+            best = (int)node;
+    return best;
 }
 
 int rooms_cpus(const struct rooms *r, size_t node)
@@ -210,7 +225,7 @@ bool rooms_enough_wait(const struct rooms *r, double cpus, uint64_t waiting)
 {
     double all = 0;
     for (size_t node = 0; node < r->n; node++)
-        all += ceil(rooms_cpus(r, node) / cpus);
+        all += r->nodes[node].closed ? 0 : ceil(rooms_cpus(r, node) / cpus);
     return waiting > 0 && (double)waiting >= all - 1;
 }
 

@@ -19,6 +19,7 @@ struct room {
     int n;            /* CPUs known by number; 0: not yet */
     int *cpu;         /* in the order they are given out */
     int *holder;      /* of each: a trial; 0: free; ROOMS_OTHERS: another driver has it */
+    bool closed;      /* no trial is to be started there now */
     int guests;       /* other drivers that ask for CPUs: who is asked keeps its share, the CPUs divided by drivers */
 };
 
@@ -61,6 +62,12 @@ int rooms_take(struct rooms *r, size_t node, int trial, int want, int out[ROOMS_
 /* There is none for it: it uses the first ones, with whoever has them. How many; -ENOMEM. */
 int rooms_share(struct rooms *r, size_t node, int trial, int want, int out[ROOMS_MAX_CPUS]);
 
+/* The trial is there from now on: what it has elsewhere is free. -ENOMEM. */
+int rooms_put(struct rooms *r, size_t node, int trial);
+
+/* Where it is; the first machine when that was not said. */
+size_t rooms_node(const struct rooms *r, int trial);
+
 /* So much memory is the trial's until it is over, in place of what it had. -ENOMEM. */
 int rooms_keep(struct rooms *r, size_t node, int trial, double memory_gb);
 
@@ -83,7 +90,7 @@ int rooms_room(const struct rooms *r, size_t node, int trial);
 /* Does the trial fit on this machine beside those that are there? */
 bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want want);
 
-/* The first machine that it fits on; -1: there is none. */
+/* Of the machines that it fits on the one with most CPUs left, of equal ones the first; -1: there is none. */
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want);
 
 /* Do as many trials wait as could run beside one of ours, each of them on so many CPUs? One that would find fewer counts, too, since it

@@ -244,9 +244,12 @@ static const char schema_14[] =
     "DROP INDEX trials_summary;"
     "CREATE INDEX trials_summary ON trials(study, state, metric, number, seconds, violates);";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4, schema_5,
-                                                 schema_6,  schema_7,  schema_8,  schema_9, schema_10,
-                                                 schema_11, schema_12, schema_13, schema_14 };
+/* The host on which an attempt ran: its place in the config's list may change. */
+static const char schema_15[] = "ALTER TABLE attempts ADD COLUMN place TEXT;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,
+                                                 schema_6,  schema_7,  schema_8,  schema_9,  schema_10,
+                                                 schema_11, schema_12, schema_13, schema_14, schema_15 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -350,6 +353,7 @@ static const struct col attempt_cols[] = {
     COL(store_attempt, node, COL_PLAIN),
     COL(store_attempt, ends_at, COL_PLAIN),
     COL(store_attempt, ends_as, COL_PLAIN),
+    COL(store_attempt, place, COL_PLAIN),
 };
 
 static const struct col epoch_cols[] = {

@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 14, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 15, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -165,6 +165,7 @@ struct store_attempt {
     int session;         /* the number of the warm session that served it; 0: a submission of its own */
     double cores;        /* CPUs that were in force last */
     int node;            /* the machine of its launcher: 0 is the driver's, the config's follow */
+    char *place;         /* the host on which it ran; NULL: this machine, or a cluster */
     int ends_at;         /* the epoch at whose end the search wants it ended; 0: it does not */
     char *ends_as;       /* outcome_name() of that end; NULL */
     int64_t

@@ -127,6 +127,9 @@ static void test_what_is_local_concerns_this_machine_alone(void **state)
     struct desired_seen other = seen(1, 1);
     desired_changed(d, 1, "T", &other);
     assert_string_equal(told(d), "");
+    want.node = 1; /* or another one */
+    set(d, &want, 0);
+    assert_string_equal(asked(d, &stamp), "apply 1 2; ");
     desired_free(d);
 }
 

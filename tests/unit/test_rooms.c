@@ -180,6 +180,30 @@ static void test_a_second_machine_has_what_the_first_has_not(void **state)
     rooms_done(&r);
 }
 
+static void test_a_trial_is_put_where_most_is_left(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    static const int other[] = { 0, 1, 2, 3, 4, 5 };
+    const struct rooms_want one = { .cpus = 1 };
+    int cpus[ROOMS_MAX_CPUS];
+    assert_int_equal(rooms_add(&r, 0, 0), 0);
+    assert_int_equal(rooms_know(&r, 1, other, ARRAY_LEN(other)), 0);
+    r.nodes[1].closed = true;
+    assert_int_equal(rooms_find(&r, 7, one), 0);
+    r.nodes[1].closed = false;
+    assert_int_equal(rooms_find(&r, 7, one), 1);
+    assert_int_equal(rooms_put(&r, 1, 7), 0);
+    assert_int_equal(rooms_node(&r, 7), 1);
+    assert_int_equal(rooms_node(&r, 8), 0); /* nobody said where */
+    assert_int_equal(rooms_take(&r, 1, 7, 4, cpus), 4);
+    assert_int_equal(rooms_keep(&r, 1, 7, 2), 0);
+    assert_int_equal(rooms_find(&r, 8, one), 0);
+    assert_int_equal(rooms_put(&r, 0, 7), 0); /* it is launched again elsewhere: what it had is free */
+    assert_int_equal(rooms_room(&r, 1, 8), 6);
+    rooms_done(&r);
+}
+
 static void test_how_many_wait_for_the_room_there_is(void **state)
 {
     (void)state;
@@ -247,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_who_is_asked_keeps_its_share),
         cmocka_unit_test(test_memory_is_held_beside_cpus),
         cmocka_unit_test(test_a_second_machine_has_what_the_first_has_not),
+        cmocka_unit_test(test_a_trial_is_put_where_most_is_left),
         cmocka_unit_test(test_how_many_wait_for_the_room_there_is),
         cmocka_unit_test(test_fewer_cpus_are_offered_than_there_are),
         cmocka_unit_test(test_a_ledger_without_memory_stays_as_it_was),
