@@ -334,6 +334,12 @@ static char *folder_beside(const char *file)
     return slash == file ? strdup("/") : strndup(file, (size_t)(slash - file));
 }
 
+static char *folder(const struct application *a)
+{
+    const struct command *c = a->own;
+    return c->folder ? strdup(c->folder) : folder_beside(a->file.name);
+}
+
 static int steps(const struct application *a, const struct app_launch *l, struct app_steps *out, struct err *e)
 {
     const struct command *c = a->own;
@@ -347,7 +353,7 @@ static int steps(const struct application *a, const struct app_launch *l, struct
     struct strv *argv = &out->argv[out->n++];
     put_words(a, l, values, n, argv);
     put_env(c, l, values, n, &out->env);
-    out->folder = c->folder ? strdup(c->folder) : folder_beside(a->file.name);
+    out->folder = folder(a);
     return argv->failed || out->env.failed || !out->folder ? err_sys(e, -ENOMEM, "the command's words") : 0;
 }
 
@@ -375,6 +381,7 @@ const struct app_kind command_kind = {
     .done = done,
     .paths = paths,
     .files = files,
+    .folder = folder,
     .identity = identity,
     .passes_any = true,
     .steps = steps,

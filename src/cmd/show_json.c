@@ -32,12 +32,12 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
 {
     const struct attempts_json *a = ctx;
     double seconds = r->ended_ms ? (double)(r->ended_ms - r->started_ms) / 1000.0 : NAN;
-    json_t *one = json_pack("{s:i, s:s, s:s?, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:s?, s:s?}", "attempt", r->number,
-                            "state", r->state, "outcome", r->outcome, "exit_code",
+    json_t *one = json_pack("{s:i, s:s, s:s?, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:s?, s:s?, s:s?}", "attempt",
+                            r->number, "state", r->state, "outcome", r->outcome, "exit_code",
                             r->exit_code < 0 ? json_null() : json_integer(r->exit_code), "cause", look_text(r->cause),
                             "resumed_from", r->resumed_from, "first_epoch", r->first_epoch, "seconds",
                             json_num(seconds), "started_ms", time_or_null(r->started_ms), "ended_ms",
-                            time_or_null(r->ended_ms), "app_id", r->app_id, "launch", r->launch);
+                            time_or_null(r->ended_ms), "app_id", r->app_id, "launch", r->launch, "place", r->place);
     if (one && a->command && r->argv) {
         json_t *argv = json_loads(r->argv, 0, NULL);
         (void)json_object_set_new(one, "command", argv ? argv : json_null()); /* without it the rest still holds */

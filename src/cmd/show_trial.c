@@ -93,7 +93,8 @@ static int add_attempt_row(void *ctx, const struct store_attempt *r)
         table_cell(t, "-");
     char runs[48];
     (void)snprintf(runs, sizeof runs, "runs, pid %lld", (long long)r->pid);
-    table_note(t, r->cause ? r->cause : runs_on(r) ? runs : NULL);
+    table_cell(t, r->place ? r->place : "-");
+    table_note(t, r->cause ? r->cause : !r->place && runs_on(r) ? runs : NULL);
     free(a->argv);
     a->argv = r->argv ? strdup(r->argv) : NULL;
     return r->argv && !a->argv ? -ENOMEM : 0;
@@ -115,7 +116,8 @@ static void put_command(struct buf *b, const char *argv_text)
 
 static int put_attempts(struct show *l, const struct store_trial *t)
 {
-    static const char *const heads[] = { ">attempt", "!outcome", ">from epoch", "!started", "!>time", ">exit", NULL };
+    static const char *const heads[] = { ">attempt", "!outcome", ">from epoch", "!started",
+                                         "!>time",   ">exit",    "host",        NULL };
     struct attempt_rows a = { 0 };
     table_init(&a.table, heads);
     int rc = store_attempts(l->store, t->id, add_attempt_row, &a, l->e);

@@ -178,7 +178,16 @@ void aims_launched(struct study *s)
     const struct expense no_more = { 0 };
     s->aims.spent.launches++;
     if (!s->aims.why[0])
-        (void)aim_is_spent(&launches, &s->aims.spent, &no_more, s->aims.why);
+        s->aims.by_launches = aim_is_spent(&launches, &s->aims.spent, &no_more, s->aims.why);
+    close_study(s);
+}
+
+void aims_not_launched(struct study *s)
+{
+    s->aims.spent.launches--;
+    if (s->aims.by_launches)
+        s->aims.why[0] = '\0';
+    s->aims.by_launches = false;
     close_study(s);
 }
 

@@ -13,6 +13,7 @@ struct aims {
     struct aim aim;
     struct expense spent;  /* without the joules, which the meters know */
     int64_t opened_ms;     /* by the clock of durations; the seconds since are not in `spent` */
+    bool by_launches;      /* … for want of launches alone */
     int64_t counted_ms;    /* the same: core-seconds are in `spent` until then */
     bool reached;          /* the target: whatever runs is to end */
     char why[AIM_WHY_MAX]; /* the study is closed; "": it is not */
@@ -26,6 +27,9 @@ void aims_tick(struct study *s);
 
 /* An attempt is about to be launched. */
 void aims_launched(struct study *s);
+
+/* Its place did not take it: it has cost none. */
+void aims_not_launched(struct study *s);
 
 /* An epoch was trained, or trained again. */
 void aims_trained(struct study *s);

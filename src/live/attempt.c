@@ -22,6 +22,7 @@
 #include "base/own.h"
 #include "base/suggest.h"
 #include "live/grant.h"
+#include "live/mirror.h"
 #include "live/profiles.h"
 #include "live/publish.h"
 #include "live/results.h"
@@ -71,8 +72,8 @@ static int argv_text(const struct strv *argv, char **out)
     return *out ? 0 : -ENOMEM;
 }
 
-static struct plan_launch plan_launch_of(const struct attempt *a, const char *converted, const char *seed,
-                                         const char *properties)
+static struct plan_launch plan_launch_of(const struct attempt *a, const struct site_paths *there, const char *converted,
+                                         const char *seed, const char *properties)
 {
     struct setting set = study_setting(a->study, a->trial);
     bool packed = a->study->tuning && !a->trial->alone;
@@ -81,16 +82,17 @@ static struct plan_launch plan_launch_of(const struct attempt *a, const char *co
                                  .slots = a->trial->row.slots,
                                  .epochs = a->trial->row.epochs,
                                  .launch = a->row.launch,
-                                 .checkpoint = a->checkpoint_dir,
-                                 .resume_model = a->resume.model,
+                                 .checkpoint = there->checkpoint ? there->checkpoint : a->checkpoint_dir,
+                                 .resume_model = there->resume ? there->resume : a->resume.model,
                                  .resume_state = a->resume.state,
                                  .converted = converted,
                                  .seed_text = seed,
+                                 .library = there->library,
                                  .properties = properties };
 }
 
 /* The steps; what is stored and shown is the training. */
-static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
+static int find_steps(struct attempt *a, const struct site_paths *there, struct app_steps *steps, struct err *e)
 {
     const struct plan *p = a->study->plan;
     AUTO_STRV struct strv shown = STRV_INIT;
@@ -101,7 +103,7 @@ static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0)
         rc = secrets_write(&p->secrets, &p->app, a->dir, &p->env, &properties, e);
-    struct plan_launch l = plan_launch_of(a, converted, seed, properties);
+    struct plan_launch l = plan_launch_of(a, there, converted, seed, properties);
     if (rc == 0)
         rc = plan_steps(p, &a->trial->point, &l, steps, e);
     if (rc == 0)
@@ -111,15 +113,19 @@ static int find_steps(struct attempt *a, struct app_steps *steps, struct err *e)
     return rc;
 }
 
+static bool writes_checkpoints(const struct attempt *a)
+{
+    const struct app_argument *writes = app_file_argument(&a->study->plan->app.file, "checkpoint");
+    return writes && writes->words.n > 0;
+}
+
 /* By their names, or as the application tells. */
 static int find_checkpoint(const struct attempt *a, struct resume_point *out, struct err *e)
 {
     const struct application *app = &a->study->plan->app;
     if (app->kind->part)
         return resume_find(a->study->reader, a->trial->row.id, a->checkpoint_dir, out, e);
-    const struct app_argument *writes = app_file_argument(&app->file, "checkpoint");
-    return resume_find_told(a->study->reader, a->trial->row.id, a->checkpoint_dir, writes && writes->words.n > 0, out,
-                            e);
+    return resume_find_told(a->study->reader, a->trial->row.id, a->checkpoint_dir, writes_checkpoints(a), out, e);
 }
 
 static int find_resume(struct attempt *a, struct err *e)
@@ -140,7 +146,9 @@ static int find_resume(struct attempt *a, struct err *e)
 
 static void init(struct attempt *a, struct study *s, struct study_trial *t)
 {
-    *a = (struct attempt){ .study = s, .trial = t, .heard_fd = -1, .dir = trial_dir(s, t->row.number) };
+    *a = (struct attempt){
+        .study = s, .trial = t, .at = { &site_here_row, NULL }, .heard_fd = -1, .dir = trial_dir(s, t->row.number)
+    };
     a->checkpoint_dir = a->dir ? io_join(a->dir, "checkpoint") : NULL;
     a->row.trial = t->row.id;
     t->attempt = &a->row;
@@ -189,12 +197,12 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
 }
 
 /* Where its programs tell of themselves, and what they are answered. */
-static int find_tell(const struct attempt *a, char **path, char **answer, struct err *e)
+static int find_tell(const struct attempt *a, const struct site_paths *there, struct site_order *o, struct err *e)
 {
     const struct plan *p = a->study->plan;
     struct app_launch l = { .epochs = a->trial->row.epochs,
-                            .checkpoint = a->checkpoint_dir,
-                            .resume_model = a->resume.model };
+                            .checkpoint = there->checkpoint ? there->checkpoint : a->checkpoint_dir,
+                            .resume_model = there->resume ? there->resume : a->resume.model };
     AUTO_JSON json_t *hyper = space_point_json(&p->space, &a->trial->point);
     AUTO_BUF struct buf b = BUF_INIT;
     if (!p->app.kind->tells)
@@ -202,8 +210,8 @@ static int find_tell(const struct attempt *a, char **path, char **answer, struct
     if (!hyper)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     app_put_answer(&l, hyper, repeats_seed(a->study, &a->trial->row), &b);
-    *answer = buf_take(&b);
-    return *answer ? session_path(path, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    o->answer = buf_take(&b);
+    return o->answer ? session_path(&o->tell, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
 }
 
 /* Of a kind that does not keep to what its setting gives by itself. */
@@ -215,20 +223,26 @@ static int64_t memory_limit(const struct study *s, const struct study_trial *t)
     return (int64_t)(gb * (1 << 30));
 }
 
-int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
-                    struct err *e)
+int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, const struct site *site,
+                    struct site_order *o, struct err *e)
 {
-    AUTO_FREE char *tell = NULL;
-    AUTO_FREE char *answer = NULL;
-    AUTO_STEPS struct app_steps steps = { 0 };
+    AUTO_PATHS struct site_paths there = { 0 };
     int rc = prepare(a, s, t, e);
+    a->at.row = site->row;
+    a->row.node = (int)site->node;
     if (rc == 0 && !(a->row.launch = launcher_new_tag(t->row.number, a->row.number)))
         rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    if (rc == 0 && site->name && !(a->row.place = strdup(site->name)))
+        rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
     if (rc == 0)
-        rc = find_tell(a, &tell, &answer, e);
-    if (rc < 0)
-        return rc;
-    struct launcher_words words = {
+        rc = site->row->paths(site->own, a->row.launch, a->resume.model, &there, e);
+    if (rc == 0)
+        rc = find_tell(a, &there, o, e);
+    if (rc == 0)
+        rc = find_steps(a, &there, &o->steps, e);
+    if (rc == 0 && a->resume.model && !(o->resume = strdup(a->resume.model)))
+        rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    o->words = (struct launcher_words){
         .node = s->plan->env.node,
         .dir = a->dir,
         .tag = a->row.launch,
@@ -237,13 +251,8 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, s
         .memory = memory_limit(s, t),
         .log_mb = s->plan->cfg.log_mb,
         .app = &s->plan->app,
-        .tell = tell,
-        .answer = answer,
     };
-    rc = find_steps(a, &steps, e);
-    if (rc == 0)
-        launcher_put(c, &words, &steps);
-    return rc == 0 && (c->argv.failed || c->env.failed) ? err_sys(e, -ENOMEM, "trial %d", t->row.number) : rc;
+    return rc;
 }
 
 /* --- a warm session's run --- */
@@ -357,7 +366,8 @@ void attempt_done(struct attempt *a)
         return;
     if (a->trial && a->trial->attempt == &a->row)
         a->trial->attempt = NULL;
-    launcher_free(a->launcher);
+    if (a->at.own)
+        a->at.row->let_go(a->at.own, a->over);
     if (a->heard_fd >= 0)
         (void)close(a->heard_fd); /* nothing was written */
     lines_done(&a->stream);
@@ -683,6 +693,8 @@ void attempt_stored(struct attempt *a)
         return;
     failpoint("epoch-committed");
     a->accounted = a->row.log_offset;
+    if (a->at.own)
+        a->at.row->accounted(a->at.own, a->accounted);
     punch_accounted(a);
     for (size_t i = 0; i < n; i++) {
         series_done(&a->epochs[i].series);
@@ -787,6 +799,10 @@ static int on_epoch(struct attempt *a, struct fold_epoch *f, struct err *e)
         return rc;
     a->gained = true;
     a->epochs_done = row.epoch;
+    if (!a->tells_checkpoints && a->study->plan->app.kind->tells && writes_checkpoints(a))
+        rc = a->at.row->checkpoint(a->at.own, row.epoch, NULL, e);
+    if (rc < 0)
+        return rc;
     a->study->doubt.n = 0; /* a trial can run here */
     sched_gained(&a->study->sched, a->trial->row.number);
     check_metric(a, false);
@@ -936,11 +952,18 @@ static int tell_watchers(const struct hearing *r, const struct app_report *ev, u
     return tuning_iteration(a->study->tuning, t, ev, r->now_ms, r->e);
 }
 
+int attempt_checkpoint(struct attempt *a, int epoch, const char *path, struct err *e)
+{
+    int rc = checkpoints_add(&a->checkpoints, epoch, path);
+    return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
+}
+
 static int keep_checkpoint(struct attempt *a, const struct app_report *r, struct err *e)
 {
     int epoch = r->epoch > 0 ? r->epoch : a->epochs_done;
-    int rc = epoch < 1 ? 0 : checkpoints_add(&a->checkpoints, epoch, r->text);
-    return rc < 0 ? err_sys(e, rc, "trial %d", a->trial->row.number) : 0;
+    int rc = epoch < 1 ? 1 : a->at.row->checkpoint(a->at.own, epoch, r->text, e);
+    a->tells_checkpoints = true;
+    return rc == 0 ? attempt_checkpoint(a, epoch, r->text, e) : rc < 0 ? rc : 0;
 }
 
 static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
@@ -951,6 +974,8 @@ static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
         return 0;
     struct app_report mended = *heard;
     const struct app_report *ev = &mended;
+    if (mended.stamp_ms >= 0)
+        mended.stamp_ms -= r->a->ahead_ms;
     stamps_mend(&r->a->stamps, &mended, r->now_ms, end > r->a->live_from);
     /* An attempt that went back to the untrained model keeps its old counters: its figures would be another trial's. */
     if (ev->kind == REPORT_RECOVERY && ev->untrained && r->a->stop == STOP_NONE)
@@ -998,7 +1023,7 @@ static void punch_accounted(struct attempt *a)
 static void look_for_life(struct attempt *a, int64_t now_ms)
 {
     struct timespec t = log_mtime(a);
-    if (t.tv_sec != a->log_mtime.tv_sec || t.tv_nsec != a->log_mtime.tv_nsec)
+    if (t.tv_sec != a->log_mtime.tv_sec || t.tv_nsec != a->log_mtime.tv_nsec || a->at.row->away(a->at.own))
         a->line_ms = now_ms;
     a->log_mtime = t;
 }
@@ -1006,6 +1031,8 @@ static void look_for_life(struct attempt *a, int64_t now_ms)
 int attempt_read(struct attempt *a, int64_t now_ms, struct err *e)
 {
     look_for_life(a, now_ms);
+    if (!a->knows_ahead && !(a->knows_ahead = a->at.row->ahead(a->at.own, &a->ahead_ms)))
+        return 0;
     int rc = a->heard_fd < 0 ? open_heard(a, e) : 0;
     if (rc < 0 || a->heard_fd < 0)
         return rc;
@@ -1042,7 +1069,7 @@ struct wait attempt_wait(const struct attempt *a)
 enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
 {
     const struct config *c = &a->study->plan->cfg;
-    if (a->stop != STOP_NONE)
+    if (a->stop != STOP_NONE || a->at.row->away(a->at.own))
         return a->stop;
     if (!a->run_id && a->done_ms && now_ms - a->done_ms > LINGER_MS)
         return STOP_LINGERS;
@@ -1094,20 +1121,15 @@ bool attempt_ignores_end(const struct attempt *a, int64_t now_ms)
 
 void attempt_signal(struct attempt *a, bool hard)
 {
-    pid_t pid = (pid_t)a->row.pid;
-    if (pid <= 1 || !a->row.boot_id)
-        return;
-    launcher_signal(pid, (uint64_t)a->row.start_ticks, a->row.boot_id, a->row.launch, hard);
-    if (hard)
-        launcher_kill_tagged(a->row.launch);
+    a->at.row->signal(a->at.own, &a->row, hard);
 }
 
 void attempt_say_stop(struct attempt *a)
 {
-    if (!a->study->plan->app.kind->tells || a->stop_said || a->row.pid <= 1 || !a->row.boot_id)
+    if (!a->study->plan->app.kind->tells || a->stop_said)
         return;
     a->stop_said = true;
-    launcher_say_stop((pid_t)a->row.pid, (uint64_t)a->row.start_ticks, a->row.boot_id, a->row.launch);
+    a->at.row->say_stop(a->at.own, &a->row);
 }
 
 /* DIR/exit, when it speaks of this attempt. */
@@ -1153,8 +1175,12 @@ static enum outcome outcome_of_verdict(enum cause_verdict v)
 static enum outcome judge_silent(const struct attempt *a, char text[512])
 {
     char boot[PROC_BOOT_ID_SIZE] = "";
-    (void)proc_boot_id(boot);
-    if (a->row.boot_id && strcmp(boot, a->row.boot_id) != 0) {
+    const char *lost = a->lost ? a->lost : a->at.row->lost(a->at.own);
+    if (lost) {
+        (void)snprintf(text, 512, "%s", lost);
+        return OUTCOME_INTERRUPTED;
+    }
+    if (a->row.boot_id && a->at.row->boot_id(a->at.own, boot) && strcmp(boot, a->row.boot_id) != 0) {
         (void)snprintf(text, 512, "the machine was started anew");
         return OUTCOME_INTERRUPTED;
     }
@@ -1175,6 +1201,10 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
     case STOP_STALLED: (void)snprintf(text, 512, "no line for %" PRId64 " s", c->stall_seconds); return OUTCOME_FAILED;
     case STOP_ORIGIN:
         (void)snprintf(text, 512, "%s, and begins anew", a->study->plan->app.kind->words.lost);
+        return OUTCOME_FAILED;
+    case STOP_FLOOD:
+        (void)snprintf(text, 512, "more than %d MB came from its host without the end of an epoch",
+                       MIRROR_HEARD_MAX >> 20);
         return OUTCOME_FAILED;
     case STOP_METRIC: (void)snprintf(text, 512, "%s", a->study->no_metric); return OUTCOME_INTERRUPTED;
     case STOP_RELAUNCH: (void)snprintf(text, 512, "launched again with another setting"); return OUTCOME_INTERRUPTED;
@@ -1515,6 +1545,7 @@ int attempt_put_end(struct attempt *a, struct err *e)
 void attempt_ended(struct attempt *a)
 {
     failpoint("end-committed");
+    a->over = true;
     (void)forget_heard(a, NULL); /* where it stays, the next attempt removes it */
     if (a->study->plan->secrets.knobs)
         secrets_forget(a->dir);

@@ -10,6 +10,7 @@
 #include "live/launcher.h"
 #include "live/pool.h"
 #include "live/resume.h"
+#include "live/site.h"
 #include "live/study.h"
 #include "store/series.h"
 
@@ -27,6 +28,7 @@ enum attempt_stop {
     STOP_LINGERS,
     STOP_ORIGIN,
     STOP_RELAUNCH,
+    STOP_FLOOD,  /* more comes of it than is kept */
     STOP_SEARCH, /* at an epoch's end: row.ends_at, row.ends_as */
 };
 
@@ -70,8 +72,10 @@ struct attempt {
     struct study *study;
     struct study_trial *trial;
     struct store_attempt row;
-    char *dir;                 /* the trial's folder */
-    struct launcher *launcher; /* of its own; NULL when a session serves it */
+    char *dir;             /* the trial's folder */
+    struct site_launch at; /* its launch; without its own where a session serves it */
+    bool over;             /* its end is stored */
+    const char *lost;      /* why it cannot be found again; NULL */
     /* served by a warm session: its lines are those between its two marks */
     char *session_dir; /* NULL: a submission of its own */
     char *run_id;
@@ -102,10 +106,13 @@ struct attempt {
     struct timespec log_mtime; /* of all that it prints: a sign of life, even of lines that nobody listens to */
     struct lines stream;
     struct fold fold;
-    double told_ms;                    /* the newest stamp of a step or an epoch, of kinds that tell; 0: none */
-    int64_t steps_told;                /* steps until the newest epoch */
-    struct series series;              /* told by name, of the epoch that is not stored yet */
-    uint64_t live_from;                /* lines before it were written while no driver watched: they measure nothing */
+    double told_ms;         /* the newest stamp of a step or an epoch, of kinds that tell; 0: none */
+    int64_t steps_told;     /* steps until the newest epoch */
+    struct series series;   /* told by name, of the epoch that is not stored yet */
+    uint64_t live_from;     /* lines before it were written while no driver watched: they measure nothing */
+    bool tells_checkpoints; /* it has told of one */
+    bool knows_ahead;
+    int64_t ahead_ms;                  /* its stamps are so much ahead of our clock */
     struct stamps stamps;              /* the log's stamps, whatever the wall clock is set to meanwhile */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
@@ -125,9 +132,9 @@ struct attempt {
     int metric_epoch; /* the newest whose metric is known; 0: none */
 };
 
-/* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, how its launcher is started. */
-int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, struct launcher_command *c,
-                    struct err *e);
+/* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, what its place is to start. */
+int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, const struct site *site,
+                    struct site_order *o, struct err *e);
 
 /* The same for a run of a warm session. */
 int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, struct err *e);
@@ -172,6 +179,9 @@ void attempt_done_said(struct attempt *a, const struct session_message *m);
 
 /* … and its last line has been read, or does not come (or that has, and no word comes): it can be settled. */
 bool attempt_is_served(const struct attempt *a, int64_t now_ms);
+
+/* A checkpoint that it told of is here, whole, at `path`. -ENOMEM. */
+int attempt_checkpoint(struct attempt *a, int epoch, const char *path, struct err *e);
 
 /* What it waits for before its first step. */
 struct wait attempt_wait(const struct attempt *a);

@@ -14,6 +14,7 @@
 #include "base/failpoint.h"
 #include "base/own.h"
 #include "live/driver_state.h"
+#include "live/hosts.h"
 #include "live/nodes.h"
 #include "live/places.h"
 #include "live/publish.h"
@@ -26,7 +27,6 @@ enum {
     BUSY_RETRY_MS = 500, /* between two tries for a folder that is still held */
     BUSY_TRIES = 60,
     READY_MS = 60000,   /* a launcher may take to say that it is ready */
-    START_TRIES = 3,    /* of a launcher that cannot be forked */
     ABANDON_MS = 10000, /* after KILL, what still does not end is left */
 };
 
@@ -162,7 +162,7 @@ static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
 {
     struct driver *d = ctx;
     struct slot *s = driver_slot(d, id);
-    launcher_free(MOVE_PTR(s->a.launcher));
+    s->a.at.row->let_go(MOVE_PTR(s->a.at.own), false);
     if (s->stores == STORES_LAUNCH) { /* it was ready, and has died since */
         s->gone = true;
         return;
@@ -185,7 +185,6 @@ static void on_gone(void *ctx, uint64_t id)
 {
     struct driver *d = ctx;
     struct slot *s = driver_slot(d, id);
-    launcher_free(MOVE_PTR(s->a.launcher));
     /* The launcher has ended what was below it; if it was killed itself, what it left is ended here. */
     attempt_signal(&s->a, true);
     driver_settle(d, s);
@@ -195,24 +194,20 @@ static void on_gone(void *ctx, uint64_t id)
 
 int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *t)
 {
-    AUTO_COMMAND struct launcher_command command = { 0 };
-    int rc = attempt_prepare(&s->a, d->study, t, &command, d->e);
+    AUTO_ORDER struct site_order order = { 0 };
+    const struct site site = driver_site(d, t->place);
+    int rc = attempt_prepare(&s->a, d->study, t, &site, &order, d->e);
     s->started_ms = clock_ms();
     driver_own(d, &s->a);
-    if (rc < 0)
-        return rc;
-    for (int i = 0; i < START_TRIES; i++) {
-        rc = launcher_start(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, &command, d->e);
-        if (rc != -EAGAIN)
-            break;
-    }
-    return rc;
+    return rc < 0 ? rc : site.row->start(site.own, s->a.id, &order, &s->a.at, d->e);
 }
 
 static void start(struct driver *d, int number)
 {
     struct study_trial *t = study_trial(d->study, number);
     struct err why;
+    int place = driver_place(d, number); /* one there is, since the scheduler was told so */
+    t->place = place > 0 ? (size_t)place : 0;
     sched_started(&d->study->sched, number);
     if (study_slots(d->study, t, &why) < 0) {
         driver_give_up(d, t, why.text); /* what has been refused since it was asked for leaves nothing */
@@ -236,7 +231,7 @@ static void start(struct driver *d, int number)
     if (rc < 0)
         driver_fail(d, rc);
     else if (d->packs)
-        driver_neighbours_changed(d);
+        driver_neighbours_changed(d, t->place);
 }
 
 static bool starting(const struct driver *d)
@@ -323,8 +318,10 @@ void driver_schedule(struct driver *d)
     tell_closed(d);
     while (d->rc == 0) {
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
-        d->awaits_cpus = verb == SCHED_START && d->n == 0 && !driver_has_cpus(d, number);
-        if (d->awaits_cpus)
+        d->awaits_cpus =
+            verb == SCHED_START && d->n == 0 && driver_place(d, number) == 0 && !driver_has_cpus(d, number);
+        d->awaits_hosts = verb == SCHED_END && driver_awaits_hosts(d);
+        if (d->awaits_cpus || d->awaits_hosts)
             break;
         if (verb == SCHED_START && !d->given_up) {
             start(d, number);
@@ -473,7 +470,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
         driver_narrow(d, s);
     if (d->measures && !s->measured && !s->retry_ms)
         driver_measure(d, s);
-    if (!s->a.running && s->a.launcher && s->stores == STORES_NOTHING && now - s->started_ms > READY_MS)
+    if (!s->a.running && s->a.at.own && !s->a.trial->place && s->stores == STORES_NOTHING &&
+        now - s->started_ms > READY_MS)
         s->silent = true;
     if (!s->a.running && d->rc == 0)
         tell_coming(d, s);
@@ -533,12 +531,13 @@ static void on_tick(uv_timer_t *timer)
     if (rc < 0)
         driver_fail(d, rc);
     driver_tick_cpus(d);
+    driver_tick_hosts(d);
     driver_tick_outlook(d, now);
-    if (d->packs || d->gone_warm || d->awaits_cpus || d->study->woken ||
+    if (d->packs || d->gone_warm || d->awaits_cpus || d->hosts || d->study->woken ||
         count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = d->study->woken = false;
-    if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus) {
+    if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus && !d->awaits_hosts) {
         d->leaving = true;
         uv_stop(&d->loop);
     }
@@ -633,6 +632,7 @@ static void tear_down(struct driver *d)
         driver_drop_slot(d, d->slots[d->n - 1]);
     free(d->slots);
     pool_close(d->pool);
+    hosts_close(d->hosts);
     nodes_close(d->nodes);
     places_close(d->places);
     driver_close_outlook(d);
@@ -653,7 +653,7 @@ static void run_loop(struct driver *d)
         (void)uv_run(&d->loop, UV_RUN_ONCE); /* a proposal, or a hello, away: not until the next tick */
         driver_schedule(d);
     }
-    bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0 || d->awaits_cpus);
+    bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0 || d->awaits_cpus || d->awaits_hosts);
     if (more)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* until uv_stop() */
 }
@@ -686,6 +686,7 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
     struct driver d = {
         .study = s, .o = o, .result = out, .e = e, .ops = { .ready = on_ready, .refused = on_refused, .gone = on_gone }
     };
+    d.here = (struct site_here){ &d.loop, &d.ops, &d };
     int rc = driver_open_loop(&d);
     if (rc < 0)
         return rc;

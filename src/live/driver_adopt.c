@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "live/hosts.h"
+#include "live/places.h"
 #include "live/tuning.h"
 
 struct finding {
@@ -21,8 +23,14 @@ static int find_running(void *ctx, const struct store_attempt *row)
     if (!s)
         return err_sys(f->d->e, -ENOMEM, "trial %d", f->trial->row.number);
     f->found = true;
-    int rc = attempt_recall(&s->a, f->d->study, f->trial, row, f->d->e);
+    f->trial->place = row->place ? hosts_find(f->d->hosts, row->place) : 0;
+    int rc = places_put(f->d->places, f->trial->place, f->trial->row.number, f->d->e);
+    if (rc == 0)
+        rc = attempt_recall(&s->a, f->d->study, f->trial, row, f->d->e);
     driver_own(f->d, &s->a);
+    s->a.at.row = driver_site(f->d, f->trial->place).row;
+    if (row->place && !f->trial->place)
+        s->a.lost = "its host is not among the nodes any more";
     if (rc == 0 && f->d->study->tuning)
         rc = tuning_recall(f->d->study->tuning, f->trial, row->setting, f->d->e);
     f->trial->room = driver_room_for(f->d, f->trial->row.number);
@@ -51,9 +59,10 @@ static int take_up(struct driver *d, struct slot *s)
     s->a.running = true;
     s->a.born_ms = s->a.line_ms = clock_ms();
     s->narrow_ms = d->narrows ? s->a.born_ms : 0;
-    int rc = row->session ? (join_warm(d, s) ? 0 : -ESRCH)
-                          : launcher_adopt(&s->a.launcher, &d->loop, &d->ops, d, s->a.id, (pid_t)row->pid,
-                                           (uint64_t)row->start_ticks, row->boot_id, row->launch, d->e);
+    const struct site site = driver_site(d, s->a.trial->place);
+    int rc = s->a.lost      ? -ESRCH
+             : row->session ? (join_warm(d, s) ? 0 : -ESRCH)
+                            : site.row->adopt(site.own, s->a.id, row, s->a.dir, &s->a.at, d->e);
     if (rc == 0) {
         if (!d->first_launch_ms)
             d->first_launch_ms = clock_boot_ms();
@@ -91,6 +100,6 @@ int driver_adopt(struct driver *d)
     }
     d->adopting = false;
     for (size_t i = 0; i < d->n; i++)
-        d->slots[i]->a.trial->alone = d->n == 1;
+        d->slots[i]->a.trial->alone = driver_is_alone(d, d->slots[i]);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "live/energy.h"
+#include "live/hosts.h"
 #include "live/nodes.h"
 #include "live/places.h"
 #include "live/profiles.h"
@@ -74,8 +75,9 @@ int driver_take_room(struct driver *d, struct study_trial *t)
     int cpus[ROOMS_MAX_CPUS];
     struct setting set = study_setting(d->study, t);
     int cores = (int)setting_number(&d->study->plan->space, &set, KNOB_CORES, t->row.slots);
-    int n = places_assign(d->places, t->row.number, cores, cpus, d->e);
-    int rc = n < 0 ? n : driver_keep_memory(d, t);
+    int rc = places_put(d->places, t->place, t->row.number, d->e);
+    int n = rc < 0 ? rc : places_assign(d->places, t->row.number, cores, cpus, d->e);
+    rc = n < 0 ? n : driver_keep_memory(d, t);
     if (d->nodes)
         t->cores = 0;
     free(t->cpus);
@@ -141,6 +143,7 @@ void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
                                  .cores = n > 0 && n < cores ? n : cores,
                                  .slots = t->slots,
                                  .local = app_is_local(&p->app),
+                                 .node = s->a.trial->place,
                                  .cpus = n > 0 ? cpus : NULL,
                                  .n_cpus = n,
                                  .frequency_khz = setting_number(&p->space, &set, KNOB_FREQUENCY, 0),
@@ -228,7 +231,9 @@ int driver_set_up_places(struct driver *d)
     if (d->narrows || d->measures || d->study->energy || local)
         rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &p->app.kind->workers, &ops, d, d->e);
     if (rc == 0)
-        rc = places_open(&d->places, &p->offer, local, d->nodes, d->e);
+        rc = places_open(&d->places, &p->offer, local, d->nodes, hosts_wanted(p) ? p->n_nodes : 0, d->e);
+    if (rc == 0)
+        rc = driver_set_up_hosts(d);
     if (rc == 0 && d->study->energy)
         rc = nodes_meter(d->nodes, energy_wanted(d->study->energy), d->e);
     return rc;
@@ -251,7 +256,7 @@ void driver_look_shared(struct driver *d, struct slot *s)
 {
     struct study_trial *t = s->a.trial;
     char who[NODES_WHO_MAX];
-    bool shared = app_is_local(&d->study->plan->app)
+    bool shared = app_is_local(&d->study->plan->app) && t->place == 0
                       ? places_is_shared(d->places, t->row.number, who)
                       : d->nodes && s->a.row.launch && nodes_is_shared(d->nodes, s->a.row.launch, who);
     if (shared == t->shared)

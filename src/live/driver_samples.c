@@ -93,7 +93,8 @@ void driver_measure(struct driver *d, struct slot *s)
     struct desired_sampling how = { .interval_ms = config_interval_ms(c),
                                     .scope = c->scope,
                                     .events = d->study->plan->events,
-                                    .local = app_is_local(&d->study->plan->app) };
+                                    .local = app_is_local(&d->study->plan->app),
+                                    .node = s->a.trial->place };
     int rc = nodes_sample(d->nodes, tag, &how, d->e);
     profiles_setting(d->study->profiles, s->a.trial->row.number, s->a.trial->setting);
     s->measured = true;
@@ -109,12 +110,12 @@ void driver_measure_no_more(struct driver *d, struct slot *s)
 }
 
 /* Nothing ran beside it in all of the interval, nor was starting. */
-static bool is_alone(const struct driver *d, const struct nodes_sample *sample)
+static bool is_alone(const struct driver *d, const struct slot *s, const struct nodes_sample *sample)
 {
     for (size_t i = 0; i < pool_count(d->pool); i++)
         if (!pool_at(d->pool, i)->ready)
             return false;
-    return d->n == 1 && sample->t_ms - sample->dt_ms >= (double)d->changed_ms;
+    return driver_is_alone(d, s) && sample->t_ms - sample->dt_ms >= (double)d->changed_ms;
 }
 
 void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample)
@@ -125,7 +126,7 @@ void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sa
         const char *its = driver_tag(d, s);
         if (!its || strcmp(its, tag) != 0)
             continue;
-        int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, sample), d->e);
+        int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, s, sample), d->e);
         if (rc == 0)
             rc = energy_sampled(d->study->energy, s->a.trial->row.number, sample, d->e);
         publish_sample(d->study->publish, s->a.trial->row.number, sample);

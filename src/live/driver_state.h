@@ -1,6 +1,7 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_stores.c (what is committed
  * before it is acted on), driver_sessions.c (warm sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of
- * trials), driver_outlook.c (what they are foretold to come to), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_loop.c. */
+ * trials), driver_outlook.c (what they are foretold to come to), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_hosts.c
+ * (where a trial is placed; other hosts), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -10,6 +11,7 @@
 #include "live/driver.h"
 #include "live/pool.h"
 
+struct hosts;
 struct driver_outlook;
 struct nodes;
 struct nodes_reading;
@@ -55,6 +57,11 @@ struct driver {
     int rc;                  /* the error that ends the loop */
     struct err *e;
     struct launcher_ops ops;
+    struct site_here here;
+    struct hosts *hosts;            /* NULL: trials are placed on this machine alone, or on a cluster */
+    bool local;                     /* trials are placed on this machine, too */
+    bool one_each;                  /* … one on each place */
+    bool awaits_hosts;              /* what is next is not started for want of one */
     struct places *places;          /* the room that there is, and who has it */
     struct nodes *nodes;            /* NULL: nothing is narrowed, nor measured */
     bool told_closed;               /* why nothing more is started */
@@ -124,10 +131,19 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why);
 int driver_set_up_tuning(struct driver *d);
 int driver_choose(struct driver *d, struct study_trial *t); /* the setting and the slots of its next launch */
 int driver_room_for(struct driver *d, int number);
-void driver_tell_room(struct driver *d);          /* what each may have now; nothing to those who know */
-void driver_neighbours_changed(struct driver *d); /* to be called whenever one begins or ends */
+void driver_tell_room(struct driver *d);                       /* what each may have now; nothing to those who know */
+void driver_neighbours_changed(struct driver *d, size_t node); /* to be called whenever one begins or ends there */
 void driver_tell_load(struct driver *d);
 bool driver_fits(void *ctx, int number);
+bool driver_may_pack(struct driver *d, const struct study_trial *t, size_t node); /* beside those that run there */
+
+int driver_set_up_hosts(struct driver *d);
+void driver_tick_hosts(struct driver *d);
+int driver_place(struct driver *d, int number);            /* the node that it may be started on now; -1: none */
+size_t driver_beside(const struct driver *d, size_t node); /* trials there */
+bool driver_is_alone(const struct driver *d, const struct slot *s);
+struct site driver_site(struct driver *d, size_t node);
+bool driver_awaits_hosts(struct driver *d); /* something waits, and nothing runs: is a host to be waited for? */
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
 
 int driver_set_up_places(struct driver *d);

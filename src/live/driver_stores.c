@@ -84,7 +84,7 @@ static void give_go(struct driver *d, struct slot *s)
         driver_send_run(d, s);
         return;
     }
-    int rc = s->gone ? -ESRCH : launcher_go(s->a.launcher);
+    int rc = s->gone ? -ESRCH : s->a.at.row->go(s->a.at.own);
     failpoint("go-sent");
     if (rc < 0) /* it has died since; its end is on the way */
         driver_note(d, &s->a.trial->row, "its launcher died at the start");
@@ -140,6 +140,7 @@ static void on_end_stored(void *ctx, int rc, const struct err *e)
     struct slot *s = ctx;
     struct driver *d = s->a.ctx;
     int number = s->a.trial->row.number;
+    size_t place = s->a.trial->place;
     if (has_failed(d, rc, e))
         return;
     attempt_stored(&s->a);
@@ -154,7 +155,7 @@ static void on_end_stored(void *ctx, int rc, const struct err *e)
         study_drop(d->study, number);
     driver_schedule(d);
     if (d->packs)
-        driver_neighbours_changed(d);
+        driver_neighbours_changed(d, place);
 }
 
 void driver_settle(struct driver *d, struct slot *s)

@@ -14,7 +14,7 @@
 /* CPUs that a trial could have beside those that run. */
 int driver_room_for(struct driver *d, int number)
 {
-    int room = places_room(d->places, number), all = rooms_cpus(places_rooms(d->places), 0);
+    int room = places_room(d->places, number), all = places_cpus(d->places, number);
     return room > 0 ? room : all > 0 ? all : INT_MAX;
 }
 
@@ -31,14 +31,14 @@ static int packed_slots(double cores, double batch, int slots)
 static void right_size(struct driver *d, struct study_trial *t)
 {
     double cores = tuning_cores(d->study->tuning, t->setting);
-    if (d->packs && d->n > 0 && cores >= 1)
+    if (d->packs && driver_beside(d, t->place) > 0 && cores >= 1)
         t->row.slots = packed_slots(cores, plan_batch(d->study->plan, &t->point), t->row.slots);
 }
 
 int driver_choose(struct driver *d, struct study_trial *t)
 {
     t->row.slots = study_slots(d->study, t, d->e); /* an earlier launch may have had fewer */
-    int rc = tuning_ask(d->study->tuning, t, driver_room_for(d, t->row.number), d->n == 0, d->e);
+    int rc = tuning_ask(d->study->tuning, t, driver_room_for(d, t->row.number), driver_beside(d, t->place) == 0, d->e);
     if (rc == 0)
         right_size(d, t);
     return rc;
@@ -49,17 +49,20 @@ void driver_tell_room(struct driver *d)
 {
     for (size_t i = 0; d->rc == 0 && i < d->n; i++) {
         int number = d->slots[i]->a.trial->row.number, room = places_room(d->places, number);
-        int rc = room > 0 ? tuning_room(d->study->tuning, number, room, d->n == 1, d->e) : 0;
+        bool alone = driver_is_alone(d, d->slots[i]);
+        int rc = room > 0 ? tuning_room(d->study->tuning, number, room, alone, d->e) : 0;
         if (rc < 0)
             driver_fail(d, rc);
     }
 }
 
-/* What runs beside each other has changed: nobody's windows hold any more, and what each may have is told anew. */
-void driver_neighbours_changed(struct driver *d)
+/* What runs beside each other there has changed: nobody's windows hold any more, and what each may have is told anew. */
+void driver_neighbours_changed(struct driver *d, size_t node)
 {
     driver_keep_cpus(d);
     for (size_t i = 0; d->rc == 0 && i < d->n; i++) {
+        if (d->slots[i]->a.trial->place != node)
+            continue;
         int rc = tuning_break(d->study->tuning, d->slots[i]->a.trial->row.number, d->e);
         if (rc < 0)
             driver_fail(d, rc);
@@ -67,23 +70,20 @@ void driver_neighbours_changed(struct driver *d)
     driver_tell_room(d);
 }
 
-/* Beside those that run: all of them have settled, so that their right size is known; CPUs and memory are left; and so much is
+/* Beside those that run there: all of them have settled, so that their right size is known; CPUs and memory are left; and so much is
  * known of this one that it need not probe alone. */
-bool driver_fits(void *ctx, int number)
+bool driver_may_pack(struct driver *d, const struct study_trial *t, size_t node)
 {
-    struct driver *d = ctx;
-    if (d->n == 0 || !d->packs)
-        return true;
-    const struct study_trial *t = number == SCHED_ANY ? NULL : study_trial(d->study, number);
     for (size_t i = 0; i < d->n; i++) {
         const struct slot *s = d->slots[i];
         bool may_probe = s->a.trial->alone; /* one that was packed from the start does not, and has its size */
-        if (may_probe && (!s->a.running || !tuning_settled(d->study->tuning, s->a.trial->row.number)))
+        if (s->a.trial->place == node && may_probe &&
+            (!s->a.running || !tuning_settled(d->study->tuning, s->a.trial->row.number)))
             return false;
     }
     driver_keep_cpus(d);
     struct rooms_want want = { .cpus = 1, .memory_gb = driver_memory_gb(d, t ? t : d->slots[0]->a.trial) };
-    return places_fits(d->places, number, want) && (!t || tuning_knows(d->study->tuning, t));
+    return places_fits(d->places, node, t ? t->row.number : 0, want) && (!t || tuning_knows(d->study->tuning, t));
 }
 
 /* The fewest CPUs that a trial can be given; NAN: nothing is chosen. */
@@ -116,8 +116,9 @@ bool driver_knows_next(const struct driver *d, const struct study_trial *first, 
     const struct choices *c = &d->study->plan->choices;
     const struct rooms_want like = { .memory_gb = driver_memory_gb(d, first) };
     double least = least_cores(d);
-    if (!d->packs || d->n != 1 || c->n_cold != 1 || !(least >= 1 && least < first->row.slots) || !enough_wait(d) ||
-        !places_fits(d->places, first->row.number, like))
+    if (!d->packs || driver_beside(d, first->place) != 1 || c->n_cold != 1 ||
+        !(least >= 1 && least < first->row.slots) || !enough_wait(d) ||
+        !places_fits(d->places, first->place, first->row.number, like))
         return false;
     *out = *first;
     out->row.number = 0;
@@ -162,7 +163,8 @@ int driver_set_up_tuning(struct driver *d)
     struct study *s = d->study;
     const struct plan *p = s->plan;
     int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);
-    d->packs = p->policy->shares && app_is_local(&p->app) && s->sched.parallel > 1;
+    d->one_each = p->cfg.parallel == CONFIG_PARALLEL_AUTO && objective_needs_power(objective_find(p->cfg.objective));
+    d->packs = p->policy->shares && app_is_local(&p->app) && s->sched.parallel > 1 && !d->one_each;
     bool held = p->app.kind->held && app_is_local(&p->app) && space_knob(&p->space, KNOB_CORES);
     bool changes = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
     d->narrows = changes || held;

@@ -149,8 +149,7 @@ static struct launcher *make(const struct launcher_ops *ops, void *ctx, uint64_t
     return l;
 }
 
-/* Its words, with their count before them. */
-static void put_step(struct strv *argv, const struct strv *step)
+void launcher_put_step(struct strv *argv, const struct strv *step)
 {
     strv_addf(argv, "%zu", step->n);
     for (size_t i = 0; i < step->n; i++)
@@ -217,7 +216,7 @@ void launcher_put(struct launcher_command *c, const struct launcher_words *w, co
     }
     strv_add(&c->argv, "--");
     for (size_t i = 0; i < steps->n; i++)
-        put_step(&c->argv, &steps->argv[i]);
+        launcher_put_step(&c->argv, &steps->argv[i]);
     for (size_t i = 0; i < steps->env.n; i++)
         strv_add(&c->env, steps->env.v[i]);
     c->env.failed |= steps->env.failed;

@@ -54,6 +54,9 @@ void launcher_command_done(struct launcher_command *c);
 
 void launcher_put(struct launcher_command *c, const struct launcher_words *w, const struct app_steps *steps);
 
+/* Appends a step's words, with their count before them. */
+void launcher_put_step(struct strv *argv, const struct strv *step);
+
 /* A tag that no other launch on any machine has: [A-Za-z0-9_-]. Free it; NULL: memory. */
 char *launcher_new_tag(int trial, int attempt);
 

@@ -17,7 +17,7 @@ enum {
     HELLO_MS = 30000, /* connecting may take 10 s, and a login shell its own time */
     AGAIN_MS = 10000,
     AGAIN_MAX = 5,
-    OPEN_MAX = 64,          /* requests that wait for an answer */
+    OPEN_MAX = 256,         /* requests that wait for an answer */
     PREFACE_MAX = 64 << 10, /* bytes that a login shell may print before the hello's answer */
     PREFACE_LINE_MAX = 100,
     REFUSED_MAX = 1024,
@@ -376,7 +376,12 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
     case NODE_ADOPT:
     case NODE_TAIL:
     case NODE_SIGNAL:
-    case NODE_FORGET: p->ops->answered(p->ctx, p->number, r.stamp, w); break;
+    case NODE_FORGET:
+    case NODE_SAY_STOP:
+    case NODE_HAVE:
+    case NODE_PUT:
+    case NODE_LIST:
+    case NODE_READ: p->ops->answered(p->ctx, p->number, r.stamp, w); break;
     }
 }
 

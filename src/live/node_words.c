@@ -14,10 +14,12 @@
 #include "monitoring/sample_text.h"
 
 static const char *const verb_names[] = {
-    [NODE_HELLO] = "hello",   [NODE_LEASE] = "lease",   [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
-    [NODE_STOP] = "stop",     [NODE_SAMPLE] = "sample", [NODE_METER] = "meter", [NODE_LAUNCH] = "launch",
-    [NODE_GO] = "go",         [NODE_ADOPT] = "adopt",   [NODE_TAIL] = "tail",   [NODE_SIGNAL] = "signal",
-    [NODE_FORGET] = "forget", [NODE_LOOK] = "look",     [NODE_ECHO] = "echo",   [NODE_CLEAN] = "clean",
+    [NODE_HELLO] = "hello",   [NODE_LEASE] = "lease",       [NODE_APPLY] = "apply", [NODE_RELEASE] = "release",
+    [NODE_STOP] = "stop",     [NODE_SAMPLE] = "sample",     [NODE_METER] = "meter", [NODE_LAUNCH] = "launch",
+    [NODE_GO] = "go",         [NODE_ADOPT] = "adopt",       [NODE_TAIL] = "tail",   [NODE_SIGNAL] = "signal",
+    [NODE_FORGET] = "forget", [NODE_SAY_STOP] = "say-stop", [NODE_HAVE] = "have",   [NODE_PUT] = "put",
+    [NODE_LIST] = "list",     [NODE_READ] = "read",         [NODE_LOOK] = "look",   [NODE_ECHO] = "echo",
+    [NODE_CLEAN] = "clean",
 };
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
@@ -70,12 +72,13 @@ void node_words_tagged(struct buf *b, uint64_t id, enum node_verb verb, const ch
     buf_puts(b, "}\n");
 }
 
-void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool cpus)
+void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool here)
 {
     begin(b, id, NODE_APPLY);
     put_tag(b, want->tag);
-    buf_printf(b, ",\"cores\":%d,\"slots\":%d,\"local\":%s", want->cores, want->slots, want->local ? "true" : "false");
-    if (cpus)
+    buf_printf(b, ",\"cores\":%d,\"slots\":%d,\"local\":%s", want->cores, want->slots,
+               want->local && here ? "true" : "false");
+    if (here)
         put_cpus(b, want->cpus, want->n_cpus);
     if (want->frequency_khz > 0)
         put_real(b, "frequency_khz", want->frequency_khz);
@@ -142,6 +145,14 @@ void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l)
     put_texts(b, "env", l->env);
     put_texts(b, "keep", l->keep_texts);
     put_texts(b, "step", l->step_texts);
+    if (l->memory > 0)
+        buf_printf(b, ",\"memory\":%" PRId64, l->memory);
+    if (l->answer) {
+        buf_puts(b, ",\"answer\":");
+        json_put_string(b, l->answer);
+    }
+    if (l->files)
+        buf_printf(b, ",\"files\":\"%s\"", l->files);
     buf_puts(b, "}\n");
 }
 
@@ -157,6 +168,49 @@ void node_words_signal(struct buf *b, uint64_t id, const char *tag, bool hard)
     begin(b, id, NODE_SIGNAL);
     put_tag(b, tag);
     buf_printf(b, ",\"hard\":%s}\n", hard ? "true" : "false");
+}
+
+static void put_hash(struct buf *b, const char *hash, int64_t size)
+{
+    buf_printf(b, ",\"hash\":\"%s\",\"size\":%" PRId64, hash, size);
+}
+
+void node_words_have(struct buf *b, uint64_t id, const char *hash, int64_t size)
+{
+    begin(b, id, NODE_HAVE);
+    put_hash(b, hash, size);
+    buf_puts(b, "}\n");
+}
+
+void node_words_put(struct buf *b, uint64_t id, const char *hash, int64_t size, int64_t from, const void *bytes,
+                    size_t n)
+{
+    begin(b, id, NODE_PUT);
+    put_hash(b, hash, size);
+    buf_printf(b, ",\"from\":%" PRId64 ",\"data\":\"", from);
+    base64_put(b, bytes, n);
+    buf_puts(b, "\"}\n");
+}
+
+static void put_name(struct buf *b, const char *tag, const char *name)
+{
+    put_tag(b, tag);
+    buf_puts(b, ",\"name\":");
+    json_put_string(b, name);
+}
+
+void node_words_list(struct buf *b, uint64_t id, const char *tag, const char *name)
+{
+    begin(b, id, NODE_LIST);
+    put_name(b, tag, name);
+    buf_puts(b, "}\n");
+}
+
+void node_words_read_file(struct buf *b, uint64_t id, const char *tag, const char *name, int64_t from, int64_t size)
+{
+    begin(b, id, NODE_READ);
+    put_name(b, tag, name);
+    buf_printf(b, ",\"from\":%" PRId64 ",\"size\":%" PRId64 "}\n", from, size);
 }
 
 bool node_words_has_meter(const char *names, const char *meter, size_t len)
@@ -318,6 +372,20 @@ static int read_cpus(const json_t *list, int *out)
     return n;
 }
 
+/* The root becomes part of what is run there, and of names that are shown: a plain path, or none. */
+static void read_place(struct node_hello *h, const json_t *body)
+{
+    const json_t *root = json_object_get(body, "root");
+    const char *text = json_string_value(root);
+    bool fits = text && text[0] == '/' && json_string_length(root) < sizeof h->root && strlen(text) > 1;
+    for (const char *p = text; fits && *p; p++)
+        fits = (unsigned char)*p > ' ' && *p != '{' && *p != '}';
+    if (fits)
+        (void)snprintf(h->root, sizeof h->root, "%s", text);
+    double gb = json_number_value(json_object_get(body, "memory_gb"));
+    h->memory_gb = gb > 0 && gb < 1e9 ? gb : 0;
+}
+
 int node_hello_read(struct node_hello *out, const struct node_words *w, struct err *e)
 {
     struct node_hello h = { 0 };
@@ -337,6 +405,7 @@ int node_hello_read(struct node_hello *out, const struct node_words *w, struct e
         return bad(e, "its hello has no 'protocol' or no 'clock_ms'");
     (void)get_text(w->body, "host", h.host, sizeof h.host);
     (void)get_text(w->body, "sees", h.sees, sizeof h.sees);
+    read_place(&h, w->body);
     const char *features = json_string_value(json_object_get(w->body, "features"));
     if (features && feature_list_read(&h.features, features, &why) < 0)
         return err_set(e, -EPROTO, "its hello has %s", why.text);
@@ -480,7 +549,7 @@ static bool get_process(struct node_launch_told *out, const json_t *body)
 
 int node_launch_read(struct node_launch_told *out, const struct node_words *w, struct err *e)
 {
-    struct node_launch_told t = { 0 };
+    struct node_launch_told t = { .ago_ms = -1 };
     int64_t heard = 0;
     char state[16];
     size_t i = 0;
@@ -497,20 +566,39 @@ int node_launch_read(struct node_launch_told *out, const struct node_words *w, s
     (void)get_int(w->body, "heard", 0, INT64_MAX, &heard);
     (void)get_text(w->body, "why", t.why, sizeof t.why);
     (void)get_text(w->body, "exit", t.exit, sizeof t.exit);
+    (void)get_int(w->body, "ago_ms", 0, INT64_MAX, &t.ago_ms);
     t.heard = (uint64_t)heard;
     *out = t;
     return 0;
 }
 
-int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, struct err *e)
+int node_file_read(struct buf *out, const struct node_words *w, const char *key, struct err *e)
 {
-    const char *data = json_string_value(json_object_get(w->body, "data"));
-    int64_t from = 0;
-    if (!data || !get_int(w->body, "at", 0, INT64_MAX, &from))
+    const char *data = json_string_value(json_object_get(w->body, key));
+    if (!data)
         return bad(e, "its bytes have no 'at' or no 'data'");
     int rc = base64_read(out, data);
     if (rc < 0)
         return rc == -ENOMEM ? err_sys(e, rc, "cannot read bytes") : bad(e, "its bytes are no base 64");
-    *at = (uint64_t)from;
+    return 0;
+}
+
+int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, struct err *e)
+{
+    int64_t from = 0;
+    if (!get_int(w->body, "at", 0, INT64_MAX, &from))
+        return bad(e, "its bytes have no 'at' or no 'data'");
+    int rc = node_file_read(out, w, "data", e);
+    if (rc == 0)
+        *at = (uint64_t)from;
+    return rc;
+}
+
+int node_there_read(bool *out, const struct node_words *w, struct err *e)
+{
+    const json_t *there = json_object_get(w->body, "there");
+    if (!json_is_boolean(there))
+        return bad(e, "its answer has no 'there'");
+    *out = json_is_true(there);
     return 0;
 }

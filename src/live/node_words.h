@@ -25,7 +25,8 @@
  *     {"event":"changed","tag":"T","processes":1,"threads":300,"slots":2,"cpus":[0]}     unasked; with "error" when what was
  *                                                                              wanted could not be brought into force again
  *
- * Launches on other nodes: the verbs launch, go, adopt, tail, signal and forget, the events "launch" and "bytes", as node/serve.h draws them.
+ * Launches on other nodes: the verbs launch, go, adopt, tail, signal, say-stop and forget, the events "launch" and "bytes"; their files: have, put,
+ * list and read; as node/serve.h draws them.
  *
  * "features" are the names of what its samples are made of, in their order; a helper of an older version says none, and sends "cells"
  * (monitoring/sample_text.h) instead of "values".
@@ -61,6 +62,11 @@ enum node_verb {
     NODE_TAIL,
     NODE_SIGNAL,
     NODE_FORGET,
+    NODE_SAY_STOP,
+    NODE_HAVE,
+    NODE_PUT,
+    NODE_LIST,
+    NODE_READ,
     NODE_LOOK,
     NODE_ECHO,
     NODE_CLEAN,
@@ -70,9 +76,10 @@ enum node_verb {
 void node_words_hello(struct buf *b, uint64_t id, int64_t clock_ms, const struct app_workers *workers);
 void node_words_simple(struct buf *b, uint64_t id, enum node_verb verb); /* lease, look, clean, stop */
 void node_words_tagged(struct buf *b, uint64_t id, enum node_verb verb,
-                       const char *tag); /* release, go, adopt, forget, echo */
-/* `cpus` says whether want->cpus, which are of this machine, mean anything there. */
-void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool cpus);
+                       const char *tag); /* release, go, adopt, say-stop, forget, echo */
+/* `here`: it is this machine's helper, where want->cpus mean something, and whose CPUs the driver leases itself in local mode. Elsewhere the
+ * helper chooses and leases them. */
+void node_words_apply(struct buf *b, uint64_t id, const struct desired_want *want, bool here);
 void node_words_sample(struct buf *b, uint64_t id, const char *tag, const struct desired_sampling *how);
 
 void node_words_meter(struct buf *b, uint64_t id, const struct nodes_metering *how);
@@ -86,10 +93,20 @@ struct node_launch {
     const struct strv *steps;                   /* counted lists (launcher_put_step()) */
     const struct strv *env;                     /* NAME=VALUE; NULL: none */
     const struct strv *keep_texts, *step_texts; /* of lines that are heard; NULL: none */
+    int64_t memory;                             /* bytes; 0: no limit */
+    const char *answer; /* what programs are answered that tell of themselves; NULL: they cannot */
+    const char *files;  /* the hash of the manifest of what it is given; NULL: nothing */
 };
 void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l);
 void node_words_tail(struct buf *b, uint64_t id, const char *tag, uint64_t from, uint64_t credit, uint64_t accounted);
 void node_words_signal(struct buf *b, uint64_t id, const char *tag, bool hard);
+
+/* Files: is it there; bytes of one; what there is of a launch by that name; bytes of it. */
+void node_words_have(struct buf *b, uint64_t id, const char *hash, int64_t size);
+void node_words_put(struct buf *b, uint64_t id, const char *hash, int64_t size, int64_t from, const void *bytes,
+                    size_t n);
+void node_words_list(struct buf *b, uint64_t id, const char *tag, const char *name);
+void node_words_read_file(struct buf *b, uint64_t id, const char *tag, const char *name, int64_t from, int64_t size);
 
 /* [A-Za-z0-9_-]{1,64} */
 bool node_words_is_tag(const char *tag);
@@ -132,6 +149,9 @@ struct node_hello {
     int *cpus; /* owned; physical cores first */
     int n_cpus;
     struct feature_list features; /* of its samples; none: it does not name them */
+    char root
+        [512]; /* below which launches lie, absolute; "": it has no place for them, or is of a version that says none */
+    double memory_gb; /* of the machine; 0: not told */
 };
 
 /* -EPROTO: the helper refused (its reason), or the answer has not what a hello has; -ENOMEM. */
@@ -176,7 +196,8 @@ struct node_launch_told {
     uint64_t start_ticks;
     uint64_t heard; /* bytes of what is heard of it; where it is not told, 0 */
     char why[256];  /* BUSY, REFUSED: one plain line */
-    char exit[512]; /* ENDED: its note (node/exec.h) */
+    char exit[512]; /* ENDED: its note (node/exec.h) … */
+    int64_t ago_ms; /* … and how long ago that was; -1: not told */
 };
 
 /* -EPROTO: it has not what it must have. */
@@ -184,6 +205,12 @@ int node_launch_read(struct node_launch_told *out, const struct node_words *w, s
 
 /* What a NODE_BYTES tells: bytes from `*at` on, appended. -EPROTO; -ENOMEM. */
 int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, struct err *e);
+
+/* An answered NODE_HAVE or NODE_PUT: is it there, whole? -EPROTO. */
+int node_there_read(bool *out, const struct node_words *w, struct err *e);
+
+/* The bytes of an answered NODE_LIST ("files") or NODE_READ ("data"), appended. -EPROTO; -ENOMEM. */
+int node_file_read(struct buf *out, const struct node_words *w, const char *key, struct err *e);
 
 /* Foreign bytes as one plain line: what is no printable character becomes '?', what is too long ends in "…". `size` is 4 or
  * more. Returns `out`. */

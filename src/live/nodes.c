@@ -31,8 +31,10 @@ struct nodes {
     struct desired *desired;        /* what launches are to have, and have */
     struct nodes_metering metering; /* its names are `meters` */
     char meters[METER_NAMES_MAX + 1];
-    const struct nodes_launching *launching; /* NULL: nobody launches */
-    void *launching_ctx;
+    struct {
+        const struct nodes_launching *ops; /* NULL: nobody */
+        void *ctx;
+    } listeners[NODES_LISTENERS];
     char put[SSH_PUT_PATH_MAX]; /* where a host may have this helper, too; "": nowhere */
     struct remark *remarks;     /* oldest first */
     const char **names;         /* of peers */
@@ -192,8 +194,9 @@ static void on_ready(void *ctx, size_t peer)
     bring_together(n);
     if (n->metering.interval_ms > 0)
         node_peer_meter(n->peers[peer], &n->metering);
-    if (n->launching)
-        n->launching->there(n->launching_ctx, peer);
+    for (int i = 0; i < NODES_LISTENERS; i++)
+        if (n->listeners[i].ops)
+            n->listeners[i].ops->there(n->listeners[i].ctx, peer);
 }
 
 static void on_ended(void *ctx, size_t peer)
@@ -203,8 +206,9 @@ static void on_ended(void *ctx, size_t peer)
     bool lost = node_peer_state(n->peers[peer]) == NODE_LOST;
     desired_node_is(n->desired, peer, lost ? DESIRED_LOST : DESIRED_AWAY, h ? h->n_cpus : 0);
     tell_soon(n);
-    if (n->launching)
-        n->launching->away(n->launching_ctx, peer, lost);
+    for (int i = 0; i < NODES_LISTENERS; i++)
+        if (n->listeners[i].ops)
+            n->listeners[i].ops->away(n->listeners[i].ctx, peer, lost);
 }
 
 static void on_sampled(void *ctx, size_t peer, const char *tag, const struct nodes_sample *s)
@@ -228,21 +232,22 @@ static void on_metered(void *ctx, size_t peer, const struct nodes_reading *r)
 static void on_answered(void *ctx, size_t peer, uint64_t stamp, const struct node_words *w)
 {
     struct nodes *n = ctx;
-    if (n->launching)
-        n->launching->answered(n->launching_ctx, peer, stamp, w);
+    enum nodes_listener who = stamp & NODES_FILES_STAMP ? NODES_FILES : NODES_LAUNCHES;
+    if (n->listeners[who].ops)
+        n->listeners[who].ops->answered(n->listeners[who].ctx, peer, stamp, w);
 }
 
 static void on_launched(void *ctx, size_t peer, const struct node_words *w)
 {
     struct nodes *n = ctx;
-    if (n->launching)
-        n->launching->launched(n->launching_ctx, peer, w);
+    if (n->listeners[NODES_LAUNCHES].ops)
+        n->listeners[NODES_LAUNCHES].ops->launched(n->listeners[NODES_LAUNCHES].ctx, peer, w);
 }
 
-void nodes_launching(struct nodes *n, const struct nodes_launching *ops, void *ctx)
+void nodes_launching(struct nodes *n, enum nodes_listener who, const struct nodes_launching *ops, void *ctx)
 {
-    n->launching = ops;
-    n->launching_ctx = ctx;
+    n->listeners[who].ops = ops;
+    n->listeners[who].ctx = ctx;
 }
 
 struct node_peer *nodes_peer(struct nodes *n, size_t node)
@@ -272,13 +277,19 @@ bool nodes_is_shared(const struct nodes *n, const char *tag, char who[NODES_WHO_
     return true;
 }
 
-int nodes_local_cpus(const struct nodes *n, const int **out)
+int nodes_cpus(const struct nodes *n, size_t node, const int **out)
 {
-    const struct node_hello *h = node_peer_hello(n->peers[0]);
+    const struct node_hello *h = node < n->n ? node_peer_hello(n->peers[node]) : NULL;
     if (!h)
         return 0;
     *out = h->cpus;
     return h->n_cpus;
+}
+
+double nodes_memory_gb(const struct nodes *n, size_t node)
+{
+    const struct node_hello *h = node_peer_hello(n->peers[node]);
+    return h ? h->memory_gb : 0;
 }
 
 bool nodes_local_is_gone(const struct nodes *n)

@@ -97,14 +97,17 @@ int nodes_meter(struct nodes *n, const struct nodes_metering *how, struct err *e
 /* The launch is over, or is to have its CPUs back. What was not told yet ends with `applied` and a reason. `n` NULL: no matter. */
 void nodes_release(struct nodes *n, const char *tag);
 
-/* Who launches on other nodes (live/remote). Called as `sampled` is. */
+/* Who launches on other nodes (live/remote), and who carries files there and back (live/courier). Called as `sampled` is. Stamps of what
+ * the second asks have NODES_FILES_STAMP set, those of the first have not. */
+enum nodes_listener { NODES_LAUNCHES, NODES_FILES, NODES_LISTENERS };
+#define NODES_FILES_STAMP (UINT64_C(1) << 63)
 struct nodes_launching {
     void (*there)(void *ctx, size_t node); /* its helper may be asked; what it was asked before is forgotten */
     void (*away)(void *ctx, size_t node, bool lost); /* not now; `lost`: never again */
     void (*answered)(void *ctx, size_t node, uint64_t stamp, const struct node_words *w);
-    void (*launched)(void *ctx, size_t node, const struct node_words *w); /* an event */
+    void (*launched)(void *ctx, size_t node, const struct node_words *w); /* an event; NULL: not of interest */
 };
-void nodes_launching(struct nodes *n, const struct nodes_launching *ops, void *ctx);
+void nodes_launching(struct nodes *n, enum nodes_listener who, const struct nodes_launching *ops, void *ctx);
 
 /* The helper of a node, which is `kept` for as long as launches are there: one that ends is started again. NULL: there is no such node. */
 struct node_peer *nodes_peer(struct nodes *n, size_t node);
@@ -112,8 +115,11 @@ struct node_peer *nodes_peer(struct nodes *n, size_t node);
 /* Do others use CPUs that the launch has on any node, as the helpers said last? Who, and where. */
 bool nodes_is_shared(const struct nodes *n, const char *tag, char who[NODES_WHO_MAX]);
 
-/* The CPUs of this machine that its helper may give out, physical cores first; 0 before its hello. */
-int nodes_local_cpus(const struct nodes *n, const int **out);
+/* The CPUs of a node that its helper may give out, physical cores first; 0 before its hello. */
+int nodes_cpus(const struct nodes *n, size_t node, const int **out);
+
+/* Of the machine; 0: not known. */
+double nodes_memory_gb(const struct nodes *n, size_t node);
 
 /* Is the helper of this machine left out, or not there now? */
 bool nodes_local_is_gone(const struct nodes *n);

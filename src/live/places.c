@@ -10,13 +10,14 @@
 enum { LOOK_MS = 250, READY_MS = 3000, HERE = 0 };
 
 struct places {
-    struct rooms rooms;    /* of this machine, or of the cluster as one */
+    struct rooms rooms;    /* of this machine, or of the cluster as one; behind it the hosts */
     struct leases *leases; /* NULL: not local */
     const struct nodes *nodes;
     int64_t opened_ms, looked_ms;
 };
 
-int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, struct err *e)
+int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, size_t n_hosts,
+                struct err *e)
 {
     struct places *p = calloc(1, sizeof *p);
     if (!p)
@@ -27,6 +28,13 @@ int places_open(struct places **out, const struct offer *offer, bool local, cons
     if ((local && !p->leases) || rooms_add(&p->rooms, offer->cores, local ? offer->memory_gb : 0) < 0) {
         places_close(p);
         return err_sys(e, -ENOMEM, "cannot keep account of CPUs");
+    }
+    for (size_t i = 1; i <= n_hosts; i++) {
+        if (rooms_add(&p->rooms, 0, 0) < 0) {
+            places_close(p);
+            return err_sys(e, -ENOMEM, "cannot keep account of CPUs");
+        }
+        p->rooms.nodes[i].closed = true;
     }
     *out = p;
     return 0;
@@ -53,11 +61,23 @@ static const struct room *here(const struct places *p)
 
 /* --- what there is --- */
 
+void places_close_node(struct places *p, size_t node, bool closed)
+{
+    struct room *m = &p->rooms.nodes[node];
+    const int *cpus = NULL;
+    int n = node != HERE && !closed && (m->closed || m->n == 0) ? nodes_cpus(p->nodes, node, &cpus) : 0;
+    if (n > 0 && rooms_know(&p->rooms, node, cpus, n) < 0)
+        return; /* without memory it is opened later */
+    if (n > 0)
+        m->memory_gb = nodes_memory_gb(p->nodes, node);
+    m->closed = closed;
+}
+
 /* Which CPUs there are, and how many others ask for some. */
 static void learn(struct places *p)
 {
     const int *cpus = NULL;
-    int n = p->leases && here(p)->n == 0 ? nodes_local_cpus(p->nodes, &cpus) : 0;
+    int n = p->leases && here(p)->n == 0 ? nodes_cpus(p->nodes, HERE, &cpus) : 0;
     if (n > 0)
         (void)rooms_know(&p->rooms, HERE, cpus, n); /* without memory they are learnt later */
     if (p->leases)
@@ -67,7 +87,7 @@ static void learn(struct places *p)
 bool places_is_ready(const struct places *p)
 {
     const int *cpus = NULL;
-    return !p->leases || nodes_local_cpus(p->nodes, &cpus) > 0 || nodes_local_is_gone(p->nodes) ||
+    return !p->leases || nodes_cpus(p->nodes, HERE, &cpus) > 0 || nodes_local_is_gone(p->nodes) ||
            clock_ms() - p->opened_ms > READY_MS;
 }
 
@@ -133,6 +153,9 @@ static int share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
 int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e)
 {
     int n, lost;
+    size_t node = rooms_node(&p->rooms, trial);
+    if (node != HERE)
+        return rooms_take(&p->rooms, node, trial, want, out); /* which of them it is given there says its helper */
     if (!p->leases)
         return 0;
     look(p);
@@ -152,9 +175,15 @@ int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS]
     return n < 0 ? err_sys(e, n, "trial %d", trial) : n;
 }
 
+int places_put(struct places *p, size_t node, int trial, struct err *e)
+{
+    int rc = rooms_put(&p->rooms, node, trial);
+    return rc < 0 ? err_sys(e, rc, "trial %d", trial) : 0;
+}
+
 int places_keep(struct places *p, int trial, double memory_gb, struct err *e)
 {
-    int rc = rooms_keep(&p->rooms, HERE, trial, memory_gb);
+    int rc = rooms_keep(&p->rooms, rooms_node(&p->rooms, trial), trial, memory_gb);
     return rc < 0 ? err_sys(e, rc, "trial %d", trial) : 0;
 }
 
@@ -168,16 +197,22 @@ void places_free(struct places *p, int trial)
 
 /* --- what is asked --- */
 
-bool places_fits(struct places *p, int trial, struct rooms_want want)
+bool places_fits(struct places *p, size_t node, int trial, struct rooms_want want)
 {
     learn(p);
-    return rooms_find(&p->rooms, trial, want) >= 0;
+    return rooms_fits(&p->rooms, node, trial, want);
 }
 
 int places_room(struct places *p, int trial)
 {
+    size_t node = rooms_node(&p->rooms, trial);
     learn(p);
-    return p->leases ? rooms_room(&p->rooms, HERE, trial) : 0;
+    return p->leases || node != HERE ? rooms_room(&p->rooms, node, trial) : 0;
+}
+
+int places_cpus(struct places *p, int trial)
+{
+    return rooms_cpus(&p->rooms, rooms_node(&p->rooms, trial));
 }
 
 bool places_is_divided(const struct places *p)
@@ -193,7 +228,7 @@ bool places_has_room(const struct places *p, int trial)
 bool places_is_shared(const struct places *p, int trial, char who[LEASE_WHO_MAX])
 {
     const struct room *m = here(p);
-    bool shares = rooms_shares(&p->rooms, HERE, trial) > 0;
+    bool shares = rooms_shares(&p->rooms, HERE, trial) > 0; /* of who is elsewhere none are here */
     if (shares)
         leases_holder(p->leases, m->cpu[0], who);
     for (int i = 0; !shares && p->leases && i < m->n; i++)
@@ -209,10 +244,11 @@ bool places_may_part(const struct places *p, int trial)
 
 char *places_own_cpus(const struct places *p, int trial, bool held)
 {
-    const struct room *m = here(p);
+    size_t node = rooms_node(&p->rooms, trial);
+    const struct room *m = &p->rooms.nodes[node];
     struct buf text = BUF_INIT;
-    bool any = rooms_has(&p->rooms, HERE, trial);
-    if (!places_is_divided(p) && !(held && any))
+    bool any = rooms_has(&p->rooms, node, trial);
+    if (!(node == HERE && places_is_divided(p)) && !(held && any))
         return NULL;
     for (int i = 0; i < m->n; i++)
         if (any ? m->holder[i] == trial : m->holder[i] > 0) /* without any: not packed, it runs beside ours */

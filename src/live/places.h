@@ -4,7 +4,9 @@
  * In local mode what a trial has no other driver gives to its own, and what another has is not counted here. A driver that finds none
  * free asks, as a guest of those who have them; who is asked keeps no more than its share, the CPUs divided by drivers, and lets go of
  * the rest as soon as its trials can do with fewer. One that gets none in time uses those of others, and both know it. In other modes
- * the helpers choose the CPUs, and lease them: then none are known here by number. */
+ * the helpers choose the CPUs, and lease them: then none are known here by number.
+ *
+ * Other hosts that trials are placed on are machines of the ledger, too, by their numbers as nodes; there the helpers lease the CPUs. */
 #ifndef LIVE_PLACES_H
 #define LIVE_PLACES_H
 
@@ -18,9 +20,10 @@
 struct nodes;
 struct places;
 
-/* `local`: trials run on this machine's CPUs, which the helper here names. Keeps `nodes`, which is NULL only
+/* `local`: trials run on this machine's CPUs, which the helper here names, and on `n_hosts` hosts, closed at first. Keeps `nodes`, which is NULL only
  * where not `local`. -ENOMEM. */
-int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, struct err *e);
+int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, size_t n_hosts,
+                struct err *e);
 void places_close(struct places *p); /* gives every CPU back. NULL is fine */
 
 const struct rooms *places_rooms(const struct places *p);
@@ -43,12 +46,21 @@ int places_keep(struct places *p, int trial, double memory_gb, struct err *e);
 
 void places_free(struct places *p, int trial); /* it is over */
 
-/* Does it fit beside those that run? */
-bool places_fits(struct places *p, int trial, struct rooms_want want);
+/* Trials may be started on this machine now, or not. */
+void places_close_node(struct places *p, size_t node, bool closed);
 
-/* CPUs that the trial could have: its own and the free ones, less what other drivers ask for. 0: not known yet, or none; not in
+/* The trial is to be there. -ENOMEM. */
+int places_put(struct places *p, size_t node, int trial, struct err *e);
+
+/* Does it fit beside those that run there? */
+bool places_fits(struct places *p, size_t node, int trial, struct rooms_want want);
+
+/* CPUs that the trial could have where it is: its own and the free ones, less what other drivers ask for. 0: not known yet, or none; not in
  * local mode. */
 int places_room(struct places *p, int trial);
+
+/* The CPUs there are where it is, as far as is known; 0: not known. */
+int places_cpus(struct places *p, int trial);
 
 /* Has another driver any CPU of this machine? */
 bool places_is_divided(const struct places *p);

@@ -717,7 +717,9 @@ int plan_steps(const struct plan *p, const struct point *pt, const struct plan_l
 {
     struct app_value knobs[SPACE_MAX_KNOBS], properties[SPACE_MAX_KNOBS], hypers[SPACE_MAX_DIMS];
     struct value values[SPACE_MAX_DIMS];
-    const struct app_tools tools = env_tools(&p->env);
+    struct app_tools tools = env_tools(&p->env);
+    if (l->library)
+        tools.library = l->library;
     size_t n_properties = put_knobs(p, &l->setting, true, properties), n_hypers = 0;
     if (!l->properties)
         n_properties = add_masked(p, properties, n_properties);

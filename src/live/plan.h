@@ -65,6 +65,7 @@ struct plan_launch {
     const char *seed_text;
     const char *session;    /* the socket of the warm session that this starts; NULL: a trial of its own */
     bool one_cpu;           /* it begins packed on one CPU */
+    const char *library;    /* the folder of pipetune.py there; NULL: this machine's */
     const char *properties; /* the file that holds its secrets (secrets_write()); NULL: none */
 };
 

@@ -8,7 +8,7 @@
 #include "base/own.h"
 #include "live/node_peer.h"
 
-enum { CREDIT = 256 << 10, VERB_BITS = 4 };
+enum { CREDIT = 256 << 10, VERB_BITS = 5 };
 
 enum state {
     REMOTE_STARTING, /* asked for */
@@ -16,6 +16,7 @@ enum state {
     REMOTE_WENT,     /* runs, as far as is known */
     REMOTE_ENDING,   /* it has ended; what was heard of it is still coming */
     REMOTE_OVER,
+    REMOTE_ORPHAN, /* nobody's: to be killed and forgotten when its helper is there */
 };
 
 struct remote {
@@ -30,6 +31,8 @@ struct remote {
     uint64_t heard;       /* REMOTE_ENDING: all there is */
     int signal;           /* to be sent again when the helper is there: 0 none, 1 soft, 2 hard */
     char exit[512];
+    int64_t ago_ms;
+    bool lost, begun;
 };
 
 struct remotes {
@@ -83,6 +86,7 @@ static void keep(const struct remotes *r, size_t node)
     bool any = false;
     for (const struct remote *l = r->list; l; l = l->next)
         any |= l->node == node && l->state != REMOTE_OVER;
+    any |= r->ops->keeps && node > 0 && node_peer_hello(nodes_peer(r->nodes, node));
     node_peer_keep(nodes_peer(r->nodes, node), any);
 }
 
@@ -111,13 +115,40 @@ static void was_ready(struct remote *l, const struct node_launch_told *t)
 {
     struct launcher_ready ready = { .pid = (pid_t)t->pid, .start_ticks = t->start_ticks, .heard_size = t->heard };
     memcpy(ready.boot_id, t->boot_id, sizeof ready.boot_id);
+    (void)snprintf(ready.unlimited, sizeof ready.unlimited, "%s", t->why);
     l->state = REMOTE_READY;
     l->at = l->accounted = t->heard;
     l->all->ops->launcher.ready(l->all->ctx, l->id, &ready);
 }
 
+static void drop(struct remote *l)
+{
+    struct remotes *r = l->all;
+    struct remote **at = &r->list;
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    keep(r, l->node);
+    free(l);
+}
+
+static void end_orphan(struct remote *l, const struct node_launch_told *t)
+{
+    if (t->state == NODE_LAUNCH_WAITING || t->state == NODE_LAUNCH_RUNNING) {
+        l->signal = 2;
+        send_signal(l); /* its end is told */
+        return;
+    }
+    (void)ask(l, NODE_FORGET);
+    drop(l);
+}
+
 static void take_told(struct remote *l, const struct node_launch_told *t)
 {
+    if (l->state == REMOTE_ORPHAN) {
+        end_orphan(l, t);
+        return;
+    }
     switch (t->state) {
     case NODE_LAUNCH_READY:
         if (l->state == REMOTE_STARTING)
@@ -134,12 +165,15 @@ static void take_told(struct remote *l, const struct node_launch_told *t)
     case NODE_LAUNCH_NONE:
     case NODE_LAUNCH_ENDED:
     case NODE_LAUNCH_CUT:
-        if (l->state != REMOTE_WENT)
+        if (l->state != REMOTE_WENT && l->state != REMOTE_ENDING)
             break;
         l->state = REMOTE_ENDING;
         l->heard = t->heard;
-        (void)snprintf(l->exit, sizeof l->exit, "%s", t->exit);
-        grant(l, true);
+        if (t->exit[0]) {
+            (void)snprintf(l->exit, sizeof l->exit, "%s", t->exit);
+            l->ago_ms = t->ago_ms;
+        }
+        grant(l, true); /* also when that was known already: another helper has not been asked for the rest */
         end_when_heard(l);
         break;
     }
@@ -151,6 +185,7 @@ static void take_told(struct remote *l, const struct node_launch_told *t)
 static void on_there(void *ctx, size_t node)
 {
     struct remotes *r = ctx;
+    keep(r, node);
     for (struct remote *l = r->list; l; l = l->next) {
         if (l->node != node || l->state < REMOTE_WENT || l->state == REMOTE_OVER)
             continue;
@@ -166,10 +201,13 @@ static void on_away(void *ctx, size_t node, bool lost)
     struct remotes *r = ctx;
     for (struct remote *l = r->list; l;) {
         bool of_it = l->node == node && l->state != REMOTE_OVER;
-        if (of_it && l->state <= REMOTE_READY) {
+        if (of_it && l->state == REMOTE_ORPHAN && lost) {
+            drop(l);
+        } else if (of_it && l->state <= REMOTE_READY) {
             refuse(l, false, "the link to its node broke before its start");
         } else if (of_it && lost) {
             l->state = REMOTE_ENDING;
+            l->lost = true;
             l->heard = 0;
             end_when_heard(l);
         } else {
@@ -195,8 +233,14 @@ static void on_answered(void *ctx, size_t node, uint64_t stamp, const struct nod
         refuse(l, false, w->error);
     else if (verb == NODE_GO && !w->ok)
         (void)ask(l, NODE_ADOPT); /* it has ended in between */
+    else if (verb == NODE_GO)
+        l->begun = true;
+    else if (verb == NODE_TAIL && !w->ok)
+        l->granted = l->at; /* at the next tick again */
     else if (verb == NODE_ADOPT && w->ok && node_launch_read(&told, w, &e) == 0)
         take_told(l, &told);
+    else if (verb == NODE_ADOPT && l->state == REMOTE_ORPHAN)
+        drop(l);
     else if (verb == NODE_ADOPT)
         node_peer_give_up(nodes_peer(r->nodes, node), w->ok ? e.text : w->error);
 }
@@ -207,13 +251,18 @@ static void take_bytes(struct remote *l, const struct node_words *w, struct err 
     AUTO_BUF struct buf bytes = BUF_INIT;
     uint64_t at = 0, before = l->at;
     struct remotes *r = l->all;
-    if (node_bytes_read(&at, &bytes, w, e) < 0 || at > before || at + bytes.len <= before)
+    if (node_bytes_read(&at, &bytes, w, e) < 0)
+        return;
+    if (bytes.len == 0)
+        r->ops->heard(r->ctx, l->id, before, NULL, 0);
+    if (bytes.len == 0 || at > before || at + bytes.len <= before)
         return;
     if (at + bytes.len > l->granted) {
         (void)err_set(e, -EPROTO, "it tells more of a launch than it was asked for");
         return;
     }
     l->at = at + bytes.len;
+    l->begun = true; /* whatever became of the answer to its go */
     r->ops->heard(r->ctx, l->id, before, bytes.data + (before - at), (size_t)(l->at - before));
 }
 
@@ -228,7 +277,7 @@ static void on_launched(void *ctx, size_t node, const struct node_words *w)
     if (!l)
         return;
     uint64_t serial = l->serial;
-    if (w->kind == NODE_BYTES)
+    if (w->kind == NODE_BYTES && l->state != REMOTE_ORPHAN)
         take_bytes(l, w, &e);
     else if (node_launch_read(&told, w, &e) == 0)
         take_told(l, &told);
@@ -238,10 +287,8 @@ static void on_launched(void *ctx, size_t node, const struct node_words *w)
     }
     for (l = r->list; l && l->serial != serial; l = l->next)
         ;
-    if (l && w->kind == NODE_BYTES && l->state != REMOTE_OVER) {
-        grant(l, false);
+    if (l && w->kind == NODE_BYTES && l->state != REMOTE_OVER)
         end_when_heard(l);
-    }
 }
 
 /* --- beginning and end ------------------------------------------------------------------------------------------------ */
@@ -253,7 +300,7 @@ int remotes_open(struct remotes **out, struct nodes *nodes, const struct remote_
     if (!r)
         return err_sys(e, -ENOMEM, "launches on other nodes");
     *r = (struct remotes){ .nodes = nodes, .ops = ops, .ctx = ctx };
-    nodes_launching(nodes, &calls, r);
+    nodes_launching(nodes, NODES_LAUNCHES, &calls, r);
     *out = r;
     return 0;
 }
@@ -262,7 +309,7 @@ void remotes_close(struct remotes *r)
 {
     if (!r)
         return;
-    nodes_launching(r->nodes, NULL, NULL);
+    nodes_launching(r->nodes, NODES_LAUNCHES, NULL, NULL);
     for (struct remote *l; (l = r->list); free(l))
         r->list = l->next;
     free(r);
@@ -274,7 +321,7 @@ static struct remote *make(struct remotes *r, size_t node, uint64_t id, const ch
     if (!l)
         return NULL;
     *l = (struct remote){
-        .next = r->list, .all = r, .node = node, .id = id, .serial = ++r->last_serial, .state = state
+        .next = r->list, .all = r, .node = node, .id = id, .serial = ++r->last_serial, .state = state, .ago_ms = -1
     };
     (void)snprintf(l->tag, sizeof l->tag, "%s", tag);
     r->list = l;
@@ -338,17 +385,44 @@ const char *remote_exit(const struct remote *l)
     return l->exit;
 }
 
+int64_t remote_ago_ms(const struct remote *l)
+{
+    return l->ago_ms;
+}
+
+bool remote_has_begun(const struct remote *l)
+{
+    return l->begun;
+}
+
+bool remote_is_lost(const struct remote *l)
+{
+    return l->lost;
+}
+
+void remote_say_stop(struct remote *l)
+{
+    (void)ask(l, NODE_SAY_STOP);
+}
+
+void remotes_tick(struct remotes *r)
+{
+    for (struct remote *l = r->list; l; l = l->next)
+        if (l->state == REMOTE_WENT || l->state == REMOTE_ENDING)
+            grant(l, false);
+}
+
+void remote_abandon(struct remote *l)
+{
+    l->state = REMOTE_ORPHAN;
+    (void)ask(l, NODE_ADOPT); /* where its helper is not there it is asked then */
+}
+
 void remote_free(struct remote *l, bool forget)
 {
     if (!l)
         return;
     if (forget)
         (void)ask(l, NODE_FORGET); /* what cannot be asked now is left there */
-    struct remotes *r = l->all;
-    struct remote **at = &r->list;
-    while (*at != l)
-        at = &(*at)->next;
-    *at = l->next;
-    keep(r, l->node);
-    free(l);
+    drop(l);
 }

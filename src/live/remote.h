@@ -22,8 +22,9 @@ struct remote;  /* one launch */
  * called of that launch. */
 struct remote_ops {
     struct launcher_ops launcher; /* `gone`: all that was heard of it has come, and remote_exit() has its note */
-    /* Bytes of what is heard of it, from `at` on: in order, each once. */
+    /* Bytes of what is heard of it, from `at` on: in order, each once; n 0: its log has grown, and nothing in it is heard. */
     void (*heard)(void *ctx, uint64_t id, uint64_t at, const char *bytes, size_t n);
+    bool keeps; /* a helper that was there once is asked for again for ever, also while nothing of ours runs there */
 };
 
 /* Keeps `nodes` and `ops`; the only one of these nodes. -ENOMEM. */
@@ -44,8 +45,20 @@ void remote_signal(struct remote *l, bool hard);
 /* All before this offset is accounted, and needed no more there. */
 void remote_accounted(struct remote *l, uint64_t offset);
 
-/* How it ended (node/exec.h), once it is gone; "": that was not noted. */
+void remote_say_stop(
+    struct remote *l); /* its programs are to end at the next epoch's end; where its helper is not there it is lost */
+
+/* How it ended (node/exec.h), once it is gone; "": that was not noted. How long ago that was when it was told; -1: not known. */
 const char *remote_exit(const struct remote *l);
+int64_t remote_ago_ms(const struct remote *l);
+bool remote_has_begun(const struct remote *l); /* its go has arrived */
+bool remote_is_lost(const struct remote *l);   /* its node is left out: what became of it is not known */
+
+/* To be called a few times a second: more may come. So a node that talks without end is heard at a bounded rate. */
+void remotes_tick(struct remotes *r);
+
+/* Lets go of one that is given up: should its helper be there again, what is left of it is killed and removed. */
+void remote_abandon(struct remote *l);
 
 /* Lets go of it; `forget`: its folder there is of no use any more. NULL is fine. */
 void remote_free(struct remote *l, bool forget);

@@ -1,4 +1,5 @@
 #include "live/study.h"
+#include "live/hosts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -496,12 +497,12 @@ int study_max_trials(const struct config *c, const struct search *search)
     return c->max_trials ? (int)c->max_trials : search->ops->goes_through ? 0 : RANDOM_TRIALS;
 }
 
-/* "auto": as many as can be packed (the driver sees to that) where the policy packs, else one. Joules are told of nodes: what a trial's
- * setting costs is known where it runs alone. */
+/* "auto": as many as can be packed (the driver sees to that) where the policy packs, or as many as there are places
+ * for where there are other hosts, else one. Joules are told of nodes: what a trial's setting costs is known where it runs alone. */
 int study_parallel(const struct plan *p)
 {
     bool alone = objective_needs_power(objective_find(p->cfg.objective));
-    bool packs = p->policy->shares && app_is_local(&p->app) && !alone;
+    bool packs = (p->policy->shares && app_is_local(&p->app) && !alone) || hosts_wanted(p);
     return p->cfg.parallel != CONFIG_PARALLEL_AUTO ? (int)p->cfg.parallel : packs ? PARALLEL_MAX : 1;
 }
 

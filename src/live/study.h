@@ -17,7 +17,8 @@ struct study_trial {
     bool end_told;                 /* … it was told to end, and gets no further */
     /* of the next launch, or of the attempt that runs; only where the policy chooses settings */
     struct tuner_setting setting;
-    bool alone;            /* nothing runs beside it */
+    size_t place;          /* the node that it is on (live/nodes.h); 0: this machine, or a cluster */
+    bool alone;            /* nothing runs beside it there */
     int room;              /* CPUs that it may have */
     bool shared;           /* it uses CPUs that another driver uses, too: what it takes on them says nothing */
     int cores;             /* CPUs that were read back last; 0: none yet */

@@ -274,7 +274,7 @@ static void test_local_helper_is_asked_and_given_back(void **state)
     struct net *w = net_new();
     net_open(w, NULL);
     const int *cpus = NULL;
-    assert_int_equal(nodes_local_cpus(w->nodes, &cpus), 0);
+    assert_int_equal(nodes_cpus(w->nodes, 0, &cpus), 0);
     assert_true(isnan(nodes_clock_offset_s(w->nodes, 0)));
     struct desired_want want = {
         .tag = "T1", .cores = 2, .slots = 4, .local = true, .cpus = (int[]){ 3, 1 }, .n_cpus = 2
@@ -285,7 +285,7 @@ static void test_local_helper_is_asked_and_given_back(void **state)
     run_until(w, told_one, HARNESS_MS, "applied");
     expect_told(w, "local", 0, 7, 2, 1, NULL);
     assert_true(w->told[0].have.frequency_khz == 1800000);
-    assert_int_equal(nodes_local_cpus(w->nodes, &cpus), 4);
+    assert_int_equal(nodes_cpus(w->nodes, 0, &cpus), 4);
     assert_int_equal(cpus[2], 3);
     assert_true(fabs(nodes_clock_offset_s(w->nodes, 0)) < 5);
     nodes_release(w->nodes, "T1");

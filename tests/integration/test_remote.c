@@ -108,7 +108,7 @@ static void on_beat(uv_timer_t *t)
 static void open_driver(struct world_of_two *w)
 {
     static const struct nodes_ops node_ops = { on_applied, on_changed, on_sampled, NULL, on_note };
-    static const struct remote_ops ops = { { on_ready, on_refused, on_gone }, on_heard };
+    static const struct remote_ops ops = { { on_ready, on_refused, on_gone }, on_heard, false };
     static const struct app_workers whole_tree = { 0 };
     struct node_cfg cfg = { .host = (char *)"far" };
     struct err e = { 0 };
@@ -183,6 +183,7 @@ static int tear_down(void **state)
                 fail_msg("not in time: %s; heard '%s', notes:\n%s", #condition, buf_text(&(w)->heard),                 \
                          buf_text(&(w)->notes));                                                                       \
             (void)uv_run(&(w)->loop, UV_RUN_ONCE);                                                                     \
+            remotes_tick((w)->remotes);                                                                                \
         }                                                                                                              \
     } while (0)
 

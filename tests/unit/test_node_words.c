@@ -63,12 +63,12 @@ static void test_samples_are_asked_for_in_one_line(void **state)
         struct desired_sampling how;
         const char *want; /* behind the tag */
     } cases[] = {
-        { "all events", { 1000, "auto", NULL, false }, "\"interval_ms\":1000,\"scope\":\"auto\"}" },
+        { "all events", { 1000, "auto", NULL, false, 0 }, "\"interval_ms\":1000,\"scope\":\"auto\"}" },
         { "some events",
-          { 1000, "system", "msr/tsc/,instructions", true },
+          { 1000, "system", "msr/tsc/,instructions", true, 0 },
           "\"interval_ms\":1000,\"scope\":\"system\",\"events\":\"msr/tsc/,instructions\"}" },
-        { "no event", { 100, "auto", "", false }, "\"interval_ms\":100,\"scope\":\"auto\",\"events\":\"\"}" },
-        { "no more", { 0, "auto", "instructions", false }, "\"interval_ms\":0,\"scope\":\"auto\"}" },
+        { "no event", { 100, "auto", "", false, 0 }, "\"interval_ms\":100,\"scope\":\"auto\",\"events\":\"\"}" },
+        { "no more", { 0, "auto", "instructions", false, 0 }, "\"interval_ms\":0,\"scope\":\"auto\"}" },
     };
     AUTO_BUF struct buf b = BUF_INIT;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -422,6 +422,52 @@ static void test_launches_are_asked_for_in_one_line_each(void **state)
     expect("signal", &b, "{\"id\":5,\"verb\":\"signal\",\"tag\":\"T\",\"hard\":true}\n");
     node_words_tagged(&b, 6, NODE_FORGET, "T");
     expect("forget", &b, "{\"id\":6,\"verb\":\"forget\",\"tag\":\"T\"}\n");
+    node_words_tagged(&b, 7, NODE_SAY_STOP, "T");
+    expect("say-stop", &b, "{\"id\":7,\"verb\":\"say-stop\",\"tag\":\"T\"}\n");
+    node_words_have(&b, 8, "ab", 3);
+    expect("have", &b, "{\"id\":8,\"verb\":\"have\",\"hash\":\"ab\",\"size\":3}\n");
+    node_words_put(&b, 9, "ab", 3, 1, "bc", 2);
+    expect("put", &b, "{\"id\":9,\"verb\":\"put\",\"hash\":\"ab\",\"size\":3,\"from\":1,\"data\":\"YmM=\"}\n");
+    node_words_list(&b, 10, "T", "a\"b");
+    expect("list", &b, "{\"id\":10,\"verb\":\"list\",\"tag\":\"T\",\"name\":\"a\\\"b\"}\n");
+    node_words_read_file(&b, 11, "T", "c", 4, 5);
+    expect("read", &b, "{\"id\":11,\"verb\":\"read\",\"tag\":\"T\",\"name\":\"c\",\"from\":4,\"size\":5}\n");
+    struct node_launch all = l;
+    all.memory = 7, all.answer = "{}", all.files = "ab";
+    node_words_launch(&b, 1, &all);
+    expect("launch with files", &b,
+           "{\"id\":1,\"verb\":\"launch\",\"tag\":\"T\",\"attempt\":3,\"log_cap\":9,\"cpus\":[0,2],"
+           "\"steps\":\"MQAvYmluL3RydWUA\",\"memory\":7,\"answer\":\"{}\",\"files\":\"ab\"}\n");
+}
+
+/* It becomes part of command lines there. */
+static void test_a_root_is_a_plain_path_or_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *root, *want;
+    } cases[] = { { "\"/home/u/pipetune\"", "/home/u/pipetune" },
+                  { "\"relative\"", "" },
+                  { "\"/\"", "" },
+                  { "\"/a b\"", "" },
+                  { "\"/a{lr}\"", "" },
+                  { "5", "" } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char line[256];
+        struct node_words w;
+        struct node_hello h;
+        struct err e = { 0 };
+        int n =
+            snprintf(line, sizeof line,
+                     "{\"id\":1,\"ok\":true,\"protocol\":1,\"clock_ms\":1,\"cpus\":[0],\"memory_gb\":-2,\"root\":%s}",
+                     cases[i].root);
+        assert_int_equal(node_words_read(&w, line, (size_t)n, &e), 0);
+        assert_int_equal(node_hello_read(&h, &w, &e), 0);
+        if (strcmp(h.root, cases[i].want) != 0 || h.memory_gb != 0)
+            fail_msg("%s: got '%s'", cases[i].root, h.root);
+        node_hello_done(&h);
+        node_words_done(&w);
+    }
 }
 
 static void test_a_sample_has_a_time_a_length_a_scope_and_values(void **state)
@@ -649,6 +695,7 @@ int main(void)
         cmocka_unit_test(test_what_is_told_of_a_launch),
         cmocka_unit_test(test_bytes_of_a_launch),
         cmocka_unit_test(test_launches_are_asked_for_in_one_line_each),
+        cmocka_unit_test(test_a_root_is_a_plain_path_or_none),
         cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_values),
         cmocka_unit_test(test_a_reading_has_a_meter_a_state_times_and_a_value_if_it_is_well),
         cmocka_unit_test(test_refused_meters_are_told_one_by_one),

@@ -1,0 +1,167 @@
+#include "live/driver_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "live/hosts.h"
+#include "live/nodes.h"
+#include "live/places.h"
+
+size_t driver_beside(const struct driver *d, size_t node)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += d->slots[i]->a.trial && d->slots[i]->a.trial->place == node;
+    return n;
+}
+
+bool driver_is_alone(const struct driver *d, const struct slot *s)
+{
+    return driver_beside(d, s->a.trial->place) == 1;
+}
+
+struct site driver_site(struct driver *d, size_t node)
+{
+    return node ? hosts_site(d->hosts, node) : (struct site){ &site_here_row, &d->here, NULL, 0 };
+}
+
+/* --- where a trial is placed ------------------------------------------------------------------------------------------- */
+
+/* What its launch takes where nothing changes its size later. */
+static struct rooms_want want_of(struct driver *d, const struct study_trial *t)
+{
+    struct setting set = study_setting(d->study, t);
+    struct err why;
+    int slots = study_slots(d->study, t, &why);
+    double cores = setting_number(&d->study->plan->space, &set, KNOB_CORES, slots > 0 ? slots : 1);
+    return (struct rooms_want){ .cpus = (int)cores, .memory_gb = driver_memory_gb(d, t) };
+}
+
+static bool is_open(const struct driver *d, size_t node)
+{
+    return node ? hosts_takes(d->hosts, node) : d->local;
+}
+
+static bool fits_beside(struct driver *d, const struct study_trial *t, size_t node)
+{
+    if (d->packs)
+        return driver_may_pack(d, t, node);
+    struct rooms_want want = want_of(d, t ? t : d->slots[0]->a.trial); /* of any: like those that run */
+    return !d->one_each && places_fits(d->places, node, t ? t->row.number : SCHED_ANY, want);
+}
+
+/* A place where nothing runs comes first, of the others the one with most room. One that is empty is taken whatever its size. */
+int driver_place(struct driver *d, int number)
+{
+    const struct study_trial *t = number == SCHED_ANY ? NULL : study_trial(d->study, number);
+    int best = -1;
+    if (!d->hosts)
+        return d->n == 0 || !d->packs || driver_may_pack(d, t, 0) ? 0 : -1;
+    for (size_t i = 0; i <= hosts_count(d->hosts); i++) {
+        places_close_node(d->places, i, !is_open(d, i));
+        bool empty = i ? hosts_running(d->hosts, i) == 0 : driver_beside(d, 0) == 0;
+        if (is_open(d, i) && empty && (i > 0 || places_has_room(d->places, number)))
+            return (int)i;
+    }
+    for (size_t i = 0; (t || d->n > 0) && i <= hosts_count(d->hosts); i++) {
+        if (!is_open(d, i) || !fits_beside(d, t, i))
+            continue;
+        const struct rooms *r = places_rooms(d->places);
+        if (best < 0 || rooms_room(r, i, number) > rooms_room(r, (size_t)best, number))
+            best = (int)i;
+    }
+    return best < 0 && d->n == 0 && d->local ? 0 : best; /* it waits for CPUs here */
+}
+
+bool driver_fits(void *ctx, int number)
+{
+    return driver_place(ctx, number) >= 0;
+}
+
+bool driver_awaits_hosts(struct driver *d)
+{
+    struct sched *s = &d->study->sched;
+    if (!d->hosts || d->local || s->stopping || s->closed || sched_waiting(s) == 0)
+        return false;
+    if (hosts_may_come(d->hosts))
+        return true;
+    if (d->result->end == DRIVER_DONE) {
+        d->result->end = DRIVER_ENVIRONMENT;
+        (void)snprintf(d->result->why, sizeof d->result->why,
+                       "study '%s' has no place to run its trials: every host of 'nodes' is left out or takes none, "
+                       "and places.local is 'no'",
+                       d->study->name);
+    }
+    s->stopping = true;
+    return false;
+}
+
+/* --- what hosts tell --------------------------------------------------------------------------------------------------- */
+
+/* It has cost nothing, and is placed again. */
+static void on_unplaced(void *ctx, uint64_t id, const char *why)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, id);
+    if (s->stores == STORES_LAUNCH) { /* it was ready, and is lost since */
+        s->gone = true;
+        s->a.lost = "its host was lost before it began";
+        return;
+    }
+    driver_note(d, &s->a.trial->row, why);
+    aims_not_launched(d->study);
+    driver_give_back(d, s);
+    driver_schedule(d);
+}
+
+static void on_ended(void *ctx, uint64_t id)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, id);
+    int rc = s->a.running && d->rc == 0 ? attempt_read(&s->a, clock_ms(), d->e) : 0;
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+static void on_checkpoint(void *ctx, uint64_t id, int epoch, const char *path)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, id);
+    int rc = attempt_checkpoint(&s->a, epoch, path, d->e);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+static void on_failed(void *ctx, uint64_t id, int rc, const struct err *why)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, id);
+    if (rc == -EFBIG)
+        driver_end_attempt(s, STOP_FLOOD, false);
+    else
+        driver_fail(d, err_set(d->e, rc, "%s", why->text));
+}
+
+static void on_note(void *ctx, const char *text)
+{
+    driver_note(ctx, NULL, text);
+}
+
+/* --- beginning and time -------------------------------------------------------------------------------------------------- */
+
+int driver_set_up_hosts(struct driver *d)
+{
+    static const struct hosts_ops ops = { on_unplaced, on_ended, on_checkpoint, on_failed, on_note };
+    const struct plan *p = d->study->plan;
+    bool wanted = hosts_wanted(p);
+    d->local = !wanted || strcmp(p->cfg.places_local, "yes") == 0;
+    return wanted ? hosts_open(&d->hosts, &d->loop, d->nodes, p, &d->ops, &ops, d, d->e) : 0;
+}
+
+void driver_tick_hosts(struct driver *d)
+{
+    if (d->hosts && d->rc == 0)
+        hosts_tick(d->hosts);
+}

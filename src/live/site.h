@@ -1,0 +1,81 @@
+/* Where an attempt's processes are started, met again and ended, as a row of functions for each kind of place: this machine, whose row is
+ * live/site_here, and hosts, whose row is live/hosts. Who has started something by one asks no further which it is. */
+#ifndef LIVE_SITE_H
+#define LIVE_SITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/app.h"
+#include "base/err.h"
+#include "live/launcher.h"
+#include "store/store.h"
+
+struct site_row;
+
+/* A place. */
+struct site {
+    const struct site_row *row;
+    void *own;
+    const char *name; /* of a host; NULL: this machine */
+    size_t node;      /* its number among them; 0: this machine */
+};
+
+/* One launch. */
+struct site_launch {
+    const struct site_row *row; /* NULL: none that could be spoken to */
+    void *own;                  /* NULL: it is over, or is not known by more than what the store says of it */
+};
+
+/* What of the trial's own folder its programs find elsewhere. NULL: where it is here. */
+struct site_paths {
+    char *checkpoint; /* the folder for checkpoints */
+    char *resume;     /* what it goes on from */
+    char *library;    /* the folder of pipetune.py */
+};
+void site_paths_done(struct site_paths *p);
+#define AUTO_PATHS __attribute__((cleanup(site_paths_done)))
+
+/* What is to be started. Zeroed: empty. */
+struct site_order {
+    struct launcher_words words; /* borrowed, but for what follows; `tell` is the place's business */
+    char *tell, *answer;         /* owned */
+    char *resume;                /* owned: what it goes on from, here: a file or folder; NULL: nothing */
+    struct app_steps steps;      /* owned */
+};
+void site_order_done(struct site_order *o);
+#define AUTO_ORDER __attribute__((cleanup(site_order_done)))
+
+struct site_row {
+    /* What programs of this launch are to be told of their folder. -ENOMEM. */
+    int (*paths)(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e);
+    /* `ready`, `refused`, `gone` come with this id (live/launcher.h). -errno. */
+    int (*start)(void *site, uint64_t id, struct site_order *o, struct site_launch *out, struct err *e);
+    /* -ESRCH: it is over, or was never there. */
+    int (*adopt)(void *site, uint64_t id, const struct store_attempt *row, const char *dir, struct site_launch *out,
+                 struct err *e);
+
+    /* --- of a launch; `own` may be NULL --- */
+    int (*go)(void *own); /* as launcher_go() */
+    void (*signal)(void *own, const struct store_attempt *row, bool hard);
+    void (*say_stop)(void *own, const struct store_attempt *row);
+    void (*accounted)(void *own, uint64_t offset); /* what was heard before it is needed no more */
+    /* It told of a checkpoint at `path`; NULL: it has ended an epoch, and tells of none, but writes them to its folder. 1: the place tells again when it is in the trial's folder; 0: it is there. */
+    int (*checkpoint)(void *own, int epoch, const char *path, struct err *e);
+    bool (*away)(void *own); /* it cannot be heard now: that it is silent says nothing */
+    bool (*boot_id)(void *own, char out[PROC_BOOT_ID_SIZE]); /* of its machine, now. False: not known */
+    /* By how much its stamps are ahead of our clock. False: not known yet. */
+    bool (*ahead)(void *own, int64_t *out_ms);
+    const char *(*lost)(void *own);       /* why nothing more will be heard of it; NULL: it will */
+    void (*let_go)(void *own, bool over); /* `over`: its end is stored, and what is left of it at its place may go */
+};
+
+/* This machine: what is started by it is the loop's, and told by these with `ctx`. */
+struct site_here {
+    uv_loop_t *loop;
+    const struct launcher_ops *ops;
+    void *ctx;
+};
+extern const struct site_row site_here_row;
+
+#endif
