@@ -677,7 +677,7 @@ bool study_left_running(const struct plan *plan)
 int study_check(const struct plan *plan, struct err *e)
 {
     const struct config *c = &plan->cfg;
-    bool ignored;
+    bool ignored = false;
     const char *algorithm = c->algorithm ? c->algorithm : search_default(&plan->space);
     return is_begun(plan, &ignored) ? 0 : config_check(c, c->stop ? c->stop : search_default_stop(algorithm), e);
 }
