@@ -87,8 +87,11 @@ static int end_of(const struct life *l, pid_t pid)
 
 static void run_to_the_end(const struct life *l, const char *const *words)
 {
-    if (end_of(l, start(l, words)) != 0)
-        give_up(l, "a driver failed");
+    char why[64];
+    int code = end_of(l, start(l, words));
+    (void)snprintf(why, sizeof why, "a driver failed: exit %d", code);
+    if (code != 0)
+        give_up(l, why);
 }
 
 static char *ask(const struct life *l, const char *sql)
