@@ -232,6 +232,7 @@ static void on_proposal_stored(void *ctx, int rc, const struct err *e)
     struct driver *d = ctx;
     struct study_trial *t = NULL;
     int copy = 0;
+    bool again = d->asked.again != NULL; /* what goes on may have ended meanwhile: that is told when its end is stored */
     d->asking = false;
     if (has_failed(d, rc, e))
         return;
@@ -240,7 +241,7 @@ static void on_proposal_stored(void *ctx, int rc, const struct err *e)
         driver_fail(d, rc);
         return;
     }
-    if (rc == 1 && trial_state_is_final((enum trial_state)trial_state_parse(t->row.state)))
+    if (rc == 1 && !again && trial_state_is_final((enum trial_state)trial_state_parse(t->row.state)))
         tell_final(d, t, copy);
     driver_schedule(d);
 }
