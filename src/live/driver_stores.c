@@ -232,7 +232,8 @@ static void on_proposal_stored(void *ctx, int rc, const struct err *e)
     struct driver *d = ctx;
     struct study_trial *t = NULL;
     int copy = 0;
-    bool again = d->asked.again != NULL; /* what goes on may have ended meanwhile: that is told when its end is stored */
+    bool again =
+        d->asked.again != NULL; /* what goes on may have ended meanwhile: that is told when its end is stored */
     d->asking = false;
     if (has_failed(d, rc, e))
         return;
