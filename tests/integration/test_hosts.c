@@ -378,14 +378,16 @@ static void calls_that_fail_lose_nothing(void **state)
         { "pipetune-node", "open", 2, 3, 2 },     { "pipetune-node", "rename", 1, 1, 2 },
         { "pipetune-node", "mkdir", 2, 2, 2 },    { "pipetune-node", "fork", 1, 1, 1 },
     };
-#if defined(__SANITIZE_ADDRESS__)
-    skip(); /* its runtime would have to be loaded before faults.so */
+    bool own_memory = false;
+#if defined(__SANITIZE_ADDRESS__) /* memory is its own, and its runtime would have to be loaded before faults.so */
+    own_memory = true;
+    (void)setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
 #endif
     AUTO_FREE char *preload = harness_program("tests/faults.so");
     (void)setenv("PIPETUNE_REST_MS", "200", 1);
     write_study(w, "\"a\", \"b\"", 2, ", \"lost_seconds\": 2");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        for (unsigned k = 0; k < rows[i].n; k++) {
+        for (unsigned k = 0; k < rows[i].n && !(own_memory && strcmp(rows[i].kind, "malloc") == 0); k++) {
             char plan[64];
             (void)snprintf(plan, sizeof plan, "%s:%u", rows[i].kind, rows[i].first + k * rows[i].step);
             (void)setenv("PIPETUNE_FAULT", plan, 1), (void)setenv("PIPETUNE_FAULT_PROGRAM", rows[i].program, 1);
