@@ -239,7 +239,6 @@ static void a_driver_that_is_killed_loses_no_epoch(void **state)
     assert_int_equal(kill(driver, SIGKILL), 0);
     (void)harness_exit_code(driver, HARNESS_MS);
     harness_write(w->dir, "go", ""); /* the third epoch is told while nobody listens */
-    AUTO_FREE char *pid = NULL;
     struct harness_output o = RUN(w, "run", "--config", "s.conf", "--max-trials", "1");
     expect("run", &o, 0, "s/1: finished: accuracy 0.4, loss 0.6");
     harness_output_done(&o);

@@ -123,7 +123,7 @@ static void test_other_shells_read_theirs(void **state)
 {
     const struct place *w = *state;
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        AUTO_BUF struct buf b = BUF_INIT, program = BUF_INIT;
+        AUTO_BUF struct buf program = BUF_INIT;
         char script[2048];
         buf_put_shell(&program, w->program);
         if (access(others[i].path, X_OK) != 0)

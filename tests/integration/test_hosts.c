@@ -131,6 +131,7 @@ static void trials_run_on_hosts_as_if_they_ran_here(void **state)
     if (!strstr(shown.out, "\"place\": \"a\"") && !strstr(shown.out, "\"place\":\"a\""))
         fail_msg("show: %s", shown.out);
     AUTO_OUTPUT struct harness_output left = world_run(w, (const char *const[]){ "ls", NULL });
+    (void)left;
     AUTO_FREE char *home = harness_path(w->dir, "home-a/.local/state/pipetune");
     struct stat st;
     if (stat(home, &st) < 0 || st.st_nlink != 3) /* files/ alone */

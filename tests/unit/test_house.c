@@ -88,7 +88,7 @@ static void test_what_is_over_goes_and_all_else_stays(void **state)
     struct place *p = *state;
     struct launches l = { 0 };
     struct err e = { 0 };
-    AUTO_BUF struct buf none = BUF_INIT, look = BUF_INIT, clean = BUF_INIT, again = BUF_INIT;
+    AUTO_BUF struct buf none = BUF_INIT, clean = BUF_INIT, again = BUF_INIT;
     assert_int_equal(house_look(&l, &none, &e), 0);
     assert_non_null(strstr(buf_text(&none), ",\"running\":\"\",\"n_running\":0,\"over\":0"));
     assert_false(is_at(p, "pipetune")); /* a look makes nothing */
