@@ -69,10 +69,11 @@ static void serve(struct peer *p, int fd)
             p->held[p->n_held++] = fd;
             return;
         }
+        bool closes = p->closes; /* once the client has its answer, the next one is being set */
         bool sent = p->answer && *p->answer && send(fd, p->answer, strlen(p->answer), MSG_NOSIGNAL) > 0;
         while (sent && p->endless)
             sent = send(fd, p->answer, strlen(p->answer), MSG_NOSIGNAL) > 0;
-        if (!sent || p->closes)
+        if (!sent || closes)
             break;
     }
     (void)close(fd);
