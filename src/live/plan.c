@@ -182,7 +182,8 @@ static int check_properties(const struct plan *p, struct err *e)
     const char *prefix = p->app.kind->property_prefix;
     for (size_t i = 0; i < p->space.n_knobs; i++) {
         const struct knob *k = &p->space.knobs[i];
-        if (k->kind->id != KNOB_PROPERTY || (prefix && strncmp(k->name, prefix, strlen(prefix)) == 0))
+        bool property = k->kind->id == KNOB_PROPERTY && !(prefix && strncmp(k->name, prefix, strlen(prefix)) == 0);
+        if (!property && !(k->kind->id == KNOB_COUNT && !p->app.kind->gang))
             continue;
         char path[192];
         (void)snprintf(path, sizeof path, "systemParameters/%s", k->name);
