@@ -21,6 +21,7 @@ struct application {
     void *own; /* the kind's: own_size bytes, zeroed before the file is read into them */
     /* Set by app_parse() from "arguments", and by the kind's check() where it knows better. */
     bool checkpoints, resumes;
+    bool gang;                 /* its launches are of several processes; set by check() */
     struct line_reader reader; /* of its output; set by check() */
 };
 

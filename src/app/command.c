@@ -170,7 +170,8 @@ static int check(struct application *a, const struct json_doc *doc, struct err *
                             "is missing: what is to be run, such as [\"python3\", \"train.py\"]");
     if (a->file.session)
         return json_doc_err(doc, "session", e, -EINVAL, "must be false: a command has no sessions");
-    int rc = c->roles.n > 0 ? roles_check(&c->roles, doc, e) : 0;
+    a->gang = c->roles.n > 0;
+    int rc = a->gang ? roles_check(&c->roles, doc, e) : 0;
     if (rc == 0 && !c->progress)
         rc = progress_new(&c->progress, NULL, 0, e);
     if (rc == 0)

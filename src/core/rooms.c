@@ -215,6 +215,61 @@ int rooms_find(const struct rooms *r, int trial, struct rooms_want want)
     return best;
 }
 
+int rooms_member(int trial, size_t k)
+{
+    enum { TRIALS_BITS = 24 }; /* beside the 64 that a gang may have */
+    return trial + (int)(k << TRIALS_BITS);
+}
+
+struct left {
+    int cpus;
+    double memory_gb;
+};
+
+static struct left left_of(const struct rooms *r, size_t node, bool ever)
+{
+    const struct room *m = &r->nodes[node];
+    if (m->closed && (!ever || node == 0))
+        return (struct left){ -1, 0 };
+    double memory = !(m->memory_gb > 0) ? INFINITY : ever ? m->memory_gb : m->memory_gb - memory_used(r, node);
+    return (struct left){ ever || m->n == 0 ? rooms_cpus(r, node) : rooms_room(r, node, 0), memory };
+}
+
+static bool takes(const struct left *l, const struct rooms_want *want)
+{
+    return l->cpus >= want->cpus && l->memory_gb >= want->memory_gb;
+}
+
+/* The machine with most CPUs left of those that it fits on; -1: there is none. */
+static int roomiest(const struct left *left, size_t n, const struct rooms_want *want)
+{
+    int best = -1;
+    for (size_t node = 0; node < n; node++)
+        if (takes(&left[node], want) && (best < 0 || left[node].cpus > left[best].cpus))
+            best = (int)node;
+    return best;
+}
+
+bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, bool ever, size_t *out)
+{
+    struct left *left = calloc(r->n, sizeof *left);
+    int at = -1;
+    size_t i = 0;
+    for (size_t node = 0; left && node < r->n; node++)
+        left[node] = left_of(r, node, ever);
+    for (; left && i < n; i++) {
+        if (at < 0 || !takes(&left[at], &wants[i]))
+            at = roomiest(left, r->n, &wants[i]);
+        if (at < 0)
+            break;
+        left[at].cpus -= wants[i].cpus;
+        left[at].memory_gb -= wants[i].memory_gb;
+        out[i] = (size_t)at;
+    }
+    free(left);
+    return i == n;
+}
+
 int rooms_cpus(const struct rooms *r, size_t node)
 {
     const struct room *m = &r->nodes[node];

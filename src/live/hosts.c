@@ -767,10 +767,15 @@ int hosts_running(const struct hosts *h, size_t node)
     return h->v[node].running;
 }
 
+bool hosts_is_given_up(const struct hosts *h, size_t node)
+{
+    return node_peer_state(peer_of(&h->v[node])) == NODE_LOST || h->v[node].refusals >= REFUSALS_MAX;
+}
+
 bool hosts_may_come(const struct hosts *h)
 {
     for (size_t i = 1; h && i <= h->n; i++)
-        if (node_peer_state(peer_of(&h->v[i])) != NODE_LOST && h->v[i].refusals < REFUSALS_MAX)
+        if (!hosts_is_given_up(h, i))
             return true;
     return false;
 }
