@@ -364,6 +364,8 @@ static void put_words(const struct application *a, const struct app_launch *l, c
     AUTO_STRV struct strv own = STRV_INIT;
     for (size_t i = 0; i < words->n; i++)
         app_fill(out, words->v[i], v->v, v->n);
+    if (l->gang && !((const struct command *)a->own)->roles.v[l->gang->v[l->rank].which].arguments)
+        return;
     app_put_arguments(a, l, &own);
     for (size_t i = 0; i < own.n; i++)
         app_fill(out, own.v[i], v->v, v->n);

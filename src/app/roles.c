@@ -54,6 +54,7 @@ static const struct app_member members[] = {
     { "command", app_read_words, offsetof(struct role, words) },
     { "count", read_count, offsetof(struct role, count) },
     { "cores", read_cores, offsetof(struct role, cores) },
+    { "arguments", app_read_flag, offsetof(struct role, arguments) },
     { "tf_config", app_read_flag, offsetof(struct role, tf_config) },
 };
 
@@ -69,7 +70,7 @@ static int read_member(const struct app_reader *r, const char *path, const char 
     }
     const char *near = suggest_nearest(key, names, ARRAY_LEN(names));
     return json_doc_err(r->doc, at, r->e, -EINVAL, "is unknown%s%s%s", near ? "; did you mean '" : "",
-                        near ? near : ": a role has command, count, cores and tf_config", near ? "'?" : "");
+                        near ? near : ": a role has command, count, cores, arguments and tf_config", near ? "'?" : "");
 }
 
 static int read_role(const struct app_reader *r, const char *path, const json_t *j, struct role *out)
@@ -111,7 +112,7 @@ int roles_read(const struct app_reader *r, const char *path, const json_t *j, vo
             return json_doc_err(r->doc, at, r->e, -EINVAL, "is no name of a role: 1 to %d of A-Z a-z 0-9 _ -",
                                 ROLES_NAME_MAX);
         struct role *one = &out->v[out->n++];
-        *one = (struct role){ .cores = -1, .name = strdup(name) };
+        *one = (struct role){ .cores = -1, .arguments = true, .name = strdup(name) };
         int rc = one->name ? read_role(r, at, value, one) : no_memory(r);
         if (rc < 0)
             return rc;

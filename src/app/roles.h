@@ -1,11 +1,12 @@
 /* The roles of a gang: the member "roles" of an application file, for a program of several processes that start and end as one. Pure.
  *
- *   "roles": { "ps":     { "count": 1, "cores": 0, "command": ["python3", "ps.py", "{port}"] },
+ *   "roles": { "ps":     { "count": 1, "cores": 0, "command": ["python3", "ps.py", "{port}"], "arguments": false },
  *              "worker": { "count": "{workers}", "command": ["python3", "train.py", "{index}", "{peers.worker}"], "tf_config": true } },
  *   "tells": "worker"
  *
  * count      how many: 1 to APP_GANG_MAX in all, or {NAME} of a hyperparameter or a system parameter
  * cores      CPUs of each; left out: as many as the trial's setting says, else 1; 0: none of its own
+ * arguments  false: it is given no more words than its command; left out: the file's "extras" and "arguments", too
  * tf_config  whether it finds TF_CONFIG in its environment
  * tells      the role whose first process is heard; left out: the first
  *
@@ -24,6 +25,7 @@ struct role {
     struct strv words;
     char *count; /* as written: a number or {NAME} */
     int cores;   /* -1: not said */
+    bool arguments;
     bool tf_config;
 };
 
