@@ -229,7 +229,7 @@ struct left {
 static struct left left_of(const struct rooms *r, size_t node, bool ever)
 {
     const struct room *m = &r->nodes[node];
-    if (m->closed && (!ever || node == 0))
+    if (m->lost || (m->closed && (!ever || node == 0)))
         return (struct left){ -1, 0 };
     double memory = !(m->memory_gb > 0) ? INFINITY : ever ? m->memory_gb : m->memory_gb - memory_used(r, node);
     return (struct left){ ever || m->n == 0 ? rooms_cpus(r, node) : rooms_room(r, node, 0), memory };

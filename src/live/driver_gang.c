@@ -28,12 +28,32 @@ static int usual_cores(const struct driver *d, const struct study_trial *t)
     return (int)setting_number(&d->study->plan->space, &set, KNOB_CORES, 1);
 }
 
-static void wants_of(const struct driver *d, const struct study_trial *t, const struct app_gang *g,
-                     struct rooms_want out[APP_GANG_MAX])
+/* Hosts that were never there yet may have what it takes. */
+static bool knows_all(const struct driver *d)
+{
+    for (size_t i = 1; i <= hosts_count(d->hosts); i++)
+        if (rooms_cpus(places_rooms(d->places), i) == 0 && !hosts_is_given_up(d->hosts, i))
+            return false;
+    return true;
+}
+
+static void fill_wants(const struct app_gang *g, int cores, double memory_gb, struct rooms_want out[APP_GANG_MAX])
 {
     for (size_t k = 0; k < g->n; k++)
-        out[k] = (struct rooms_want){ .cpus = g->v[k].cores >= 0 ? g->v[k].cores : usual_cores(d, t),
-                                      .memory_gb = driver_memory_gb(d, t) };
+        out[k] = (struct rooms_want){ .cpus = g->v[k].cores >= 0 ? g->v[k].cores : cores, .memory_gb = memory_gb };
+}
+
+/* The setting's cores are cut to what there is, as those of one process are: with fewer for each they may fit. */
+static void wants_of(struct driver *d, const struct study_trial *t, const struct app_gang *g,
+                     struct rooms_want out[APP_GANG_MAX])
+{
+    size_t nodes[APP_GANG_MAX];
+    double memory_gb = driver_memory_gb(d, t);
+    int cores = usual_cores(d, t);
+    driver_open_hosts(d);
+    fill_wants(g, cores, memory_gb, out);
+    while (cores > 1 && knows_all(d) && !rooms_spread(places_rooms(d->places), out, g->n, true, nodes))
+        fill_wants(g, --cores, memory_gb, out);
 }
 
 /* --- where they are ------------------------------------------------------------------------------------------------------ */
@@ -42,7 +62,6 @@ static bool fits(struct driver *d, const struct study_trial *t, const struct app
 {
     struct rooms_want wants[APP_GANG_MAX];
     wants_of(d, t, g, wants);
-    driver_open_hosts(d);
     return rooms_spread(places_rooms(d->places), wants, g->n, false, out);
 }
 
@@ -71,15 +90,6 @@ int driver_place_gang(struct driver *d, const struct study_trial *t)
     return fits(d, t, &g, nodes) ? (int)nodes[g.tells] : -1;
 }
 
-/* Hosts that were never there yet may have what it takes. */
-static bool knows_all(const struct driver *d)
-{
-    for (size_t i = 1; i <= hosts_count(d->hosts); i++)
-        if (rooms_cpus(places_rooms(d->places), i) == 0 && !hosts_is_given_up(d->hosts, i))
-            return false;
-    return true;
-}
-
 bool driver_gang_never_fits(struct driver *d, const struct study_trial *t, char *why, size_t size)
 {
     struct rooms_want wants[APP_GANG_MAX];
@@ -92,13 +102,12 @@ bool driver_gang_never_fits(struct driver *d, const struct study_trial *t, char 
         return true;
     }
     wants_of(d, t, &g, wants);
-    driver_open_hosts(d);
     if (!knows_all(d) || rooms_spread(places_rooms(d->places), wants, g.n, true, nodes))
         return false;
     for (size_t k = 0; k < g.n; k++)
         cpus += wants[k].cpus;
     for (size_t i = d->hosts && !d->local ? 1 : 0; i <= hosts_count(d->hosts); i++)
-        most += rooms_cpus(places_rooms(d->places), i);
+        most += places_rooms(d->places)->nodes[i].lost ? 0 : rooms_cpus(places_rooms(d->places), i);
     (void)snprintf(why, size,
                    "its %zu processes never fit at once: they take %d CPU%s and %.4g GiB, and the places that take "
                    "trials have %d CPU%s in all; lower a count or cores, or add hosts to 'nodes'",

@@ -54,8 +54,11 @@ static bool fits_beside(struct driver *d, const struct study_trial *t, size_t no
 
 void driver_open_hosts(struct driver *d)
 {
-    for (size_t i = 0; d->hosts && i <= hosts_count(d->hosts); i++)
+    for (size_t i = 0; d->hosts && i <= hosts_count(d->hosts); i++) {
         places_close_node(d->places, i, !is_open(d, i));
+        if (i > 0 && hosts_is_given_up(d->hosts, i))
+            places_lose_node(d->places, i);
+    }
 }
 
 /* A place where nothing runs comes first, of the others the one with most room. One that is empty is taken whatever its size. */

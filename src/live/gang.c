@@ -125,6 +125,7 @@ void gang_free(struct gang *g)
         free(m->row.boot_id);
         free(m->dir);
         free(m->cpus);
+        free(m->held);
     }
     free(g);
 }
@@ -137,6 +138,11 @@ size_t gang_count(const struct gang *g)
 size_t gang_teller(const struct gang *g)
 {
     return g->tells;
+}
+
+bool gang_is_gone(const struct gang *g, size_t k)
+{
+    return g->v[k].gone;
 }
 
 struct gang_member *gang_member(const struct gang *g, size_t k)

@@ -26,6 +26,7 @@ struct gang_member {
     struct store_member row; /* its texts are owned, but the role; pid and what follows are known when it is ready */
     char *dir;               /* owned: its folder here */
     char *cpus;              /* owned: of this machine, those that it is held to; NULL: all */
+    struct nodes_sample *held; /* owned: measured of it, and not told yet; NULL: nothing */
     int cores;               /* CPUs that it takes; 0: none of its own; -1: as many as the setting says */
 };
 
@@ -60,6 +61,12 @@ int gang_adopt(struct gang *g, uint64_t id, const struct site *sites, const stru
 /* Of which it ended, when it is gone: one that was lost, else one that was killed by others, else the first that failed. NULL: the one that tells, or
  * `g` is NULL. */
 const struct gang_member *gang_blamed(const struct gang *g);
+
+bool gang_is_gone(const struct gang *g, size_t k);
+
+/* What was measured of process k: *out is what all of the gang on its machine come to. False: it is told with the next sample of another one there. In
+ * gang_sample.c. */
+bool gang_sample(struct gang *g, size_t k, const struct nodes_sample *s, struct nodes_sample *out);
 
 /* What is heard of those that do not tell is needed no more. */
 void gang_forget_heard(const struct gang *g);
