@@ -357,8 +357,7 @@ static void put_env(const struct command *c, const struct app_launch *l, const s
     }
 }
 
-static void put_words(const struct application *a, const struct app_launch *l, const struct values *v,
-                      struct strv *out)
+static void put_words(const struct application *a, const struct app_launch *l, const struct values *v, struct strv *out)
 {
     const struct strv *words = words_of(a->own, l);
     AUTO_STRV struct strv own = STRV_INIT;

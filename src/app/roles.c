@@ -217,8 +217,7 @@ static int count_of(const struct role *one, const char *file, const struct app_l
     return 0;
 }
 
-int roles_gang(const struct roles *r, const char *file, const struct app_launch *l, struct app_gang *out,
-               struct err *e)
+int roles_gang(const struct roles *r, const char *file, const struct app_launch *l, struct app_gang *out, struct err *e)
 {
     struct app_gang g = { .n = 0 };
     for (size_t i = 0; i < r->n; i++) {

@@ -29,7 +29,7 @@ struct role {
     bool tf_config;
 };
 
-struct roles {   /* zeroed: none */
+struct roles {      /* zeroed: none */
     struct role *v; /* owned */
     size_t n;
     char *tells; /* NULL: the first */

@@ -40,8 +40,9 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
 {
     const struct attempts_json *a = ctx;
     AUTO_JSON json_t *members = json_array();
-    int rc = a->command && members ? store_members(a->show->store, r->trial, r->number, add_member_json, members, a->show->e)
-                                   : 0;
+    int rc = a->command && members
+                 ? store_members(a->show->store, r->trial, r->number, add_member_json, members, a->show->e)
+                 : 0;
     if (rc < 0)
         return rc;
     double seconds = r->ended_ms ? (double)(r->ended_ms - r->started_ms) / 1000.0 : NAN;

@@ -129,7 +129,8 @@ static int check_node_key(const struct json_doc *doc, const char *path, const ch
     if (i == ARRAY_LEN(node_keys) && near)
         return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': did you mean '%s'?", key, near);
     if (i == ARRAY_LEN(node_keys))
-        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key, port and address", key);
+        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key, port and address",
+                            key);
     bool port = strcmp(key, "port") == 0;
     if (port ? json_is_integer(value) : json_is_string(value))
         return 0;

@@ -250,24 +250,35 @@ static int roomiest(const struct left *left, size_t n, const struct rooms_want *
     return best;
 }
 
+/* The largest that has no machine yet, of equal ones the first: what is small fits into what the others leave. */
+static size_t next_want(const struct rooms_want *wants, size_t n, const bool *placed)
+{
+    size_t best = n;
+    for (size_t i = 0; i < n; i++)
+        if (!placed[i] && (best == n || wants[i].cpus > wants[best].cpus))
+            best = i;
+    return best;
+}
+
 bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, bool ever, size_t *out)
 {
-    struct left *left = calloc(r->n, sizeof *left);
+    AUTO_FREE struct left *left = calloc(r->n, sizeof *left);
+    AUTO_FREE bool *placed = calloc(n, sizeof *placed);
     int at = -1;
-    size_t i = 0;
-    for (size_t node = 0; left && node < r->n; node++)
+    if (!left || !placed)
+        return false; /* until there is memory */
+    for (size_t node = 0; node < r->n; node++)
         left[node] = left_of(r, node, ever);
-    for (; left && i < n; i++) {
+    for (size_t i; (i = next_want(wants, n, placed)) < n; placed[i] = true) {
         if (at < 0 || !takes(&left[at], &wants[i]))
             at = roomiest(left, r->n, &wants[i]);
         if (at < 0)
-            break;
+            return false;
         left[at].cpus -= wants[i].cpus;
         left[at].memory_gb -= wants[i].memory_gb;
         out[i] = (size_t)at;
     }
-    free(left);
-    return i == n;
+    return true;
 }
 
 int rooms_cpus(const struct rooms *r, size_t node)

@@ -455,9 +455,7 @@ static const struct knob_kind *find_kind(const char *name)
     for (size_t i = 0; i < KNOB_PROPERTY; i++)
         if (strcmp(name, knob_kinds[i].name) == 0)
             return &knob_kinds[i];
-    return space_is_property(name) ? &knob_kinds[KNOB_PROPERTY]
-           : space_is_count(name)  ? &knob_kinds[KNOB_COUNT]
-                                   : NULL;
+    return space_is_property(name) ? &knob_kinds[KNOB_PROPERTY] : space_is_count(name) ? &knob_kinds[KNOB_COUNT] : NULL;
 }
 
 static int unknown_knob(const struct at *at, const char *name)

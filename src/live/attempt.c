@@ -33,7 +33,7 @@
 enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
     LINGER_MS = 60000, /* an application may take this long to end after its last epoch */
-    WRITTEN_MS = 500,     /* a checkpoint that has not grown for so long is whole */
+    WRITTEN_MS = 500,  /* a checkpoint that has not grown for so long is whole */
     PUNCH_UNIT = 1 << 20, /* a multiple of any file system's blocks: only whole ones leave the disk */
 };
 

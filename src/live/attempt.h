@@ -104,12 +104,12 @@ struct attempt {
     uint64_t live_from;     /* lines before it were written while no driver watched: they measure nothing */
     bool tells_checkpoints; /* it has told of one */
     bool knows_ahead;
-    int64_t ahead_ms;                  /* its stamps are so much ahead of our clock */
+    int64_t ahead_ms; /* its stamps are so much ahead of our clock */
     struct attempt_words {
         struct lines stream;
         struct fold fold;
-    } * blamed; /* the last words of the process that a gang ended of; NULL: its own stream has them */
-    struct stamps stamps;              /* the log's stamps, whatever the wall clock is set to meanwhile */
+    } * blamed;           /* the last words of the process that a gang ended of; NULL: its own stream has them */
+    struct stamps stamps; /* the log's stamps, whatever the wall clock is set to meanwhile */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
     void (*on_epoch)(struct attempt *a, const struct store_epoch *row); /* after it was stored */

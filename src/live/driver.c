@@ -211,8 +211,7 @@ static void start(struct driver *d, int number)
     int place = driver_place(d, number); /* one there is, since the scheduler was told so */
     t->place = place > 0 ? (size_t)place : 0;
     sched_started(&d->study->sched, number);
-    if (study_slots(d->study, t, &why) < 0 ||
-        (d->gangs && driver_gang_never_fits(d, t, why.text, sizeof why.text))) {
+    if (study_slots(d->study, t, &why) < 0 || (d->gangs && driver_gang_never_fits(d, t, why.text, sizeof why.text))) {
         driver_give_up(d, t, why.text); /* what has been refused since it was asked for leaves nothing */
         return;
     }

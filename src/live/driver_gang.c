@@ -83,7 +83,7 @@ int driver_place_gang(struct driver *d, const struct study_trial *t)
         return any_is_open(d) ? 0 : -1;
     for (size_t i = 0; i < d->n; i++)
         if (d->slots[i]->awaits_room)
-            return -1; /* it is its turn */
+            return -1;                /* it is its turn */
     t = t ? t : d->slots[0]->a.trial; /* of any: like those that run */
     if (shape_of(d, t, &g, &why) < 0)
         return 0; /* which is told when it is started */
@@ -271,7 +271,7 @@ static bool try_again(struct driver *d, struct slot *s)
 void driver_tick_gangs(struct driver *d)
 {
     bool dropped = false;
-    gangs_tick(d->gangs);
+    gangs_tick(d->gangs, clock_ms());
     for (size_t i = d->n; i-- > 0 && d->rc == 0;)
         if (d->slots[i]->awaits_room)
             dropped |= try_again(d, d->slots[i]);
@@ -313,4 +313,3 @@ int driver_adopt_gang(struct driver *d, struct slot *s)
     }
     return gang_adopt(s->a.gang, s->a.id, sites, &s->a.row, &s->a.at, d->e);
 }
-

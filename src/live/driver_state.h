@@ -26,7 +26,7 @@ struct slot {
     struct attempt a;
     enum slot_stores stores;
     bool awaits_room; /* its gang does not fit now: nothing of it is started */
-    bool gone; /* while its launch was on its way its processes ended: to be settled */
+    bool gone;        /* while its launch was on its way its processes ended: to be settled */
     int busy_tries;
     bool silent;        /* its launcher never said that it is ready */
     int64_t started_ms; /* monotonic: when its launcher was */
@@ -151,8 +151,8 @@ struct site driver_site(struct driver *d, size_t node);
 bool driver_awaits_hosts(struct driver *d); /* something waits, and nothing runs: is a host to be waited for? */
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
 
-
-int driver_place_gang(struct driver *d, const struct study_trial *t); /* as driver_place(): of the process that tells; NULL: any */
+int driver_place_gang(struct driver *d,
+                      const struct study_trial *t); /* as driver_place(): of the process that tells; NULL: any */
 bool driver_gang_never_fits(struct driver *d, const struct study_trial *t, char *why, size_t size);
 int driver_start_gang(struct driver *d, struct slot *s, struct study_trial *t);
 int driver_recall_gang(struct driver *d, struct slot *s);

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "live/exit_note.h"
@@ -34,8 +33,8 @@ struct gang {
     bool went;    /* all were told to go, or it was met running */
     bool refused; /* that was told */
     bool told_gone;
-    int64_t term_ms; /* monotonic: when those that are left are to be told to end; 0: they are not */
-    int64_t kill_ms; /* … and to be killed; 0: they were not told to end yet */
+    int64_t term_ms;             /* monotonic: when those that are left are to be told to end; 0: they are not */
+    int64_t kill_ms;             /* … and to be killed; 0: they were not told to end yet */
     struct launcher_ready ready; /* of the one that tells */
     char lost[200];
     size_t n, tells;
@@ -48,6 +47,7 @@ struct gangs {
     void *ctx;
     struct gang *list;
     uint64_t last_id;
+    int64_t now_ms; /* of the last tick */
 };
 
 int gangs_open(struct gangs **out, const struct launcher_ops *launcher, const struct hosts_ops *hosts, void *ctx,
@@ -244,7 +244,7 @@ const struct gang_member *gang_blamed(const struct gang *g)
 /* Ends those that are left `in_ms` from now, or earlier where that was said. */
 static void end_in(struct gang *g, int64_t in_ms)
 {
-    int64_t at = clock_ms() + in_ms;
+    int64_t at = g->all->now_ms + in_ms;
     g->term_ms = g->term_ms && g->term_ms < at ? g->term_ms : at;
 }
 
@@ -315,12 +315,13 @@ static void tick(struct gang *g, int64_t now)
     look(g);
 }
 
-void gangs_tick(struct gangs *all)
+void gangs_tick(struct gangs *all, int64_t now_ms)
 {
-    int64_t now = clock_ms();
+    if (all)
+        all->now_ms = now_ms;
     for (struct gang *g = all ? all->list : NULL, *next; g; g = next) {
         next = g->next; /* what is told drops none but this one, and that later */
-        tick(g, now);
+        tick(g, now_ms);
     }
 }
 
@@ -376,7 +377,8 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
     m->port = r->port;
     m->boot_id = strdup(r->boot_id);
     if (!m->boot_id || !m->port) {
-        refuse(g, k, false, m->boot_id ? "its pipetune-node knows no gangs: it is older than this one" : "out of memory");
+        refuse(g, k, false,
+               m->boot_id ? "its pipetune-node knows no gangs: it is older than this one" : "out of memory");
         return;
     }
     if (k == g->tells || !g->ready.unlimited[0])
@@ -567,8 +569,8 @@ static const struct site_row gang_row = { .go = go,
                                           .lost = lost,
                                           .let_go = let_go };
 
-int gang_start(struct gang *g, uint64_t id, const struct site *sites, struct site_order *orders, struct site_launch *out,
-               struct err *e)
+int gang_start(struct gang *g, uint64_t id, const struct site *sites, struct site_order *orders,
+               struct site_launch *out, struct err *e)
 {
     int rc = 0;
     g->id = id;

@@ -23,11 +23,11 @@ struct gangs;
 struct gang;
 
 struct gang_member {
-    struct store_member row; /* its texts are owned, but the role; pid and what follows are known when it is ready */
-    char *dir;               /* owned: its folder here */
-    char *cpus;              /* owned: of this machine, those that it is held to; NULL: all */
+    struct store_member row;   /* its texts are owned, but the role; pid and what follows are known when it is ready */
+    char *dir;                 /* owned: its folder here */
+    char *cpus;                /* owned: of this machine, those that it is held to; NULL: all */
     struct nodes_sample *held; /* owned: measured of it, and not told yet; NULL: nothing */
-    int cores;               /* CPUs that it takes; 0: none of its own; -1: as many as the setting says */
+    int cores;                 /* CPUs that it takes; 0: none of its own; -1: as many as the setting says */
 };
 
 /* Keeps `launcher`, `hosts` and `ctx`, who are told of gangs by the ids of these. -ENOMEM. */
@@ -39,7 +39,8 @@ void gangs_close(struct gangs *all); /* after all gangs. NULL is fine */
 extern const struct launcher_ops gangs_launcher_ops;
 extern const struct hosts_ops gangs_hosts_ops;
 
-void gangs_tick(struct gangs *all); /* to be called at every tick of the driver; NULL is fine */
+/* To be called at every tick of the driver: `now_ms` by a clock that only goes forward. NULL is fine. */
+void gangs_tick(struct gangs *all, int64_t now_ms);
 
 /* The processes of an attempt, whose folder is `dir`; none is started. Their roles are borrowed. NULL: memory. */
 struct gang *gang_new(struct gangs *all, const struct app_gang *shape, int64_t trial, int attempt, const char *dir);
@@ -50,8 +51,8 @@ size_t gang_teller(const struct gang *g);
 struct gang_member *gang_member(const struct gang *g, size_t k);
 
 /* Starts all of them, each at its site by its order. What was started when one could not be is let go of with the gang. -errno. */
-int gang_start(struct gang *g, uint64_t id, const struct site *sites, struct site_order *orders, struct site_launch *out,
-               struct err *e);
+int gang_start(struct gang *g, uint64_t id, const struct site *sites, struct site_order *orders,
+               struct site_launch *out, struct err *e);
 
 /* Goes on with one whose rows say what an earlier driver started. sites[k].row NULL: that place is not there any more. Those that are not found have
  * ended, and so the others are, or the gang is gone at the next tick. -ENOMEM. */

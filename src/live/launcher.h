@@ -83,7 +83,8 @@ void launcher_say_stop(pid_t pid, uint64_t start_ticks, const char *boot_id, con
 void launcher_kill_tagged(const char *tag);
 
 /* `ports`: of all of its gang, "4001,4002"; NULL: it is of none. */
-int launcher_go(struct launcher *l, const char *ports); /* 0 or -errno: it ends by itself; `gone` is called in either case */
+int launcher_go(struct launcher *l,
+                const char *ports); /* 0 or -errno: it ends by itself; `gone` is called in either case */
 void launcher_free(
     struct launcher *l); /* lets go of it, wherever it is: without a go it ends by itself, after one it goes on */
 

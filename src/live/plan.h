@@ -63,9 +63,9 @@ struct plan_launch {
     const char *resume_model, *resume_state;
     const char *converted; /* where a checkpoint in another form may be put; NULL: nowhere */
     const char *seed_text;
-    const char *session;    /* the socket of the warm session that this starts; NULL: a trial of its own */
-    bool one_cpu;           /* it begins packed on one CPU */
-    const char *library;    /* the folder of pipetune.py there; NULL: this machine's */
+    const char *session;         /* the socket of the warm session that this starts; NULL: a trial of its own */
+    bool one_cpu;                /* it begins packed on one CPU */
+    const char *library;         /* the folder of pipetune.py there; NULL: this machine's */
     const struct app_gang *gang; /* one process of it: which, and where all are reached (app/app.h); NULL: all of it */
     size_t rank;
     const char *const *hosts;

@@ -69,7 +69,7 @@ struct request {
     const char *steps, *env, *keep, *step; /* of the line: lists of launches.h; NULL when they are left out */
     bool hard;
     int64_t memory, size, gang;
-    const char *ports; /* of the line: digits and commas */
+    const char *ports;                               /* of the line: digits and commas */
     const char *answer, *files, *hash, *data, *name; /* of the line; hashes and names are checked */
     struct members_worker worker;                    /* zeroed where they are left out */
 };

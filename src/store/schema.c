@@ -264,9 +264,9 @@ static const char schema_16[] = "CREATE TABLE members("
                                 " PRIMARY KEY(trial, attempt, number)"
                                 ") STRICT, WITHOUT ROWID;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,
-                                                 schema_6,  schema_7,  schema_8,  schema_9,  schema_10,
-                                                 schema_11, schema_12, schema_13, schema_14, schema_15, schema_16 };
+const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,  schema_6,
+                                                 schema_7,  schema_8,  schema_9,  schema_10, schema_11, schema_12,
+                                                 schema_13, schema_14, schema_15, schema_16 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {

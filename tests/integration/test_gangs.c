@@ -38,7 +38,7 @@
 
 #define PS "\"ps\": { \"cores\": 0, \"arguments\": false, \"command\": [\"sleep\", \"1000\"] }, "
 #define RANKS(count, cores)                                                                                            \
-    "\"rank\": { \"count\": " count ", \"cores\": " cores                                                             \
+    "\"rank\": { \"count\": " count ", \"cores\": " cores                                                              \
     ", \"command\": [\"./rank.sh\", \"{index}\", \"--peers\", \"{peers.rank}\", \"--nap\", \"0.1\"] }"
 
 static void write_app(const struct world *w, const char *roles)
@@ -220,9 +220,9 @@ static void what_became_of_one_without_a_driver_is_found(void **state)
 static void a_driver_may_be_killed_at_any_point(void **state)
 {
     const struct world *w = *state;
-    static const char *const points[] = { "launcher-spawned:1",  "launcher-ready:1",     "attempt-before-commit:1",
-                                          "attempt-committed:1", "go-sent:1",            "epoch-before-commit:1",
-                                          "epoch-committed:2",   "end-before-commit:1",  "end-committed:1" };
+    static const char *const points[] = { "launcher-spawned:1",  "launcher-ready:1",    "attempt-before-commit:1",
+                                          "attempt-committed:1", "go-sent:1",           "epoch-before-commit:1",
+                                          "epoch-committed:2",   "end-before-commit:1", "end-committed:1" };
     write_app(w, RANKS("2", "0"));
     write_study(w, "0.6", "");
     for (size_t i = 0; i < ARRAY_LEN(points); i++) {
