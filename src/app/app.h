@@ -21,6 +21,7 @@ struct application {
     void *own; /* the kind's: own_size bytes, zeroed before the file is read into them */
     /* Set by app_parse() from "arguments", and by the kind's check() where it knows better. */
     bool checkpoints, resumes;
+    bool gang;                 /* its launches are of several processes; set by check() */
     struct line_reader reader; /* of its output; set by check() */
 };
 
@@ -39,6 +40,21 @@ struct app_tools {
     const char *
         closures; /* for warm sessions: a jar of unpacked classes, the jar of which they are, and an archive made with them */
     const char *closures_of, *session_classes;
+};
+
+/* A launch of several processes, which start and end as one: a gang. */
+enum { APP_GANG_MAX = 64 };
+
+struct app_rank {
+    const char *role; /* the application's */
+    size_t which;     /* of its roles */
+    int index;        /* among those of its role, from 0 */
+    int cores;        /* CPUs that it takes; 0: none of its own; -1: as many as the setting says, else 1 */
+};
+
+struct app_gang { /* zeroed: it is one process */
+    struct app_rank v[APP_GANG_MAX];
+    size_t n, tells; /* tells: the one that is heard */
 };
 
 /* One launch, as the engine wants it. Borrowed. */
@@ -65,6 +81,11 @@ struct app_launch {
     const char *session;
     const char *properties_file; /* instead of the application file's; NULL: that one */
     bool one_cpu;                /* it will be held to one CPU, though it sees more when it starts */
+    /* Of a gang: the whole of it, which of it this is, and by which name or address each one's machine is reached; all NULL or 0: the one that is
+     * heard, to be shown. */
+    const struct app_gang *gang;
+    size_t rank;
+    const char *const *hosts;
 };
 
 enum { APP_STEPS_MAX = 2 };
@@ -134,6 +155,8 @@ struct app_kind {
 
     /* --- a launch --- */
     int (*steps)(const struct application *a, const struct app_launch *l, struct app_steps *out, struct err *e);
+    /* The processes of a launch; NULL, or none: it is one. -EINVAL: the file says nothing that can be; -ERANGE: this point and setting do not. */
+    int (*gang)(const struct application *a, const struct app_launch *l, struct app_gang *out, struct err *e);
     const char *property_prefix; /* knobs that begin so are passed to it as they are: "spark."; NULL: there are none */
     /* Appends the text of a file of properties that are secrets; NULL: it is given none so. */
     void (*put_properties)(const json_t *knobs, struct buf *out);

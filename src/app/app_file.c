@@ -114,6 +114,21 @@ int app_read_flag(const struct app_reader *r, const char *path, const json_t *j,
     return 0;
 }
 
+int app_read_words(const struct app_reader *r, const char *path, const json_t *j, void *field)
+{
+    if (!json_is_array(j))
+        return json_doc_err(r->doc, path, r->e, -EINVAL, "must be an array of words");
+    for (size_t i = 0; i < json_array_size(j); i++) {
+        char at[160], *word = NULL;
+        (void)snprintf(at, sizeof at, "%s/%zu", path, i);
+        int rc = app_read_scalar(r, at, json_array_get(j, i), &word);
+        if (rc < 0)
+            return rc;
+        strv_take(field, word);
+    }
+    return ((struct strv *)field)->failed ? no_memory(r) : 0;
+}
+
 /* "a,b" or ["a", "b"]; empty pieces are dropped, so that "$EXTRA,x" works with an empty EXTRA. */
 static int add_list(const struct app_reader *r, const char *path, const json_t *j, struct strv *out)
 {

@@ -67,6 +67,7 @@ app_read app_read_scalar; /* a string or a number, as text */
 app_read
     app_read_list; /* "a,b" or ["a", "b"]; empty pieces are dropped, so that "$EXTRA,x" works with an empty EXTRA */
 app_read app_read_flag;
+app_read app_read_words; /* an array of strings and numbers: a struct strv */
 
 /* Reads the document: members of all files ("kind", "session", "extras", which may be called "extra", "arguments") into *out, the kind's into
  * `own`. $NAME expands through `lookup`; an unknown variable, key ("did you mean"), type or placeholder is -EINVAL with file, line and key.

@@ -8,6 +8,7 @@
 #include "app/app_args.h"
 #include "app/pattern.h"
 #include "app/progress.h"
+#include "app/roles.h"
 #include "base/own.h"
 #include "base/suggest.h"
 
@@ -16,7 +17,8 @@ struct variable {
 };
 
 struct command {
-    struct strv words;    /* what is run */
+    struct strv words;    /* what is run; none: its roles say it */
+    struct roles roles;   /* none: it is one process */
     struct strv files;    /* that it needs */
     char *folder;         /* NULL: beside its application file */
     struct variable *env; /* owned; in the order written */
@@ -33,37 +35,38 @@ static int no_memory(const struct app_reader *r)
     return err_sys(r->e, -ENOMEM, "'%s'", r->doc->name);
 }
 
-static int read_words(const struct app_reader *r, const char *path, const json_t *j, void *field)
+/* What the user's environment says. */
+static int look_around(const struct app_reader *r, struct command *c)
 {
-    if (!json_is_array(j))
-        return json_doc_err(r->doc, path, r->e, -EINVAL, "must be an array of words");
-    for (size_t i = 0; i < json_array_size(j); i++) {
-        char at[64], *word = NULL;
-        (void)snprintf(at, sizeof at, "%s/%zu", path, i);
-        int rc = app_read_scalar(r, at, json_array_get(j, i), &word);
-        if (rc < 0)
-            return rc;
-        strv_take(field, word);
-    }
-    return ((struct strv *)field)->failed ? no_memory(r) : 0;
-}
-
-/* The first member of the struct: all of it is at hand. */
-static int read_command(const struct app_reader *r, const char *path, const json_t *j, void *field)
-{
-    struct command *c = field;
-    int rc = read_words(r, path, j, &c->words);
-    if (rc < 0)
-        return rc;
-    if (c->words.n == 0 || !*c->words.v[0])
-        return json_doc_err(r->doc, path, r->e, -EINVAL,
-                            "must begin with a program, such as [\"python3\", \"train.py\"]");
+    if (c->python_path)
+        return 0;
     const char *python_path = r->lookup ? r->lookup(r->ctx, "PYTHONPATH") : NULL;
     c->says_omp = r->lookup && r->lookup(r->ctx, "OMP_WAIT_POLICY");
     c->says_unbuffered = r->lookup && r->lookup(r->ctx, "PYTHONUNBUFFERED");
     if (python_path && *python_path && !(c->python_path = strdup(python_path)))
         return no_memory(r);
     return 0;
+}
+
+/* The first member of the struct: all of it is at hand. */
+static int read_command(const struct app_reader *r, const char *path, const json_t *j, void *field)
+{
+    struct command *c = field;
+    int rc = app_read_words(r, path, j, &c->words);
+    if (rc < 0)
+        return rc;
+    if (c->words.n == 0 || !*c->words.v[0])
+        return json_doc_err(r->doc, path, r->e, -EINVAL,
+                            "must begin with a program, such as [\"python3\", \"train.py\"]");
+    return look_around(r, c);
+}
+
+/* Likewise. */
+static int read_roles(const struct app_reader *r, const char *path, const json_t *j, void *field)
+{
+    struct command *c = field;
+    int rc = roles_read(r, path, j, &c->roles);
+    return rc < 0 ? rc : look_around(r, c);
 }
 
 static int unknown_list(const struct app_reader *r, const char *path, const char *name)
@@ -146,9 +149,10 @@ static const struct app_member members[] = {
     { "command", read_command, 0 },
     { "env", read_env, 0 },
     { "progress", command_read_progress, offsetof(struct command, progress) },
-    { "files", read_words, offsetof(struct command, files) },
+    { "files", app_read_words, offsetof(struct command, files) },
     { "folder", app_read_text, offsetof(struct command, folder) },
-    { "roles", not_yet, 0 },
+    { "roles", read_roles, 0 },
+    { "tells", app_read_text, offsetof(struct command, roles) + offsetof(struct roles, tells) },
     { "gpus", not_yet, 0 },
     { "hosts", not_yet, 0 },
     { NULL, NULL, 0 },
@@ -157,12 +161,19 @@ static const struct app_member members[] = {
 static int check(struct application *a, const struct json_doc *doc, struct err *e)
 {
     struct command *c = a->own;
-    if (c->words.n == 0)
+    if (c->words.n > 0 && c->roles.n > 0)
+        return json_doc_err(doc, "roles", e, -EINVAL, "stands beside 'command': each role has its own");
+    if (c->roles.tells && c->roles.n == 0)
+        return json_doc_err(doc, "tells", e, -EINVAL, "names a role, and there are no 'roles'");
+    if (c->words.n == 0 && c->roles.n == 0)
         return json_doc_err(doc, "command", e, -EINVAL,
                             "is missing: what is to be run, such as [\"python3\", \"train.py\"]");
     if (a->file.session)
         return json_doc_err(doc, "session", e, -EINVAL, "must be false: a command has no sessions");
-    int rc = c->progress ? 0 : progress_new(&c->progress, NULL, 0, e);
+    a->gang = c->roles.n > 0;
+    int rc = a->gang ? roles_check(&c->roles, doc, e) : 0;
+    if (rc == 0 && !c->progress)
+        rc = progress_new(&c->progress, NULL, 0, e);
     if (rc == 0)
         a->reader = progress_reader(c->progress);
     return rc;
@@ -179,6 +190,7 @@ static void done(void *own)
     free(c->folder);
     free(c->python_path);
     strv_done(&c->words);
+    roles_done(&c->roles);
     strv_done(&c->files);
     progress_free(c->progress);
 }
@@ -204,23 +216,59 @@ static void identity(const struct application *a, struct strv *out)
     const struct command *c = a->own;
     for (size_t i = 0; i < c->words.n; i++)
         strv_add(out, c->words.v[i]);
+    for (size_t i = 0; i < c->roles.n; i++)
+        for (size_t k = 0; k < c->roles.v[i].words.n; k++)
+            strv_add(out, c->roles.v[i].words.v[k]);
 }
 
 /* --- a launch ----------------------------------------------------------------------------------------------------------- */
 
-enum { VALUES_MAX = 64 };
+enum { VALUES_MAX = 160 };
+
+/* Its own, where it is one of a gang. */
+static const struct strv *words_of(const struct command *c, const struct app_launch *l)
+{
+    return c->roles.n > 0 ? &c->roles.v[l->gang->v[l->rank].which].words : &c->words;
+}
+
+struct values {
+    struct app_value v[VALUES_MAX];
+    size_t n;
+    struct strv names, texts; /* of a gang; those of `v` point there */
+    char slots[16];
+};
+
+static void values_done(struct values *to)
+{
+    strv_done(&to->names);
+    strv_done(&to->texts);
+}
+#define AUTO_VALUES __attribute__((cleanup(values_done)))
+
+static void put_value(struct values *to, struct app_value one)
+{
+    if (to->n < VALUES_MAX)
+        to->v[to->n++] = one;
+}
 
 /* What {NAME} stands for. Cores may become more while it runs, and threads are made when it begins: so {cores} are its slots. */
-static size_t put_values(const struct app_launch *l, const char *slots, struct app_value out[VALUES_MAX])
+static int put_values(const struct application *a, const struct app_launch *l, struct values *to, struct err *e)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < l->n_hypers && n < VALUES_MAX; i++)
-        out[n++] = l->hypers[i];
-    for (size_t i = 0; i < l->n_knobs && n < VALUES_MAX; i++)
-        out[n++] = strcmp(l->knobs[i].name, "cores") == 0 ? (struct app_value){ "cores", slots } : l->knobs[i];
-    if (n < VALUES_MAX) /* where the study lists none */
-        out[n++] = (struct app_value){ "cores", slots };
-    return n;
+    const struct command *c = a->own;
+    (void)snprintf(to->slots, sizeof to->slots, "%d", l->slots);
+    if (l->gang)
+        roles_values(&c->roles, l, &to->names, &to->texts);
+    if (to->names.failed || to->texts.failed)
+        return err_sys(e, -ENOMEM, "the command's words");
+    for (size_t i = 0; i < to->names.n; i++)
+        put_value(to, (struct app_value){ to->names.v[i], to->texts.v[i] });
+    for (size_t i = 0; i < l->n_hypers; i++)
+        put_value(to, l->hypers[i]);
+    for (size_t i = 0; i < l->n_knobs; i++)
+        if (strcmp(l->knobs[i].name, "cores") != 0)
+            put_value(to, l->knobs[i]);
+    put_value(to, (struct app_value){ "cores", to->slots });
+    return 0;
 }
 
 static bool names(const char *word, const char *name)
@@ -237,9 +285,13 @@ static bool stands_somewhere(const struct application *a, const char *name)
 {
     const struct command *c = a->own;
     const struct app_file *f = &a->file;
-    bool found = app_file_argument(f, name) || (!f->has_arguments && app_file_extra(f, name) >= 0);
+    bool found = app_file_argument(f, name) || (!f->has_arguments && app_file_extra(f, name) >= 0) ||
+                 roles_count_by(&c->roles, name);
     for (size_t i = 0; i < c->words.n; i++)
         found |= names(c->words.v[i], name);
+    for (size_t i = 0; i < c->roles.n; i++)
+        for (size_t k = 0; k < c->roles.v[i].words.n; k++)
+            found |= names(c->roles.v[i].words.v[k], name);
     for (size_t i = 0; i < f->n_extras; i++)
         found |= names(f->extras[i].word ? f->extras[i].key : f->extras[i].value, name);
     for (size_t i = 0; i < c->n_env; i++)
@@ -248,17 +300,13 @@ static bool stands_somewhere(const struct application *a, const char *name)
 }
 
 /* A placeholder that nothing fills would reach the program as it is written: "{lr}". */
-static int check_filled(const struct application *a, const struct app_launch *l, const char *word, struct err *e)
+static int check_filled(const struct application *a, const struct values *values, const char *word, struct err *e)
 {
     for (const char *p = word ? strchr(word, '{') : NULL; p; p = strchr(p + 1, '{')) {
         size_t n = strspn(p + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-        bool known = n == 5 && strncmp(p + 1, "cores", n) == 0;
-        if (p[1 + n] != '}' || n == 0)
-            continue; /* the program's own */
-        for (size_t i = 0; i < l->n_hypers + l->n_knobs; i++) {
-            const char *name = i < l->n_hypers ? l->hypers[i].name : l->knobs[i - l->n_hypers].name;
-            known |= strlen(name) == n && strncmp(p + 1, name, n) == 0;
-        }
+        bool known = p[1 + n] != '}' || n == 0; /* the program's own */
+        for (size_t i = 0; i < values->n && !known; i++)
+            known = strlen(values->v[i].name) == n && strncmp(p + 1, values->v[i].name, n) == 0;
         if (!known)
             return err_set(
                 e, -EINVAL,
@@ -268,16 +316,16 @@ static int check_filled(const struct application *a, const struct app_launch *l,
     return 0;
 }
 
-static int check_words(const struct application *a, const struct app_launch *l, struct err *e)
+static int check_words(const struct application *a, const struct strv *words, const struct values *v, struct err *e)
 {
     const struct command *c = a->own;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < c->words.n; i++)
-        rc = check_filled(a, l, c->words.v[i], e);
+    for (size_t i = 0; rc == 0 && i < words->n; i++)
+        rc = check_filled(a, v, words->v[i], e);
     for (size_t i = 0; rc == 0 && i < a->file.n_extras; i++)
-        rc = check_filled(a, l, a->file.extras[i].word ? a->file.extras[i].key : a->file.extras[i].value, e);
+        rc = check_filled(a, v, a->file.extras[i].word ? a->file.extras[i].key : a->file.extras[i].value, e);
     for (size_t i = 0; rc == 0 && i < c->n_env; i++)
-        rc = check_filled(a, l, c->env[i].text, e);
+        rc = check_filled(a, v, c->env[i].text, e);
     return rc;
 }
 
@@ -292,8 +340,7 @@ static bool says(const struct command *c, const char *variable)
 /* Threads of OpenMP that spin while they wait make a program many times slower when it shares its CPUs or has fewer of them for a while.
  * No variable of one runtime is needed beside the standard's: by `passive` GNU's has GOMP_SPINCOUNT 0, Intel's and LLVM's
  * KMP_BLOCKTIME 0, and where these are set they win. OpenBLAS's own threads yield, which costs nothing measurable. And what Python prints would come when it has ended. */
-static void put_env(const struct command *c, const struct app_launch *l, const struct app_value *v, size_t n,
-                    struct strv *out)
+static void put_env(const struct command *c, const struct app_launch *l, const struct values *v, struct strv *out)
 {
     if (!c->says_omp && !says(c, "OMP_WAIT_POLICY"))
         strv_add(out, "OMP_WAIT_POLICY=passive");
@@ -306,20 +353,21 @@ static void put_env(const struct command *c, const struct app_launch *l, const s
         AUTO_BUF struct buf b = BUF_INIT;
         buf_printf(&b, "%s=%s", c->env[i].name, c->env[i].text ? c->env[i].text : "");
         if (c->env[i].text)
-            app_fill(out, buf_text(&b), v, n);
+            app_fill(out, buf_text(&b), v->v, v->n);
     }
 }
 
-static void put_words(const struct application *a, const struct app_launch *l, const struct app_value *v, size_t n,
-                      struct strv *out)
+static void put_words(const struct application *a, const struct app_launch *l, const struct values *v, struct strv *out)
 {
-    const struct command *c = a->own;
+    const struct strv *words = words_of(a->own, l);
     AUTO_STRV struct strv own = STRV_INIT;
-    for (size_t i = 0; i < c->words.n; i++)
-        app_fill(out, c->words.v[i], v, n);
+    for (size_t i = 0; i < words->n; i++)
+        app_fill(out, words->v[i], v->v, v->n);
+    if (l->gang && !((const struct command *)a->own)->roles.v[l->gang->v[l->rank].which].arguments)
+        return;
     app_put_arguments(a, l, &own);
     for (size_t i = 0; i < own.n; i++)
-        app_fill(out, own.v[i], v, n);
+        app_fill(out, own.v[i], v->v, v->n);
     for (size_t i = 0; i < l->n_hypers; i++)
         if (!stands_somewhere(a, l->hypers[i].name))
             strv_addf(out, "--%s=%s", l->hypers[i].name, l->hypers[i].text);
@@ -340,19 +388,34 @@ static char *folder(const struct application *a)
     return c->folder ? strdup(c->folder) : folder_beside(a->file.name);
 }
 
-static int steps(const struct application *a, const struct app_launch *l, struct app_steps *out, struct err *e)
+static int gang(const struct application *a, const struct app_launch *l, struct app_gang *out, struct err *e)
+{
+    return roles_gang(&((const struct command *)a->own)->roles, a->file.name, l, out, e);
+}
+
+/* One process; of a gang that is not told which, the one that is heard. */
+static int steps(const struct application *a, const struct app_launch *asked, struct app_steps *out, struct err *e)
 {
     const struct command *c = a->own;
-    struct app_value values[VALUES_MAX];
-    char slots[16];
-    int rc = check_words(a, l, e);
+    AUTO_VALUES struct values values = { .n = 0 };
+    struct app_launch l = *asked;
+    struct app_gang whole;
+    int rc = c->roles.n > 0 && !l.gang ? gang(a, &l, &whole, e) : 0;
+    if (rc == 0 && c->roles.n > 0 && !l.gang) {
+        l.gang = &whole;
+        l.rank = whole.tells;
+    }
+    if (rc == 0)
+        rc = put_values(a, &l, &values, e);
+    if (rc == 0)
+        rc = check_words(a, words_of(c, &l), &values, e);
     if (rc < 0)
         return rc;
-    (void)snprintf(slots, sizeof slots, "%d", l->slots);
-    size_t n = put_values(l, slots, values);
     struct strv *argv = &out->argv[out->n++];
-    put_words(a, l, values, n, argv);
-    put_env(c, l, values, n, &out->env);
+    put_words(a, &l, &values, argv);
+    put_env(c, &l, &values, &out->env);
+    if (l.gang)
+        roles_put_env(&c->roles, &l, &out->env);
     out->folder = folder(a);
     return argv->failed || out->env.failed || !out->folder ? err_sys(e, -ENOMEM, "the command's words") : 0;
 }
@@ -385,6 +448,7 @@ const struct app_kind command_kind = {
     .identity = identity,
     .passes_any = true,
     .steps = steps,
+    .gang = gang,
     .needle = needle,
     .stamped = true, /* by the launcher */
     .tells = true,

@@ -9,6 +9,8 @@
  *     "progress": ["epoch (?<epoch>\\d+): loss (?<loss>\\S+)"],          or the name of a ready-made list
  *     "files": ["train.py"], "folder": "work", "session": false }
  *
+ * In the place of "command", "roles" make it a gang (app/roles.h).
+ *
  * It runs in `folder`, else beside its application file. {NAME} of a hyperparameter or a system parameter may stand in `command`, `extras` and
  * `env`, {cores} being the most that a trial may get. A hyperparameter that stands nowhere is passed as --NAME=VALUE; one whose argument is []
  * is told over the socket alone, and so are epochs, seed, checkpoint and resume. */

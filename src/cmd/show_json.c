@@ -24,13 +24,27 @@ static int add_epoch_json(void *ctx, const struct store_epoch *r)
 }
 
 struct attempts_json {
+    struct show *show;
     json_t *list;
-    bool command; /* too long for a list of all trials */
+    bool command; /* too long for a list of all trials, and so are members */
 };
+
+static int add_member_json(void *ctx, const struct store_member *r)
+{
+    json_t *one = json_pack("{s:s, s:i, s:s?, s:s?, s:I, s:i}", "role", r->role, "index", r->index, "place", r->place,
+                            "launch", r->launch, "pid", (json_int_t)r->pid, "port", r->port);
+    return json_array_append_new(ctx, one) < 0 ? -ENOMEM : 0;
+}
 
 static int add_attempt_json(void *ctx, const struct store_attempt *r)
 {
     const struct attempts_json *a = ctx;
+    AUTO_JSON json_t *members = json_array();
+    int rc = a->command && members
+                 ? store_members(a->show->store, r->trial, r->number, add_member_json, members, a->show->e)
+                 : 0;
+    if (rc < 0)
+        return rc;
     double seconds = r->ended_ms ? (double)(r->ended_ms - r->started_ms) / 1000.0 : NAN;
     json_t *one = json_pack("{s:i, s:s, s:s?, s:o, s:o, s:s?, s:i, s:o, s:o, s:o, s:s?, s:s?, s:s?}", "attempt",
                             r->number, "state", r->state, "outcome", r->outcome, "exit_code",
@@ -42,6 +56,8 @@ static int add_attempt_json(void *ctx, const struct store_attempt *r)
         json_t *argv = json_loads(r->argv, 0, NULL);
         (void)json_object_set_new(one, "command", argv ? argv : json_null()); /* without it the rest still holds */
     }
+    if (one && json_array_size(members) > 0)
+        (void)json_object_set(one, "members", members); /* likewise */
     return json_array_append_new(a->list, one) < 0 ? -ENOMEM : 0;
 }
 
@@ -74,7 +90,7 @@ static int print_trial_json(void *ctx, const struct store_trial *t)
     struct show *l = ctx;
     AUTO_JSON json_t *epochs = json_array();
     AUTO_JSON json_t *attempts = json_array();
-    struct attempts_json a = { .list = attempts, .command = l->trial != 0 };
+    struct attempts_json a = { .show = l, .list = attempts, .command = l->trial != 0 };
     int rc = epochs && attempts ? store_epochs(l->store, t->id, add_epoch_json, epochs, l->e) : -ENOMEM;
     if (rc == 0 && t->attempts > 0)
         rc = store_attempts(l->store, t->id, add_attempt_json, &a, l->e);

@@ -66,6 +66,7 @@ static int put_epochs(struct show *l, const struct store_trial *t)
 
 struct attempt_rows {
     struct table table;
+    int newest;
     char *argv; /* of the newest */
 };
 
@@ -95,9 +96,37 @@ static int add_attempt_row(void *ctx, const struct store_attempt *r)
     (void)snprintf(runs, sizeof runs, "runs, pid %lld", (long long)r->pid);
     table_cell(t, r->place ? r->place : "-");
     table_note(t, r->cause ? r->cause : !r->place && runs_on(r) ? runs : NULL);
+    a->newest = r->number;
     free(a->argv);
     a->argv = r->argv ? strdup(r->argv) : NULL;
     return r->argv && !a->argv ? -ENOMEM : 0;
+}
+
+static int add_member_row(void *ctx, const struct store_member *r)
+{
+    struct table *t = ctx;
+    table_cellf(t, "%s %d", r->role, r->index);
+    table_cell(t, r->place ? r->place : "-");
+    table_cellf(t, "%lld", (long long)r->pid);
+    table_cellf(t, "%d", r->port);
+    return 0;
+}
+
+/* Where the processes of the newest attempt are, or were. */
+static int put_members(struct show *l, const struct store_trial *t, int attempt)
+{
+    static const char *const heads[] = { "!process", "host", "!>pid", ">port", NULL };
+    struct table table;
+    table_init(&table, heads);
+    int rc = store_members(l->store, t->id, attempt, add_member_row, &table, l->e);
+    if (rc == 0 && table.n > table.columns) {
+        buf_printf(&l->out, "\nattempt %d is a gang; the logs of its processes: members/PROCESS-N/log beside its own\n",
+                   attempt);
+        table_put(&table, &l->out, 0);
+    }
+    l->out.failed |= table.failed != 0;
+    table_done(&table);
+    return rc;
 }
 
 static void put_command(struct buf *b, const char *argv_text)
@@ -128,6 +157,8 @@ static int put_attempts(struct show *l, const struct store_trial *t)
         table_put(&a.table, &l->out, 0);
         put_command(&l->out, a.argv);
     }
+    if (rc == 0)
+        rc = put_members(l, t, a.newest);
     l->out.failed |= a.table.failed != 0;
     table_done(&a.table);
     free(a.argv);

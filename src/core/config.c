@@ -62,6 +62,7 @@ const struct opt_row config_rows[] = {
     { "monitoring", "interval", OPT_REAL, FIELD(interval_s), "1", 0.01, 3600, NULL, "SECONDS", "between two samples" },
     { "places", "local", OPT_CHOICE, FIELD(places_local), "yes", 0, 0, yes_no, "WORD", "whether trials run on this machine, too, where they may be placed on the hosts of nodes" },
     { "places", "lost_seconds", OPT_INT, FIELD(lost_seconds), "300", 1, 1e6, NULL, "SECONDS", "after which a host that does not come back is given up: its trials go on elsewhere" },
+    { "places", "address", OPT_TEXT, FIELD(places_address), NULL, 0, 0, NULL, "ADDRESS", "by which other hosts reach this machine, for gangs that run on both (default: its name)" },
     { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server, or udp://HOST:PORT of a Telegraf" },
     { "influxdb", "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "InfluxDB 1.x" },
     { "influxdb", "bucket", OPT_TEXT, FIELD(bucket), NULL, 0, 0, NULL, "NAME", "InfluxDB 2.x" },
@@ -116,7 +117,7 @@ static int want_meters(const struct json_doc *doc, const char *path, const json_
                                "must be the name of a meter, an object with 'name', or an array of these");
 }
 
-static const char *const node_keys[] = { "host", "user", "key", "port" };
+static const char *const node_keys[] = { "host", "user", "key", "port", "address" };
 
 static int check_node_key(const struct json_doc *doc, const char *path, const char *key, const json_t *value,
                           struct err *e)
@@ -128,7 +129,8 @@ static int check_node_key(const struct json_doc *doc, const char *path, const ch
     if (i == ARRAY_LEN(node_keys) && near)
         return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': did you mean '%s'?", key, near);
     if (i == ARRAY_LEN(node_keys))
-        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key and port", key);
+        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key, port and address",
+                            key);
     bool port = strcmp(key, "port") == 0;
     if (port ? json_is_integer(value) : json_is_string(value))
         return 0;

@@ -15,8 +15,9 @@ struct config {
 
     char *name; /* NULL: made from the file's name and the space */
     int64_t epochs, seed, max_trials, retries;
-    int64_t parallel;   /* CONFIG_PARALLEL_AUTO, or 1…256 */
-    char *places_local; /* "yes", "no" */
+    int64_t parallel;     /* CONFIG_PARALLEL_AUTO, or 1…256 */
+    char *places_local;   /* "yes", "no" */
+    char *places_address; /* NULL: this machine's name */
     int64_t lost_seconds;
     char *keep;                   /* checkpoints of trials that are over: "best", "all", "none" */
     char *metric, *direction;     /* direction "auto": by the metric; of several metrics, of the first that is told */

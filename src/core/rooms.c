@@ -215,6 +215,72 @@ int rooms_find(const struct rooms *r, int trial, struct rooms_want want)
     return best;
 }
 
+int rooms_member(int trial, size_t k)
+{
+    enum { TRIALS_BITS = 24 }; /* beside the 64 that a gang may have */
+    return trial + (int)(k << TRIALS_BITS);
+}
+
+struct left {
+    int cpus;
+    double memory_gb;
+};
+
+static struct left left_of(const struct rooms *r, size_t node, bool ever)
+{
+    const struct room *m = &r->nodes[node];
+    if (m->lost || (m->closed && (!ever || node == 0)))
+        return (struct left){ -1, 0 };
+    double memory = !(m->memory_gb > 0) ? INFINITY : ever ? m->memory_gb : m->memory_gb - memory_used(r, node);
+    return (struct left){ ever || m->n == 0 ? rooms_cpus(r, node) : rooms_room(r, node, 0), memory };
+}
+
+static bool takes(const struct left *l, const struct rooms_want *want)
+{
+    return l->cpus >= want->cpus && l->memory_gb >= want->memory_gb;
+}
+
+/* The machine with most CPUs left of those that it fits on; -1: there is none. */
+static int roomiest(const struct left *left, size_t n, const struct rooms_want *want)
+{
+    int best = -1;
+    for (size_t node = 0; node < n; node++)
+        if (takes(&left[node], want) && (best < 0 || left[node].cpus > left[best].cpus))
+            best = (int)node;
+    return best;
+}
+
+/* The largest that has no machine yet, of equal ones the first: what is small fits into what the others leave. */
+static size_t next_want(const struct rooms_want *wants, size_t n, const bool *placed)
+{
+    size_t best = n;
+    for (size_t i = 0; i < n; i++)
+        if (!placed[i] && (best == n || wants[i].cpus > wants[best].cpus))
+            best = i;
+    return best;
+}
+
+bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, bool ever, size_t *out)
+{
+    AUTO_FREE struct left *left = calloc(r->n, sizeof *left);
+    AUTO_FREE bool *placed = calloc(n, sizeof *placed);
+    int at = -1;
+    if (!left || !placed)
+        return false; /* until there is memory */
+    for (size_t node = 0; node < r->n; node++)
+        left[node] = left_of(r, node, ever);
+    for (size_t i; (i = next_want(wants, n, placed)) < n; placed[i] = true) {
+        if (at < 0 || !takes(&left[at], &wants[i]))
+            at = roomiest(left, r->n, &wants[i]);
+        if (at < 0)
+            return false;
+        left[at].cpus -= wants[i].cpus;
+        left[at].memory_gb -= wants[i].memory_gb;
+        out[i] = (size_t)at;
+    }
+    return true;
+}
+
 int rooms_cpus(const struct rooms *r, size_t node)
 {
     const struct room *m = &r->nodes[node];

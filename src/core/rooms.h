@@ -20,6 +20,7 @@ struct room {
     int *cpu;         /* in the order they are given out */
     int *holder;      /* of each: a trial; 0: free; ROOMS_OTHERS: another driver has it */
     bool closed;      /* no trial is to be started there now */
+    bool lost;        /* … nor ever again */
     int guests;       /* other drivers that ask for CPUs: who is asked keeps its share, the CPUs divided by drivers */
 };
 
@@ -73,6 +74,9 @@ int rooms_keep(struct rooms *r, size_t node, int trial, double memory_gb);
 
 void rooms_free(struct rooms *r, int trial); /* it is over */
 
+/* The holder that process k of a trial is: itself for the first, so that each has CPUs of its own, on any machine. */
+int rooms_member(int trial, size_t k);
+
 /* Another driver has the CPU, or no longer. Nothing when it is a trial's. */
 void rooms_mark(struct rooms *r, size_t node, int cpu, bool others);
 
@@ -92,6 +96,10 @@ bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want
 
 /* Of the machines that it fits on the one with most CPUs left, of equal ones the first; -1: there is none. */
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want);
+
+/* Machines for so many holders that have nothing yet, all at once, on as few machines as that takes. `ever`: as if nobody had anything, and every machine
+ * but the first and those that are lost were open. False: they do not fit; out[] has n. */
+bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, bool ever, size_t *out);
 
 /* Do as many trials wait as could run beside one of ours, each of them on so many CPUs? One that would find fewer counts, too, since it
  * is given those. */

@@ -17,6 +17,7 @@ const struct knob_kind knob_kinds[] = {
     { KNOB_PARTS, "executors", "executors", .hot = false, .integer = true, 1, 4096 },
     { KNOB_FREQUENCY, "frequency", "kHz", .hot = true, .integer = true, 100000, 20000000 },
     { KNOB_POWER_CAP, "power_cap", "W", .hot = true, .integer = false, 0, 100000 },
+    { KNOB_COUNT, "roles.*", "processes", .hot = false, .integer = true, 1, 64 },
     { KNOB_PROPERTY, "spark.*", "", .hot = false, .integer = false, -INFINITY, INFINITY },
 };
 
@@ -154,6 +155,11 @@ static double range_value(const struct dim *d, double i)
 {
     double unit = pow(10, fmax(space_decimals(d->start), space_decimals(d->step)));
     return (round(d->start * unit) + i * round(d->step * unit)) / unit;
+}
+
+bool space_is_count(const char *name)
+{
+    return strncmp(name, "roles.", 6) == 0 && name[6];
 }
 
 bool space_is_property(const char *name)

@@ -49,7 +49,7 @@ struct dim {
 };
 
 /* A system parameter: one row of the table in space.c, or any property of the application's runtime. */
-enum knob_id { KNOB_CORES, KNOB_MEMORY, KNOB_PARTS, KNOB_FREQUENCY, KNOB_POWER_CAP, KNOB_PROPERTY };
+enum knob_id { KNOB_CORES, KNOB_MEMORY, KNOB_PARTS, KNOB_FREQUENCY, KNOB_POWER_CAP, KNOB_COUNT, KNOB_PROPERTY };
 
 struct knob_kind {
     enum knob_id id;
@@ -157,6 +157,7 @@ bool space_draw_admitted(const struct space *s, struct rng *r, struct point *out
 /* How many decimals the shortest text of x has: 0.001 and 1e-03 have three. A range counts in units of its last one. */
 int space_decimals(double x);
 
+bool space_is_count(const char *name);    /* … how many processes of a role a gang has */
 bool space_is_property(const char *name); /* a system parameter that is a property of the application's runtime */
 bool space_is_batch(const char *name);    /* a hyperparameter that is a batch size: its name begins with "batch" */
 

@@ -455,7 +455,7 @@ static const struct knob_kind *find_kind(const char *name)
     for (size_t i = 0; i < KNOB_PROPERTY; i++)
         if (strcmp(name, knob_kinds[i].name) == 0)
             return &knob_kinds[i];
-    return space_is_property(name) ? &knob_kinds[KNOB_PROPERTY] : NULL;
+    return space_is_property(name) ? &knob_kinds[KNOB_PROPERTY] : space_is_count(name) ? &knob_kinds[KNOB_COUNT] : NULL;
 }
 
 static int unknown_knob(const struct at *at, const char *name)
@@ -466,7 +466,8 @@ static int unknown_knob(const struct at *at, const char *name)
     const char *near = suggest_nearest(name, known, KNOB_PROPERTY);
     if (near)
         return FAULT(at, "is no system parameter; did you mean '%s'?", near);
-    return FAULT(at, "is no system parameter; there are cores, memory, executors, frequency, power_cap and spark.*");
+    return FAULT(
+        at, "is no system parameter; there are cores, memory, executors, frequency, power_cap, roles.* and spark.*");
 }
 
 static int check_knob(const struct at *at, struct knob *k)

@@ -33,8 +33,7 @@
 enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
     LINGER_MS = 60000, /* an application may take this long to end after its last epoch */
-    EXIT_NOTE_MAX = 4096,
-    WRITTEN_MS = 500,     /* a checkpoint that has not grown for so long is whole */
+    WRITTEN_MS = 500,  /* a checkpoint that has not grown for so long is whole */
     PUNCH_UNIT = 1 << 20, /* a multiple of any file system's blocks: only whole ones leave the disk */
 };
 
@@ -72,16 +71,31 @@ static int argv_text(const struct strv *argv, char **out)
     return *out ? 0 : -ENOMEM;
 }
 
-static struct plan_launch plan_launch_of(const struct attempt *a, const struct site_paths *there, const char *converted,
+/* One launch of the attempt: all of it, or a process of its gang. */
+struct one_launch {
+    const struct site *site;
+    const char *tag, *dir, *cpus;
+    const struct app_gang *gang; /* NULL: all of it */
+    size_t rank;
+    const char *const *hosts;
+    int slots;
+    struct site_paths there;
+};
+
+static struct plan_launch plan_launch_of(const struct attempt *a, const struct one_launch *one, const char *converted,
                                          const char *seed, const char *properties)
 {
+    const struct site_paths *there = &one->there;
     struct setting set = study_setting(a->study, a->trial);
     bool packed = a->study->tuning && !a->trial->alone;
     return (struct plan_launch){ .setting = set,
                                  .one_cpu = packed && setting_number(&a->study->plan->space, &set, KNOB_CORES, 0) == 1,
-                                 .slots = a->trial->row.slots,
+                                 .slots = one->slots,
                                  .epochs = a->trial->row.epochs,
-                                 .launch = a->row.launch,
+                                 .launch = one->tag,
+                                 .gang = one->gang,
+                                 .rank = one->rank,
+                                 .hosts = one->hosts,
                                  .checkpoint = there->checkpoint ? there->checkpoint : a->checkpoint_dir,
                                  .resume_model = there->resume ? there->resume : a->resume.model,
                                  .resume_state = a->resume.state,
@@ -91,9 +105,10 @@ static struct plan_launch plan_launch_of(const struct attempt *a, const struct s
                                  .properties = properties };
 }
 
-/* The steps; what is stored and shown is the training. */
-static int find_steps(struct attempt *a, const struct site_paths *there, struct app_steps *steps, struct err *e)
+/* The steps; what is stored and shown is the training, of a gang by the one that tells. */
+static int find_steps(struct attempt *a, const struct one_launch *one, struct app_steps *steps, struct err *e)
 {
+    bool shows = !one->gang || one->rank == one->gang->tells;
     const struct plan *p = a->study->plan;
     AUTO_STRV struct strv shown = STRV_INIT;
     AUTO_FREE char *converted = io_join(a->dir, "resume.model");
@@ -103,12 +118,12 @@ static int find_steps(struct attempt *a, const struct site_paths *there, struct 
     int rc = converted ? 0 : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     if (rc == 0)
         rc = secrets_write(&p->secrets, &p->app, a->dir, &p->env, &properties, e);
-    struct plan_launch l = plan_launch_of(a, there, converted, seed, properties);
+    struct plan_launch l = plan_launch_of(a, one, converted, seed, properties);
     if (rc == 0)
         rc = plan_steps(p, &a->trial->point, &l, steps, e);
-    if (rc == 0)
+    if (rc == 0 && shows)
         rc = plan_shown(p, &steps->argv[steps->n - 1], &shown, e);
-    if (rc == 0 && argv_text(&shown, &a->row.argv) < 0)
+    if (rc == 0 && shows && argv_text(&shown, &a->row.argv) < 0)
         rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     return rc;
 }
@@ -167,12 +182,17 @@ static int launch_cores(const struct study_trial *t)
 }
 
 /* All that was heard of the attempts before is accounted: they have ended. */
-static int forget_heard(const struct attempt *a, struct err *e)
+static int forget_heard_in(const struct attempt *a, const char *dir, struct err *e)
 {
-    AUTO_FREE char *path = heard_path(a);
+    AUTO_FREE char *path = io_join(dir, "heard");
     if (!path)
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     return unlink(path) == 0 || errno == ENOENT ? 0 : err_sys(e, -errno, "cannot remove '%s'", path);
+}
+
+static int forget_heard(const struct attempt *a, struct err *e)
+{
+    return forget_heard_in(a, a->dir, e);
 }
 
 /* Its folder, what it goes on from, and the setting it is launched with. */
@@ -197,8 +217,9 @@ static int prepare(struct attempt *a, struct study *s, struct study_trial *t, st
 }
 
 /* Where its programs tell of themselves, and what they are answered. */
-static int find_tell(const struct attempt *a, const struct site_paths *there, struct site_order *o, struct err *e)
+static int find_tell(const struct attempt *a, const struct one_launch *one, struct site_order *o, struct err *e)
 {
+    const struct site_paths *there = &one->there;
     const struct plan *p = a->study->plan;
     struct app_launch l = { .epochs = a->trial->row.epochs,
                             .checkpoint = there->checkpoint ? there->checkpoint : a->checkpoint_dir,
@@ -211,7 +232,7 @@ static int find_tell(const struct attempt *a, const struct site_paths *there, st
         return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     app_put_answer(&l, hyper, repeats_seed(a->study, &a->trial->row), &b);
     o->answer = buf_take(&b);
-    return o->answer ? session_path(&o->tell, a->row.launch, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    return o->answer ? session_path(&o->tell, one->tag, e) : err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
 }
 
 /* Of a kind that does not keep to what its setting gives by itself. */
@@ -223,36 +244,146 @@ static int64_t memory_limit(const struct study *s, const struct study_trial *t)
     return (int64_t)(gb * (1 << 30));
 }
 
+/* What its site is to start. */
+static int make_order(struct attempt *a, struct one_launch *one, struct site_order *o, struct err *e)
+{
+    const struct study *s = a->study;
+    int rc = one->site->row->paths(one->site->own, one->tag, a->resume.model, &one->there, e);
+    if (rc == 0)
+        rc = find_tell(a, one, o, e);
+    if (rc == 0)
+        rc = find_steps(a, one, &o->steps, e);
+    if (rc == 0 && a->resume.model && !(o->resume = strdup(a->resume.model)))
+        rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    bool heard = !one->gang || one->rank == one->gang->tells;
+    o->words = (struct launcher_words){
+        .node = s->plan->env.node,
+        .dir = one->dir,
+        .tag = one->tag,
+        .cpus = one->cpus,
+        .attempt = a->row.number,
+        .gang = one->gang ? (int)one->gang->n : 0,
+        .memory = memory_limit(s, a->trial),
+        .log_mb = s->plan->cfg.log_mb,
+        .app = heard ? &s->plan->app : NULL,
+    };
+    site_paths_done(&one->there);
+    return rc;
+}
+
+static int no_memory(const struct attempt *a, struct err *e)
+{
+    return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+}
+
+/* The place of its launch, and the tag. */
+static int put_place(struct attempt *a, const struct site *site, struct err *e)
+{
+    a->at.row = site->row;
+    a->row.node = (int)site->node;
+    a->row.launch = launcher_new_tag(a->trial->row.number, a->row.number);
+    if (!a->row.launch || (site->name && !(a->row.place = strdup(site->name))))
+        return no_memory(a, e);
+    return 0;
+}
+
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, const struct site *site,
                     struct site_order *o, struct err *e)
 {
-    AUTO_PATHS struct site_paths there = { 0 };
     int rc = prepare(a, s, t, e);
-    a->at.row = site->row;
-    a->row.node = (int)site->node;
-    if (rc == 0 && !(a->row.launch = launcher_new_tag(t->row.number, a->row.number)))
-        rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    if (rc == 0 && site->name && !(a->row.place = strdup(site->name)))
-        rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
     if (rc == 0)
-        rc = site->row->paths(site->own, a->row.launch, a->resume.model, &there, e);
-    if (rc == 0)
-        rc = find_tell(a, &there, o, e);
-    if (rc == 0)
-        rc = find_steps(a, &there, &o->steps, e);
-    if (rc == 0 && a->resume.model && !(o->resume = strdup(a->resume.model)))
-        rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
-    o->words = (struct launcher_words){
-        .node = s->plan->env.node,
-        .dir = a->dir,
-        .tag = a->row.launch,
-        .cpus = t->cpus,
-        .attempt = a->row.number,
-        .memory = memory_limit(s, t),
-        .log_mb = s->plan->cfg.log_mb,
-        .app = &s->plan->app,
+        rc = put_place(a, site, e);
+    struct one_launch one = {
+        .site = site, .tag = a->row.launch, .dir = a->dir, .cpus = t->cpus, .slots = t->row.slots
     };
+    return rc == 0 ? make_order(a, &one, o, e) : rc;
+}
+
+/* --- a gang --- */
+
+void attempt_await(struct attempt *a, struct study *s, struct study_trial *t)
+{
+    init(a, s, t);
+}
+
+/* Its folder, where it is not the trial's, its tag and its place. */
+static int prepare_member(struct attempt *a, size_t k, const struct site *site, struct err *e)
+{
+    bool tells = k == gang_teller(a->gang);
+    struct gang_member *m = gang_member(a->gang, k);
+    AUTO_FREE char *members = io_join(a->dir, "members");
+    int rc = members ? 0 : no_memory(a, e);
+    if (rc == 0 && !tells)
+        rc = ours_dir(members, e);
+    if (rc == 0 && !tells)
+        rc = ours_dir(m->dir, e);
+    if (rc == 0 && !tells)
+        rc = forget_heard_in(a, m->dir, e);
+    m->row.node = (int)site->node;
+    m->row.launch = tells ? strdup(a->row.launch) : launcher_new_tag(a->trial->row.number, a->row.number);
+    if (rc == 0 && (!m->row.launch || (site->name && !(m->row.place = strdup(site->name)))))
+        rc = no_memory(a, e);
     return rc;
+}
+
+int attempt_prepare_gang(struct attempt *a, struct study *s, struct study_trial *t, struct gangs *all,
+                         const struct app_gang *shape, const struct site *sites, const char *const *hosts,
+                         struct site_order *orders, struct err *e)
+{
+    int rc = prepare(a, s, t, e);
+    if (rc == 0)
+        rc = put_place(a, &sites[shape->tells], e);
+    if (rc == 0 && !(a->gang = gang_new(all, shape, t->row.id, a->row.number, a->dir)))
+        rc = no_memory(a, e);
+    for (size_t k = 0; rc == 0 && k < shape->n; k++) {
+        const struct gang_member *m = gang_member(a->gang, k);
+        int own = shape->v[k].cores;
+        int slots = own > 0 ? own : own < 0 && space_knob(&s->plan->space, KNOB_CORES) ? t->row.slots : 1;
+        rc = prepare_member(a, k, &sites[k], e);
+        struct one_launch one = { .site = &sites[k],
+                                  .tag = m->row.launch,
+                                  .dir = m->dir,
+                                  .gang = shape,
+                                  .rank = k,
+                                  .hosts = hosts,
+                                  .slots = slots };
+        if (rc == 0)
+            rc = make_order(a, &one, &orders[k], e);
+    }
+    return rc;
+}
+
+struct recalled {
+    struct attempt *a;
+    size_t n;
+    struct err *e;
+};
+
+static int recall_member(void *ctx, const struct store_member *row)
+{
+    struct recalled *r = ctx;
+    if (r->n == gang_count(r->a->gang))
+        return 0; /* it says more than it had */
+    struct store_member *m = &gang_member(r->a->gang, r->n++)->row;
+    m->node = row->node;
+    m->pid = row->pid;
+    m->start_ticks = row->start_ticks;
+    m->port = row->port;
+    m->launch = row->launch ? strdup(row->launch) : NULL;
+    m->boot_id = row->boot_id ? strdup(row->boot_id) : NULL;
+    m->place = row->place ? strdup(row->place) : NULL;
+    bool whole = (m->launch || !row->launch) && (m->boot_id || !row->boot_id) && (m->place || !row->place);
+    return whole ? 0 : no_memory(r->a, r->e);
+}
+
+int attempt_recall_gang(struct attempt *a, struct gangs *all, const struct app_gang *shape, struct err *e)
+{
+    struct recalled r = { a, 0, e };
+    a->gang = gang_new(all, shape, a->trial->row.id, a->row.number, a->dir);
+    if (!a->gang)
+        return no_memory(a, e);
+    int rc = store_members(a->study->store, a->trial->row.id, a->row.number, recall_member, &r, e);
+    return rc < 0 ? rc : r.n > 0;
 }
 
 /* --- a warm session's run --- */
@@ -377,6 +508,10 @@ void attempt_done(struct attempt *a)
         series_done(&a->epochs[i].series);
     free(a->epochs);
     free(a->figures);
+    gang_free(a->gang);
+    if (a->blamed)
+        lines_done(&a->blamed->stream);
+    free(a->blamed);
     store_attempt_done(&a->row);
     resume_done(&a->resume);
     free(a->dir);
@@ -424,6 +559,8 @@ int attempt_put_launch(struct attempt *a, struct err *e)
     if ((s->tuning || a->trial->cpus) && set_text(&t->effective, a->row.setting) < 0)
         return err_sys(e, -ENOMEM, "trial %d", t->number);
     int rc = store_attempt_add(s->store, &a->row, e);
+    for (size_t k = 0; rc == 0 && k < gang_count(a->gang); k++)
+        rc = store_member_put(s->store, &gang_member(a->gang, k)->row, e);
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
@@ -470,11 +607,23 @@ static struct store_epoch epoch_row(const struct attempt *a, const struct fold_e
 }
 
 /* When it printed last; 0: nothing yet. */
-static struct timespec log_mtime(const struct attempt *a)
+static struct timespec mtime_in(const char *dir)
 {
-    AUTO_FREE char *path = io_join(a->dir, "log");
+    AUTO_FREE char *path = io_join(dir, "log");
     struct stat st;
     return path && stat(path, &st) == 0 ? st.st_mtim : (struct timespec){ 0 };
+}
+
+/* Of a gang, any of it. */
+static struct timespec log_mtime(const struct attempt *a)
+{
+    struct timespec newest = mtime_in(a->dir);
+    for (size_t k = 0; k < gang_count(a->gang); k++) {
+        struct timespec t = mtime_in(gang_member(a->gang, k)->dir);
+        bool newer = t.tv_sec > newest.tv_sec || (t.tv_sec == newest.tv_sec && t.tv_nsec > newest.tv_nsec);
+        newest = newer ? t : newest;
+    }
+    return newest;
 }
 
 static int64_t log_mtime_ms(const struct attempt *a)
@@ -1132,34 +1281,19 @@ void attempt_say_stop(struct attempt *a)
     a->at.row->say_stop(a->at.own, &a->row);
 }
 
-/* DIR/exit, when it speaks of this attempt. */
+/* Of a gang, the one that it ended of. */
 static void read_exit(const struct attempt *a, struct attempt_exit *out)
 {
-    *out = (struct attempt_exit){ .code = -1 };
-    AUTO_FREE char *path = io_join(launch_dir(a), "exit");
-    AUTO_BUF struct buf b = BUF_INIT;
-    struct stat st;
-    if (!path || ours_read(&b, path, EXIT_NOTE_MAX, NULL) < 0 || stat(path, &st) < 0)
-        return;
-    int attempt = 0;
-    char launch[80];
-    struct attempt_exit x = { .there = true };
-    if (sscanf(buf_text(&b), "attempt=%d launch=%79s kind=%15s code=%d", &attempt, launch, x.kind, &x.code) == 4 &&
-        attempt == (a->run_id ? 1 : a->row.number) && strcmp(launch, a->row.launch) == 0) {
-        const char *kills = strstr(buf_text(&b), " oom_kills=");
-        x.starved = kills && strtol(kills + strlen(" oom_kills="), NULL, 10) > 0;
-        kills = strstr(buf_text(&b), " memory_kills=");
-        x.limited = kills && strtol(kills + strlen(" memory_kills="), NULL, 10) > 0;
-        const char *boot = strstr(buf_text(&b), " boot_ms=");
-        x.boot_ms = boot ? strtoll(boot + strlen(" boot_ms="), NULL, 10) : 0;
-        x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
-        *out = x;
-    }
+    const struct gang_member *blamed = gang_blamed(a->gang);
+    exit_note_read(blamed ? blamed->dir : launch_dir(a), a->run_id ? 1 : a->row.number,
+                   blamed ? blamed->row.launch : a->row.launch, out);
 }
 
 /* What its log says that it ended of; NULL: nothing. */
 static const struct fold_seen *cause_of(const struct attempt *a)
 {
+    if (a->blamed)
+        return fold_cause(&a->blamed->fold, a->blamed->stream.offset);
     return fold_cause(&a->fold, a->stream.offset);
 }
 
@@ -1212,30 +1346,27 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
     }
 }
 
+/* With its log: of a gang, the one's that it ended of. */
+static const char *log_dir(const struct attempt *a)
+{
+    const struct gang_member *blamed = gang_blamed(a->gang);
+    return blamed ? blamed->dir : a->dir;
+}
+
 static enum outcome judge_exit(const struct attempt *a, const struct attempt_exit *x, char text[512])
 {
     if (strcmp(x->kind, "not-started") == 0 && x->code == 127) {
         (void)snprintf(text, 512, "%s could not be started, see %s/log", a->study->plan->app.kind->words.program,
-                       a->dir);
+                       log_dir(a));
         return OUTCOME_ENVIRONMENT;
     }
     const char *how = x->code > 128 ? "was killed by signal" : "ended with exit code";
-    const char *said = x->code > 128 ? "" : a->stream.place.said; /* who is killed has no last word */
+    const char *last = a->blamed ? a->blamed->stream.place.said : a->stream.place.said;
+    const char *said = x->code > 128 ? "" : last; /* who is killed has no last word */
     (void)snprintf(text, 512, "%s %d after %d of %d epochs%s%s, see %s/log", how,
                    x->code > 128 ? x->code - 128 : x->code, a->epochs_done, a->trial->row.epochs, *said ? ": " : "",
-                   said, a->dir);
+                   said, log_dir(a));
     return OUTCOME_FAILED;
-}
-
-/* By a signal that others send; those that a program brings upon itself (SEGV, ABRT, …) are its own failures. A runtime that is told to
- * end does so by itself, with the same code. */
-static bool is_killed(const struct attempt_exit *x)
-{
-    static const int signals[] = { SIGHUP, SIGINT, SIGKILL, SIGTERM };
-    for (size_t i = 0; x->there && i < ARRAY_LEN(signals); i++)
-        if (x->code == 128 + signals[i])
-            return true;
-    return false;
 }
 
 /* What stands in the log is not what it died of. */
@@ -1249,7 +1380,7 @@ static enum outcome judge_killed(const struct attempt *a, const struct attempt_e
         return OUTCOME_FAILED;
     }
     (void)snprintf(text, 512, "killed from outside by signal %d (%s) after %d of %d epochs, see %s/log", x->code - 128,
-                   sigabbrev_np(x->code - 128), a->epochs_done, a->trial->row.epochs, a->dir);
+                   sigabbrev_np(x->code - 128), a->epochs_done, a->trial->row.epochs, log_dir(a));
     return OUTCOME_KILLED;
 }
 
@@ -1293,7 +1424,7 @@ static enum outcome judge(const struct attempt *a, const struct attempt_exit *x,
         return judge_exit(a, x, text);
     if (!x->there && a->served == SERVED_NOT && !a->marked_end)
         return judge_silent(a, text);
-    if (is_killed(x) && !a->told_to_end)
+    if (exit_note_is_killed(x) && !a->told_to_end)
         return judge_killed(a, x, text);
     const struct fold_seen *why = cause_of(a);
     bool vague =
@@ -1334,6 +1465,43 @@ static bool fails_alike(const struct attempt *a, const char *text)
 {
     const struct store_trial *t = &a->trial->row;
     return t->failures > 0 && !a->gained && !is_loss(a) && t->reason && strcmp(t->reason, text) == 0;
+}
+
+static int ignore(void *ctx, const struct app_report *r, uint64_t end)
+{
+    struct attempt_words *w = ctx;
+    struct fold_epoch none;
+    (void)fold_report(&w->fold, r, end, &none);
+    return 0;
+}
+
+/* The last words of the process that a gang ended of: what it told before that is nobody's business. */
+static int read_blamed(struct attempt *a, struct err *e)
+{
+    enum { LAST = 256 << 10 };
+    const struct gang_member *blamed = gang_blamed(a->gang);
+    if (!blamed)
+        return 0;
+    struct attempt_words *w = calloc(1, sizeof *w);
+    AUTO_FREE char *path = io_join(blamed->dir, "heard");
+    AUTO_FREE char *bytes = malloc(LAST);
+    if (!w || !path || !bytes) {
+        free(w);
+        return no_memory(a, e);
+    }
+    AUTO_CLOSE int fd = ours_open(path, O_RDONLY, NULL);
+    struct stat st = { .st_size = 0 };
+    off_t from = fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LAST ? st.st_size - LAST : 0;
+    ssize_t n = fd >= 0 ? pread(fd, bytes, LAST, from) : 0;
+    const char *begin = from > 0 && n > 0 ? memchr(bytes, '\n', (size_t)n) : NULL;
+    size_t skip = begin ? (size_t)(begin + 1 - bytes) : 0;
+    lines_init(&w->stream, &a->study->plan->app.reader, (uint64_t)from + skip);
+    fold_init(&w->fold, a->study->plan->cfg.metric, (uint64_t)from + skip);
+    a->blamed = w;
+    int rc = n > 0 ? lines_feed(&w->stream, bytes + skip, (size_t)n - skip, ignore, w) : 0;
+    if (rc == 0)
+        rc = lines_end(&w->stream, ignore, w);
+    return rc < 0 ? no_memory(a, e) : 0;
 }
 
 static int read_rest(struct attempt *a, const struct attempt_exit *x, struct err *e)
@@ -1455,6 +1623,8 @@ int attempt_read_end(struct attempt *a, struct err *e)
 {
     read_exit(a, &a->end.note);
     int rc = read_rest(a, &a->end.note, e);
+    if (rc == 0)
+        rc = read_blamed(a, e);
     if (rc == 0 && a->run_id && a->served == SERVED_OK && a->epochs_done > 0)
         check_metric(a, true);
     a->row.exit_code = a->end.note.code;
@@ -1484,6 +1654,18 @@ static void note_no_epochs(struct attempt *a)
     s->sched.stopping = true;
 }
 
+/* Which process of a gang it was. */
+static void put_who(const struct attempt *a, enum outcome o, char text[512])
+{
+    char whole[512];
+    const struct gang_member *blamed = gang_blamed(a->gang);
+    bool says = o == OUTCOME_FAILED || o == OUTCOME_KILLED || o == OUTCOME_INFEASIBLE || o == OUTCOME_ENVIRONMENT;
+    if (!blamed || !says || a->stop != STOP_NONE)
+        return;
+    (void)snprintf(whole, sizeof whole, "%s %d: %s", blamed->row.role, blamed->row.index, text);
+    memcpy(text, whole, sizeof whole);
+}
+
 /* What the cluster did not grant is stored with how the attempt ended: it is asked for no more. */
 static int judge_end(struct attempt *a, struct err *e)
 {
@@ -1491,6 +1673,7 @@ static int judge_end(struct attempt *a, struct err *e)
     struct store_trial *t = &a->trial->row;
     char *text = a->end.text;
     enum outcome o = judge(a, &a->end.note, text);
+    put_who(a, o, text);
     if (o == OUTCOME_FAILED && tells_no_epochs(a)) {
         note_no_epochs(a);
         o = OUTCOME_INTERRUPTED; /* the config is to be mended, and the trial has no part in that */
@@ -1546,6 +1729,7 @@ void attempt_ended(struct attempt *a)
 {
     failpoint("end-committed");
     a->over = true;
+    gang_forget_heard(a->gang);
     (void)forget_heard(a, NULL); /* where it stays, the next attempt removes it */
     if (a->study->plan->secrets.knobs)
         secrets_forget(a->dir);

@@ -6,6 +6,8 @@
 #include "app/lines.h"
 #include "app/stamps.h"
 #include "live/checkpoints.h"
+#include "live/exit_note.h"
+#include "live/gang.h"
 #include "live/grant.h"
 #include "live/launcher.h"
 #include "live/pool.h"
@@ -48,17 +50,6 @@ struct attempt_epoch {
     struct report_value values[REPORT_VALUES_MAX];
 };
 
-/* What its launcher has left of how it ended. */
-struct attempt_exit {
-    bool there;
-    char kind[16];
-    int code;
-    bool starved;    /* the kernel killed something for want of memory meanwhile */
-    bool limited;    /* … of the attempt's own, as it would have taken more than it was given */
-    int64_t at_ms;   /* when it was written */
-    int64_t boot_ms; /* the same, by the clock that nobody sets; 0: not told */
-};
-
 /* How it ended: what is stored of it, and acted on when that is committed. */
 struct attempt_end {
     struct attempt_exit note;
@@ -74,6 +65,7 @@ struct attempt {
     struct store_attempt row;
     char *dir;             /* the trial's folder */
     struct site_launch at; /* its launch; without its own where a session serves it */
+    struct gang *gang;     /* what `at` is then, owned; NULL: it is one process */
     bool over;             /* its end is stored */
     const char *lost;      /* why it cannot be found again; NULL */
     /* served by a warm session: its lines are those between its two marks */
@@ -112,8 +104,12 @@ struct attempt {
     uint64_t live_from;     /* lines before it were written while no driver watched: they measure nothing */
     bool tells_checkpoints; /* it has told of one */
     bool knows_ahead;
-    int64_t ahead_ms;                  /* its stamps are so much ahead of our clock */
-    struct stamps stamps;              /* the log's stamps, whatever the wall clock is set to meanwhile */
+    int64_t ahead_ms; /* its stamps are so much ahead of our clock */
+    struct attempt_words {
+        struct lines stream;
+        struct fold fold;
+    } * blamed;           /* the last words of the process that a gang ended of; NULL: its own stream has them */
+    struct stamps stamps; /* the log's stamps, whatever the wall clock is set to meanwhile */
     int64_t born_ms, line_ms, done_ms; /* monotonic: the go, the newest event, the last epoch's end */
     int64_t kill_ms;                   /* monotonic: when to KILL what was told to end; 0: not told */
     void (*on_epoch)(struct attempt *a, const struct store_epoch *row); /* after it was stored */
@@ -135,6 +131,17 @@ struct attempt {
 /* Prepares attempt number row.attempts + 1: its folder, its checkpoint to go on from, what its place is to start. */
 int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, const struct site *site,
                     struct site_order *o, struct err *e);
+
+/* The same for a gang of this shape: `sites` and `orders` are of its processes, which are reached by the names or addresses `hosts`. */
+int attempt_prepare_gang(struct attempt *a, struct study *s, struct study_trial *t, struct gangs *all,
+                         const struct app_gang *shape, const struct site *sites, const char *const *hosts,
+                         struct site_order *orders, struct err *e);
+
+/* Nothing of it yet, but whose it is: it waits for room. */
+void attempt_await(struct attempt *a, struct study *s, struct study_trial *t);
+
+/* The processes of the stored attempt that was recalled, which the store has. 1: it is a gang; 0. */
+int attempt_recall_gang(struct attempt *a, struct gangs *all, const struct app_gang *shape, struct err *e);
 
 /* The same for a run of a warm session. */
 int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, struct err *e);

@@ -195,6 +195,8 @@ static void on_gone(void *ctx, uint64_t id)
 int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *t)
 {
     AUTO_ORDER struct site_order order = { 0 };
+    if (d->gangs)
+        return driver_start_gang(d, s, t);
     const struct site site = driver_site(d, t->place);
     int rc = attempt_prepare(&s->a, d->study, t, &site, &order, d->e);
     s->started_ms = clock_ms();
@@ -209,7 +211,7 @@ static void start(struct driver *d, int number)
     int place = driver_place(d, number); /* one there is, since the scheduler was told so */
     t->place = place > 0 ? (size_t)place : 0;
     sched_started(&d->study->sched, number);
-    if (study_slots(d->study, t, &why) < 0) {
+    if (study_slots(d->study, t, &why) < 0 || (d->gangs && driver_gang_never_fits(d, t, why.text, sizeof why.text))) {
         driver_give_up(d, t, why.text); /* what has been refused since it was asked for leaves nothing */
         return;
     }
@@ -400,6 +402,7 @@ static void retry_start(struct driver *d, struct slot *s)
     struct study_trial *t = s->a.trial;
     int tries = s->busy_tries;
     driver_measure_no_more(d, s); /* the next one has another tag */
+    driver_free_gang_room(d, &s->a);
     attempt_done(&s->a);
     int rc = driver_start_launcher(d, s, t);
     s->busy_tries = tries;
@@ -633,6 +636,7 @@ static void tear_down(struct driver *d)
     free(d->slots);
     pool_close(d->pool);
     hosts_close(d->hosts);
+    gangs_close(d->gangs);
     nodes_close(d->nodes);
     places_close(d->places);
     driver_close_outlook(d);

@@ -28,6 +28,8 @@ static int find_running(void *ctx, const struct store_attempt *row)
     if (rc == 0)
         rc = attempt_recall(&s->a, f->d->study, f->trial, row, f->d->e);
     driver_own(f->d, &s->a);
+    if (rc == 0 && f->d->gangs)
+        rc = driver_recall_gang(f->d, s);
     s->a.at.row = driver_site(f->d, f->trial->place).row;
     if (row->place && !f->trial->place)
         s->a.lost = "its host is not among the nodes any more";
@@ -61,6 +63,7 @@ static int take_up(struct driver *d, struct slot *s)
     s->narrow_ms = d->narrows ? s->a.born_ms : 0;
     const struct site site = driver_site(d, s->a.trial->place);
     int rc = s->a.lost      ? -ESRCH
+             : s->a.gang    ? driver_adopt_gang(d, s)
              : row->session ? (join_warm(d, s) ? 0 : -ESRCH)
                             : site.row->adopt(site.own, s->a.id, row, s->a.dir, &s->a.at, d->e);
     if (rc == 0) {

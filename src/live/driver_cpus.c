@@ -73,6 +73,8 @@ int driver_keep_memory(struct driver *d, const struct study_trial *t)
 int driver_take_room(struct driver *d, struct study_trial *t)
 {
     int cpus[ROOMS_MAX_CPUS];
+    if (d->gangs) /* taken when it is started */
+        return 0;
     struct setting set = study_setting(d->study, t);
     int cores = (int)setting_number(&d->study->plan->space, &set, KNOB_CORES, t->row.slots);
     int rc = places_put(d->places, t->place, t->row.number, d->e);
@@ -104,6 +106,7 @@ void driver_let_go(struct driver *d, struct slot *s)
 {
     struct warm *w = driver_warm_of(d, s);
     places_free(d->places, s->a.trial->row.number);
+    driver_free_gang_room(d, &s->a);
     if (w) /* its processes have what its next trial says */
         w->trial = 0;
     else if (s->a.row.launch)
@@ -136,7 +139,7 @@ void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
     struct setting set = setting_of(d, s->a.trial, to);
     int cores = (int)setting_number(&p->space, &set, KNOB_CORES, t->slots);
     int cpus[ROOMS_MAX_CPUS];
-    int n = places_assign(d->places, t->number, cores, cpus, d->e);
+    int n = s->a.gang ? 0 : places_assign(d->places, t->number, cores, cpus, d->e);
     struct desired_want want = { .tag = tag,
                                  .id = s->a.id,
                                  .to = to,
@@ -148,6 +151,10 @@ void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
                                  .n_cpus = n,
                                  .frequency_khz = setting_number(&p->space, &set, KNOB_FREQUENCY, 0),
                                  .power_cap_w = setting_number(&p->space, &set, KNOB_POWER_CAP, 0) };
+    if (s->a.gang) {
+        driver_apply_gang(d, s, &want);
+        return;
+    }
     int rc = n < 0 ? n : nodes_apply(d->nodes, &want, d->e);
     if (rc < 0)
         driver_fail(d, rc);

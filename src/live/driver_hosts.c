@@ -52,15 +52,26 @@ static bool fits_beside(struct driver *d, const struct study_trial *t, size_t no
     return !d->one_each && places_fits(d->places, node, t ? t->row.number : SCHED_ANY, want);
 }
 
+void driver_open_hosts(struct driver *d)
+{
+    for (size_t i = 0; d->hosts && i <= hosts_count(d->hosts); i++) {
+        places_close_node(d->places, i, !is_open(d, i));
+        if (i > 0 && hosts_is_given_up(d->hosts, i))
+            places_lose_node(d->places, i);
+    }
+}
+
 /* A place where nothing runs comes first, of the others the one with most room. One that is empty is taken whatever its size. */
 int driver_place(struct driver *d, int number)
 {
     const struct study_trial *t = number == SCHED_ANY ? NULL : study_trial(d->study, number);
     int best = -1;
+    if (d->gangs)
+        return driver_place_gang(d, t);
     if (!d->hosts)
         return d->n == 0 || !d->packs || driver_may_pack(d, t, 0) ? 0 : -1;
+    driver_open_hosts(d);
     for (size_t i = 0; i <= hosts_count(d->hosts); i++) {
-        places_close_node(d->places, i, !is_open(d, i));
         bool empty = i ? hosts_running(d->hosts, i) == 0 : driver_beside(d, 0) == 0;
         if (is_open(d, i) && empty && (i > 0 || places_has_room(d->places, number)))
             return (int)i;
@@ -157,11 +168,20 @@ int driver_set_up_hosts(struct driver *d)
     const struct plan *p = d->study->plan;
     bool wanted = hosts_wanted(p);
     d->local = !wanted || strcmp(p->cfg.places_local, "yes") == 0;
-    return wanted ? hosts_open(&d->hosts, &d->loop, d->nodes, p, &d->ops, &ops, d, d->e) : 0;
+    if (!p->app.gang)
+        return wanted ? hosts_open(&d->hosts, &d->loop, d->nodes, p, &d->ops, &ops, d, d->e) : 0;
+    int rc = gangs_open(&d->gangs, &d->ops, &ops, d, d->e);
+    if (rc < 0)
+        return rc;
+    d->here = (struct site_here){ &d->loop, &gangs_launcher_ops, d->gangs };
+    return wanted ? hosts_open(&d->hosts, &d->loop, d->nodes, p, &gangs_launcher_ops, &gangs_hosts_ops, d->gangs, d->e)
+                  : 0;
 }
 
 void driver_tick_hosts(struct driver *d)
 {
     if (d->hosts && d->rc == 0)
         hosts_tick(d->hosts);
+    if (d->gangs && d->rc == 0)
+        driver_tick_gangs(d);
 }

@@ -95,7 +95,12 @@ void driver_measure(struct driver *d, struct slot *s)
                                     .events = d->study->plan->events,
                                     .local = app_is_local(&d->study->plan->app),
                                     .node = s->a.trial->place };
-    int rc = nodes_sample(d->nodes, tag, &how, d->e);
+    int rc = s->a.gang ? 0 : nodes_sample(d->nodes, tag, &how, d->e);
+    for (size_t k = 0; rc == 0 && k < gang_count(s->a.gang); k++) {
+        const struct store_member *m = &gang_member(s->a.gang, k)->row;
+        how.node = (size_t)m->node;
+        rc = nodes_sample(d->nodes, m->launch, &how, d->e);
+    }
     profiles_setting(d->study->profiles, s->a.trial->row.number, s->a.trial->setting);
     s->measured = true;
     if (rc < 0)
@@ -118,20 +123,42 @@ static bool is_alone(const struct driver *d, const struct slot *s, const struct 
     return driver_is_alone(d, s) && sample->t_ms - sample->dt_ms >= (double)d->changed_ms;
 }
 
+static void keep_sample(struct driver *d, const struct slot *s, const struct nodes_sample *sample)
+{
+    int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, s, sample), d->e);
+    if (rc == 0)
+        rc = energy_sampled(d->study->energy, s->a.trial->row.number, sample, d->e);
+    publish_sample(d->study->publish, s->a.trial->row.number, sample);
+    if (rc < 0)
+        driver_fail(d, rc);
+}
+
+/* Of a process of a gang. */
+static bool is_of_gang(struct driver *d, const struct slot *s, const char *tag, const struct nodes_sample *sample)
+{
+    struct nodes_sample whole;
+    for (size_t k = 0; k < gang_count(s->a.gang); k++) {
+        const char *its = gang_member(s->a.gang, k)->row.launch;
+        if (!its || strcmp(its, tag) != 0)
+            continue;
+        if (gang_sample(s->a.gang, k, sample, &whole))
+            keep_sample(d, s, &whole);
+        return true;
+    }
+    return false;
+}
+
 void driver_on_sampled(void *ctx, const char *tag, const struct nodes_sample *sample)
 {
     struct driver *d = ctx;
     for (size_t i = 0; i < d->n; i++) {
         const struct slot *s = d->slots[i];
         const char *its = driver_tag(d, s);
+        if (is_of_gang(d, s, tag, sample))
+            return;
         if (!its || strcmp(its, tag) != 0)
             continue;
-        int rc = profiles_sampled(d->study->profiles, s->a.trial, sample, is_alone(d, s, sample), d->e);
-        if (rc == 0)
-            rc = energy_sampled(d->study->energy, s->a.trial->row.number, sample, d->e);
-        publish_sample(d->study->publish, s->a.trial->row.number, sample);
-        if (rc < 0)
-            driver_fail(d, rc);
+        keep_sample(d, s, sample);
         return;
     }
 }

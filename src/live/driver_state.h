@@ -1,7 +1,7 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_stores.c (what is committed
  * before it is acted on), driver_sessions.c (warm sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of
  * trials), driver_outlook.c (what they are foretold to come to), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_hosts.c
- * (where a trial is placed; other hosts), driver_loop.c. */
+ * (where a trial is placed; other hosts), driver_gang.c (trials of several processes), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -11,6 +11,7 @@
 #include "live/driver.h"
 #include "live/pool.h"
 
+struct gangs;
 struct hosts;
 struct driver_outlook;
 struct nodes;
@@ -24,7 +25,8 @@ enum slot_stores { STORES_NOTHING, STORES_LAUNCH, STORES_END, STORES_REFUSAL };
 struct slot {
     struct attempt a;
     enum slot_stores stores;
-    bool gone; /* while its launch was on its way its processes ended: to be settled */
+    bool awaits_room; /* its gang does not fit now: nothing of it is started */
+    bool gone;        /* while its launch was on its way its processes ended: to be settled */
     int busy_tries;
     bool silent;        /* its launcher never said that it is ready */
     int64_t started_ms; /* monotonic: when its launcher was */
@@ -59,6 +61,8 @@ struct driver {
     struct launcher_ops ops;
     struct site_here here;
     struct hosts *hosts;            /* NULL: trials are placed on this machine alone, or on a cluster */
+    struct gangs *gangs;            /* NULL: each trial is one process, with what that starts */
+    bool told_room;                 /* that a gang waits */
     bool local;                     /* trials are placed on this machine, too */
     bool one_each;                  /* … one on each place */
     bool awaits_hosts;              /* what is next is not started for want of one */
@@ -142,9 +146,20 @@ void driver_tick_hosts(struct driver *d);
 int driver_place(struct driver *d, int number);            /* the node that it may be started on now; -1: none */
 size_t driver_beside(const struct driver *d, size_t node); /* trials there */
 bool driver_is_alone(const struct driver *d, const struct slot *s);
+void driver_open_hosts(struct driver *d); /* the ledger hears which places take launches now */
 struct site driver_site(struct driver *d, size_t node);
 bool driver_awaits_hosts(struct driver *d); /* something waits, and nothing runs: is a host to be waited for? */
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
+
+int driver_place_gang(struct driver *d,
+                      const struct study_trial *t); /* as driver_place(): of the process that tells; NULL: any */
+bool driver_gang_never_fits(struct driver *d, const struct study_trial *t, char *why, size_t size);
+int driver_start_gang(struct driver *d, struct slot *s, struct study_trial *t);
+int driver_recall_gang(struct driver *d, struct slot *s);
+int driver_adopt_gang(struct driver *d, struct slot *s);
+void driver_tick_gangs(struct driver *d);
+void driver_free_gang_room(struct driver *d, const struct attempt *a); /* of all but the first, which is the trial's */
+void driver_apply_gang(struct driver *d, struct slot *s, const struct desired_want *want);
 
 int driver_set_up_places(struct driver *d);
 bool driver_has_cpus(struct driver *d, int number);            /* for a trial that starts while none runs */

@@ -84,7 +84,7 @@ static void give_go(struct driver *d, struct slot *s)
         driver_send_run(d, s);
         return;
     }
-    int rc = s->gone ? -ESRCH : s->a.at.row->go(s->a.at.own);
+    int rc = s->gone ? -ESRCH : s->a.at.row->go(s->a.at.own, NULL);
     failpoint("go-sent");
     if (rc < 0) /* it has died since; its end is on the way */
         driver_note(d, &s->a.trial->row, "its launcher died at the start");

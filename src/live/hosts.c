@@ -330,6 +330,7 @@ static void ask_for_launch(struct away *a)
                                       .step_texts = &a->step,
                                       .memory = w->memory,
                                       .answer = a->order.answer,
+                                      .gang = w->gang,
                                       .files = p->hash };
     int rc = remote_start(&a->remote, h->remotes, a->host->node, a->id, &what, &e);
     a->asked_ms = clock_ms();
@@ -416,7 +417,7 @@ static int take_order(struct away *a, struct site_order *o, struct err *e)
     const struct application *app = o->words.app;
     bool step = false;
     const char *text = NULL;
-    for (size_t i = 0; (text = app->kind->needle(app, i, &step)); i++)
+    for (size_t i = 0; app && (text = app->kind->needle(app, i, &step)); i++)
         strv_add(step ? &a->step : &a->keep, text);
     for (size_t i = 0; i < o->steps.n; i++)
         launcher_put_step(&a->steps, &o->steps.argv[i]);
@@ -484,11 +485,11 @@ static int paths(void *site, const char *tag, const char *resume, struct site_pa
     return all ? 0 : err_sys(e, -ENOMEM, "launch '%s'", tag);
 }
 
-static int go(void *own)
+static int go(void *own, const char *ports)
 {
     struct away *a = own;
     a->went = true;
-    return a->remote ? remote_go(a->remote) : -ESRCH;
+    return a->remote ? remote_go(a->remote, ports) : -ESRCH;
 }
 
 /* One that is to be killed while its host cannot be asked is not waited for. */
@@ -766,10 +767,15 @@ int hosts_running(const struct hosts *h, size_t node)
     return h->v[node].running;
 }
 
+bool hosts_is_given_up(const struct hosts *h, size_t node)
+{
+    return node_peer_state(peer_of(&h->v[node])) == NODE_LOST || h->v[node].refusals >= REFUSALS_MAX;
+}
+
 bool hosts_may_come(const struct hosts *h)
 {
     for (size_t i = 1; h && i <= h->n; i++)
-        if (node_peer_state(peer_of(&h->v[i])) != NODE_LOST && h->v[i].refusals < REFUSALS_MAX)
+        if (!hosts_is_given_up(h, i))
             return true;
     return false;
 }

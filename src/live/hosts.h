@@ -50,6 +50,8 @@ size_t hosts_find(const struct hosts *h, const char *name); /* 0: there is none 
 bool hosts_takes(const struct hosts *h, size_t node);
 bool hosts_may_come(const struct hosts *h);
 
+bool hosts_is_given_up(const struct hosts *h, size_t node); /* it will take none any more */
+
 int hosts_running(const struct hosts *h, size_t node); /* launches of ours there */
 
 struct site hosts_site(struct hosts *h, size_t node);

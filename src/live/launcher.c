@@ -94,14 +94,16 @@ static void on_pidfd(uv_poll_t *p, int status, int events)
     gone(p->data);
 }
 
-/* "ready BOOT PID START HEARD_SIZE [WHY]", "busy" or "error TEXT". */
+/* "ready BOOT PID START HEARD_SIZE [port=N] [WHY]", "busy" or "error TEXT". */
 static void on_line(struct launcher *l)
 {
-    struct launcher_ready r;
-    int pid, n = 0;
+    struct launcher_ready r = { .port = 0 };
+    int pid, n = 0, port = 0;
     if (sscanf(l->line, "ready %36s %d %" SCNu64 " %" SCNu64 "%n", r.boot_id, &pid, &r.start_ticks, &r.heard_size,
                &n) == 4) {
         r.pid = pid;
+        if (sscanf(l->line + n, " port=%d%n", &r.port, &port) == 1)
+            n += port;
         (void)snprintf(r.unlimited, sizeof r.unlimited, "%s", l->line + n + (l->line[n] == ' '));
         if (l->ops)
             l->ops->ready(l->ctx, l->id, &r);
@@ -193,6 +195,10 @@ static void put_words(struct strv *argv, const struct launcher_words *w)
         strv_add(argv, "--mark");
         strv_add(argv, "PIPETUNE trial");
     }
+    if (w->gang > 0) {
+        strv_add(argv, "--gang");
+        strv_addf(argv, "%d", w->gang);
+    }
     if (w->tell) {
         strv_add(argv, "--tell");
         strv_add(argv, w->tell);
@@ -201,7 +207,7 @@ static void put_words(struct strv *argv, const struct launcher_words *w)
     }
     bool step = false;
     const char *text = NULL;
-    for (size_t i = 0; (text = w->app->kind->needle(w->app, i, &step)); i++) {
+    for (size_t i = 0; w->app && (text = w->app->kind->needle(w->app, i, &step)); i++) {
         strv_add(argv, step ? "--step" : "--keep");
         strv_add(argv, text);
     }
@@ -354,13 +360,15 @@ void launcher_kill_tagged(const char *tag)
     free(pids);
 }
 
-int launcher_go(struct launcher *l)
+int launcher_go(struct launcher *l, const char *ports)
 {
-    uv_buf_t go = uv_buf_init((char[]){ 'g' }, 1);
+    AUTO_BUF struct buf word = BUF_INIT;
+    buf_printf(&word, "g%s%s", ports ? ports : "", ports ? "\n" : "");
+    uv_buf_t go = uv_buf_init(word.data, word.failed ? 0 : (unsigned)word.len);
     int rc = uv_try_write((uv_stream_t *)&l->control, &go, 1);
     l->went = true; /* the attempt is stored as running by now: its end must be told as one */
-    if (rc == 1)
+    if (rc > 0 && (size_t)rc == word.len)
         return 0;
     close_handle((uv_handle_t *)&l->control); /* where the byte did not arrive, end of file ends the launcher */
-    return rc;
+    return rc < 0 ? rc : -EPIPE;
 }

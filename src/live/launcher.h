@@ -18,6 +18,7 @@ struct launcher_ready {
     char boot_id[PROC_BOOT_ID_SIZE];
     pid_t pid;
     uint64_t start_ticks;
+    int port;            /* its own, of one of a gang; 0: none */
     uint64_t heard_size; /* of what is heard of it (node/log_files.h): where this attempt's lines begin */
     char unlimited[256]; /* why its memory has no limit although it was to have one; "" */
 };
@@ -40,7 +41,8 @@ struct launcher_words {
     int attempt;
     int64_t memory;                /* bytes that what it runs may take together; 0: as many as there are */
     int64_t log_mb;                /* that its log may take on disk */
-    const struct application *app; /* whose output it keeps */
+    int gang;                      /* of so many processes this is one; 0: of none */
+    const struct application *app; /* whose output it keeps; NULL: only what people may read */
     const char *tell, *answer;     /* the socket of its programs, and what they are answered; NULL: none */
 };
 
@@ -80,7 +82,9 @@ void launcher_say_stop(pid_t pid, uint64_t start_ticks, const char *boot_id, con
 /* Kills whatever carries the tag: when a launcher was killed outright, what it ran may have left children. */
 void launcher_kill_tagged(const char *tag);
 
-int launcher_go(struct launcher *l); /* 0 or -errno: it ends by itself; `gone` is called in either case */
+/* `ports`: of all of its gang, "4001,4002"; NULL: it is of none. */
+int launcher_go(struct launcher *l,
+                const char *ports); /* 0 or -errno: it ends by itself; `gone` is called in either case */
 void launcher_free(
     struct launcher *l); /* lets go of it, wherever it is: without a go it ends by itself, after one it goes on */
 

@@ -151,8 +151,19 @@ void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l)
         buf_puts(b, ",\"answer\":");
         json_put_string(b, l->answer);
     }
+    if (l->gang > 0)
+        buf_printf(b, ",\"gang\":%d", l->gang);
     if (l->files)
         buf_printf(b, ",\"files\":\"%s\"", l->files);
+    buf_puts(b, "}\n");
+}
+
+void node_words_go(struct buf *b, uint64_t id, const char *tag, const char *ports)
+{
+    begin(b, id, NODE_GO);
+    put_tag(b, tag);
+    if (ports)
+        buf_printf(b, ",\"ports\":\"%s\"", ports);
     buf_puts(b, "}\n");
 }
 
@@ -564,6 +575,7 @@ int node_launch_read(struct node_launch_told *out, const struct node_words *w, s
     if (runs && !get_process(&t, w->body))
         return bad(e, "its launch has no process");
     (void)get_int(w->body, "heard", 0, INT64_MAX, &heard);
+    (void)get_int(w->body, "port", 1, UINT16_MAX, &t.port);
     (void)get_text(w->body, "why", t.why, sizeof t.why);
     (void)get_text(w->body, "exit", t.exit, sizeof t.exit);
     (void)get_int(w->body, "ago_ms", 0, INT64_MAX, &t.ago_ms);

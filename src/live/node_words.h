@@ -95,9 +95,11 @@ struct node_launch {
     const struct strv *keep_texts, *step_texts; /* of lines that are heard; NULL: none */
     int64_t memory;                             /* bytes; 0: no limit */
     const char *answer; /* what programs are answered that tell of themselves; NULL: they cannot */
+    int gang;           /* of so many processes this is one; 0: of none */
     const char *files;  /* the hash of the manifest of what it is given; NULL: nothing */
 };
 void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l);
+void node_words_go(struct buf *b, uint64_t id, const char *tag, const char *ports); /* ports NULL: it is of no gang */
 void node_words_tail(struct buf *b, uint64_t id, const char *tag, uint64_t from, uint64_t credit, uint64_t accounted);
 void node_words_signal(struct buf *b, uint64_t id, const char *tag, bool hard);
 
@@ -194,6 +196,7 @@ struct node_launch_told {
     char boot_id[PROC_BOOT_ID_SIZE]; /* READY and RUNNING, and what follows */
     int64_t pid;
     uint64_t start_ticks;
+    int64_t port;   /* READY of one of a gang; else 0 */
     uint64_t heard; /* bytes of what is heard of it; where it is not told, 0 */
     char why[256];  /* BUSY, REFUSED: one plain line */
     char exit[512]; /* ENDED: its note (node/exec.h) … */

@@ -21,6 +21,7 @@ struct node_cfg {
     char *host;       /* NULL: this machine */
     char *user, *key; /* NULL: ssh's choice */
     int port;         /* 0: ssh's choice */
+    char *address;    /* by which processes on other machines reach those there; NULL: host */
 };
 
 struct nodes;

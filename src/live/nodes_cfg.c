@@ -63,6 +63,8 @@ static int read_entry(struct node_cfg *out, const struct json_doc *doc, const js
     if (rc == 0)
         rc = copy_text(&out->user, entry, "user");
     if (rc == 0)
+        rc = copy_text(&out->address, entry, "address");
+    if (rc == 0)
         rc = read_key(out, entry, doc->name);
     return rc < 0 ? rc : read_port(out, entry);
 }
@@ -111,6 +113,7 @@ void nodes_cfg_free(struct node_cfg *cfg, size_t n)
         free(cfg[i].host);
         free(cfg[i].user);
         free(cfg[i].key);
+        free(cfg[i].address);
     }
     free(cfg);
 }

@@ -73,6 +73,11 @@ void places_close_node(struct places *p, size_t node, bool closed)
     m->closed = closed;
 }
 
+void places_lose_node(struct places *p, size_t node)
+{
+    p->rooms.nodes[node].lost = true;
+}
+
 /* Which CPUs there are, and how many others ask for some. */
 static void learn(struct places *p)
 {

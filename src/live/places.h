@@ -49,6 +49,9 @@ void places_free(struct places *p, int trial); /* it is over */
 /* Trials may be started on this machine now, or not. */
 void places_close_node(struct places *p, size_t node, bool closed);
 
+/* None is started there any more. */
+void places_lose_node(struct places *p, size_t node);
+
 /* The trial is to be there. -ENOMEM. */
 int places_put(struct places *p, size_t node, int trial, struct err *e);
 

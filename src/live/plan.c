@@ -182,7 +182,8 @@ static int check_properties(const struct plan *p, struct err *e)
     const char *prefix = p->app.kind->property_prefix;
     for (size_t i = 0; i < p->space.n_knobs; i++) {
         const struct knob *k = &p->space.knobs[i];
-        if (k->kind->id != KNOB_PROPERTY || (prefix && strncmp(k->name, prefix, strlen(prefix)) == 0))
+        bool property = k->kind->id == KNOB_PROPERTY && !(prefix && strncmp(k->name, prefix, strlen(prefix)) == 0);
+        if (!property && !(k->kind->id == KNOB_COUNT && !p->app.kind->gang))
             continue;
         char path[192];
         (void)snprintf(path, sizeof path, "systemParameters/%s", k->name);
@@ -712,6 +713,32 @@ static size_t add_masked(const struct plan *p, struct app_value out[SPACE_MAX_KN
     return n;
 }
 
+/* The hyperparameters of a point. */
+static size_t put_hypers(const struct plan *p, const struct point *pt, struct value values[SPACE_MAX_DIMS],
+                         struct app_value out[SPACE_MAX_DIMS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < space_n_hyper(&p->space); i++) {
+        values[i] = space_value(&p->space, pt, i);
+        if (space_active(&p->space, pt, i))
+            out[n++] = (struct app_value){ .name = p->space.dims[i].name, .text = values[i].text };
+    }
+    return n;
+}
+
+int plan_gang(const struct plan *p, const struct point *pt, const struct setting *effective, struct app_gang *out,
+              struct err *e)
+{
+    struct app_value knobs[SPACE_MAX_KNOBS], hypers[SPACE_MAX_DIMS];
+    struct value values[SPACE_MAX_DIMS];
+    const struct app_launch l = { .hypers = hypers,
+                                  .n_hypers = put_hypers(p, pt, values, hypers),
+                                  .knobs = knobs,
+                                  .n_knobs = put_knobs(p, effective, false, knobs) };
+    *out = (struct app_gang){ .n = 0 };
+    return p->app.gang ? p->app.kind->gang(&p->app, &l, out, e) : 0;
+}
+
 int plan_steps(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct app_steps *out,
                struct err *e)
 {
@@ -720,18 +747,13 @@ int plan_steps(const struct plan *p, const struct point *pt, const struct plan_l
     struct app_tools tools = env_tools(&p->env);
     if (l->library)
         tools.library = l->library;
-    size_t n_properties = put_knobs(p, &l->setting, true, properties), n_hypers = 0;
+    size_t n_properties = put_knobs(p, &l->setting, true, properties);
     if (!l->properties)
         n_properties = add_masked(p, properties, n_properties);
-    for (size_t i = 0; !l->session && i < space_n_hyper(&p->space); i++) {
-        values[i] = space_value(&p->space, pt, i);
-        if (space_active(&p->space, pt, i))
-            hypers[n_hypers++] = (struct app_value){ .name = p->space.dims[i].name, .text = values[i].text };
-    }
     const struct app_launch launch = {
         .tools = &tools,
         .hypers = hypers,
-        .n_hypers = n_hypers,
+        .n_hypers = l->session ? 0 : put_hypers(p, pt, values, hypers),
         .knobs = knobs,
         .n_knobs = put_knobs(p, &l->setting, false, knobs),
         .properties = properties,
@@ -749,6 +771,9 @@ int plan_steps(const struct plan *p, const struct point *pt, const struct plan_l
         .session = l->session,
         .properties_file = l->properties,
         .one_cpu = l->one_cpu,
+        .gang = l->gang,
+        .rank = l->rank,
+        .hosts = l->hosts,
     };
     return p->app.kind->steps(&p->app, &launch, out, e);
 }

@@ -63,9 +63,12 @@ struct plan_launch {
     const char *resume_model, *resume_state;
     const char *converted; /* where a checkpoint in another form may be put; NULL: nowhere */
     const char *seed_text;
-    const char *session;    /* the socket of the warm session that this starts; NULL: a trial of its own */
-    bool one_cpu;           /* it begins packed on one CPU */
-    const char *library;    /* the folder of pipetune.py there; NULL: this machine's */
+    const char *session;         /* the socket of the warm session that this starts; NULL: a trial of its own */
+    bool one_cpu;                /* it begins packed on one CPU */
+    const char *library;         /* the folder of pipetune.py there; NULL: this machine's */
+    const struct app_gang *gang; /* one process of it: which, and where all are reached (app/app.h); NULL: all of it */
+    size_t rank;
+    const char *const *hosts;
     const char *properties; /* the file that holds its secrets (secrets_write()); NULL: none */
 };
 
@@ -93,6 +96,10 @@ int plan_most_slots(const struct plan *p, const struct point *pt, unsigned not, 
 
 /* The batch that the slots of a launch must divide; NAN: it has none, or nothing must. */
 double plan_batch(const struct plan *p, const struct point *pt);
+
+/* The processes of a launch with this setting; none: it is one. -EINVAL, -ERANGE: see app.h. */
+int plan_gang(const struct plan *p, const struct point *pt, const struct setting *effective, struct app_gang *out,
+              struct err *e);
 
 /* What is run. `pt` is not looked at when it starts a session. Free *out (app_steps_done()), also after a failure. */
 int plan_steps(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct app_steps *out,

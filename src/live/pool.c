@@ -239,7 +239,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
         return;
     }
     failpoint("session-launcher-ready");
-    (void)launcher_go(w->launcher); /* where it has died since, its end is on the way */
+    (void)launcher_go(w->launcher, NULL); /* where it has died since, its end is on the way */
     failpoint("session-go-sent");
 }
 

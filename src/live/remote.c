@@ -113,7 +113,9 @@ static void end_when_heard(struct remote *l)
 
 static void was_ready(struct remote *l, const struct node_launch_told *t)
 {
-    struct launcher_ready ready = { .pid = (pid_t)t->pid, .start_ticks = t->start_ticks, .heard_size = t->heard };
+    struct launcher_ready ready = {
+        .pid = (pid_t)t->pid, .start_ticks = t->start_ticks, .port = (int)t->port, .heard_size = t->heard
+    };
     memcpy(ready.boot_id, t->boot_id, sizeof ready.boot_id);
     (void)snprintf(ready.unlimited, sizeof ready.unlimited, "%s", t->why);
     l->state = REMOTE_READY;
@@ -358,9 +360,11 @@ int remote_adopt(struct remote **out, struct remotes *r, size_t node, uint64_t i
     return 0;
 }
 
-int remote_go(struct remote *l)
+int remote_go(struct remote *l, const char *ports)
 {
-    int rc = ask(l, NODE_GO);
+    AUTO_BUF struct buf b = BUF_INIT;
+    node_words_go(&b, node_peer_next_id(nodes_peer(l->all->nodes, l->node)), l->tag, ports);
+    int rc = say(l, &b, NODE_GO);
     l->state = REMOTE_WENT; /* the attempt is stored as running by now: its end must be told as one */
     if (rc == 0)
         grant(l, true);

@@ -39,7 +39,7 @@ int remote_start(struct remote **out, struct remotes *r, size_t node, uint64_t i
 int remote_adopt(struct remote **out, struct remotes *r, size_t node, uint64_t id, const char *tag, uint64_t from,
                  struct err *e);
 
-int remote_go(struct remote *l); /* as launcher_go(): 0 or -errno, `gone` comes in either case */
+int remote_go(struct remote *l, const char *ports); /* as launcher_go(): 0 or -errno, `gone` comes in either case */
 void remote_signal(struct remote *l, bool hard);
 
 /* All before this offset is accounted, and needed no more there. */

@@ -56,7 +56,7 @@ struct site_row {
                  struct err *e);
 
     /* --- of a launch; `own` may be NULL --- */
-    int (*go)(void *own); /* as launcher_go() */
+    int (*go)(void *own, const char *ports); /* as launcher_go() */
     void (*signal)(void *own, const struct store_attempt *row, bool hard);
     void (*say_stop)(void *own, const struct store_attempt *row);
     void (*accounted)(void *own, uint64_t offset); /* what was heard before it is needed no more */

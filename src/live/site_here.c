@@ -60,9 +60,9 @@ static int adopt(void *site, uint64_t id, const struct store_attempt *row, const
     return rc;
 }
 
-static int go(void *own)
+static int go(void *own, const char *ports)
 {
-    return launcher_go(own);
+    return launcher_go(own, ports);
 }
 
 /* By what is stored of it: whoever started it. */

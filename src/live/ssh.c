@@ -17,6 +17,7 @@ struct word_rule {
 };
 
 static const struct word_rule host_rule = { "host", LETTERS DIGITS "._:%-", "-.%", 255 }; /* with IPv6: fe80::1%eth0 */
+static const struct word_rule address_rule = { "address", LETTERS DIGITS "._:%-", "-.%", 255 };
 static const struct word_rule user_rule = { "user", LETTERS DIGITS "._-", "-.", 64 };
 static const struct word_rule key_rule = { "key", LETTERS DIGITS "._/+@,=~ -", "-", 4095 }; /* no '%': ssh expands it */
 static const struct word_rule helper_rule = { "path of pipetune-node", LETTERS DIGITS "._/+-", "-", 4095 };
@@ -43,6 +44,8 @@ static int check_word(const struct word_rule *r, const char *text, struct err *e
 int ssh_check(const struct node_cfg *cfg, struct err *e)
 {
     int rc = check_word(&host_rule, cfg->host, e);
+    if (rc == 0 && cfg->address)
+        rc = check_word(&address_rule, cfg->address, e);
     if (rc == 0 && cfg->user)
         rc = check_word(&user_rule, cfg->user, e);
     if (rc == 0 && cfg->key)

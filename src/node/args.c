@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "node/port.h"
 
 enum { TAG_MAX = 64 };
 
@@ -26,6 +27,7 @@ static const struct option_row {
     { "--cpus", OPTION_TEXT, false, offsetof(struct args, cpus), 0, 0 },
     { "--dir", OPTION_TEXT, true, offsetof(struct args, dir), 0, 0 },
     { "--folder", OPTION_TEXT, false, offsetof(struct args, folder), 0, 0 },
+    { "--gang", OPTION_NUMBER, false, offsetof(struct args, gang), 1, PORTS_MAX },
     { "--grace", OPTION_NUMBER, false, offsetof(struct args, grace_s), 0, 86400 },
     { "--keep", OPTION_NEEDLE, false, offsetof(struct args, keep), 0, 0 },
     { "--launch", OPTION_TEXT, true, offsetof(struct args, launch), 0, 0 },

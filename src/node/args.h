@@ -21,6 +21,7 @@ struct args {
     const char *mark, *runs;   /* NULL: this launch has no runs */
     const char *tell, *answer; /* where its programs tell of themselves, and what they are answered; NULL: nowhere */
     uint64_t attempt, control, log_cap, grace_s;
+    uint64_t gang;             /* of so many processes this is one, each launched by itself; 0: of none */
     uint64_t memory;           /* bytes that what runs may take together; 0: as many as there are */
     struct needles keep, step; /* the texts are argv's */
     struct args_step *steps;   /* owned */

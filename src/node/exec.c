@@ -34,6 +34,7 @@
 #include "node/cgroup.h"
 #include "node/cpus.h"
 #include "node/log.h"
+#include "node/port.h"
 #include "node/teller.h"
 
 enum {
@@ -54,7 +55,7 @@ enum {
 const char exec_usage[] =
     "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
     "       [--memory BYTES] [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
-    "       [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
+    "       [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */
 
@@ -68,6 +69,7 @@ struct launcher {
     struct log log;
     struct teller teller;
     struct cgroup cgroup; /* of the steps */
+    struct port port;     /* of one of a gang */
     char unlimited[512];  /* why they have none although they were to; "": as it was to be */
 
     pid_t step;    /* 0: none runs */
@@ -596,6 +598,8 @@ static int prepare(struct launcher *l, struct err *e)
     rc = log_open(&l->log, l->o, e);
     if (rc == 0 && l->o->tell)
         rc = open_teller(l, e);
+    if (rc == 0 && l->o->gang)
+        rc = port_take(&l->port, e);
     if (rc == 0)
         open_cgroup(l);
     return rc < 0 ? rc : write_pid(l, e);
@@ -614,6 +618,32 @@ static int __attribute__((format(printf, 2, 3))) say(const struct launcher *l, c
         line[n - 1] = '\n';
     }
     return io_write_all(l->control_fd, line, (size_t)n);
+}
+
+/* In the place of a word or a variable's text that is there as long as we are. */
+static bool fill_word(char **word, const int *ports, size_t n)
+{
+    if (strstr(*word, "{port."))
+        *word = ports_fill(*word, ports, n);
+    return *word != NULL;
+}
+
+/* What comes behind the go of one of a gang. It is sent as a whole, so that nobody is waited for. */
+static bool take_ports(struct launcher *l)
+{
+    char text[PORTS_TEXT_MAX] = "";
+    int ports[PORTS_MAX];
+    size_t len = 0, n = (size_t)l->o->gang;
+    while (len + 1 < sizeof text && read(l->control_fd, text + len, 1) == 1 && text[len] != '\n')
+        len++;
+    text[len] = '\0';
+    bool ok = ports_read(ports, n, text) == 0;
+    for (size_t i = 0; ok && i < l->o->n_steps; i++)
+        for (char **word = l->o->steps[i].argv; ok && *word; word++)
+            ok = fill_word(word, ports, n);
+    for (char **variable = environ; ok && *variable; variable++)
+        ok = fill_word(variable, ports, n);
+    return ok;
 }
 
 static bool told_to_go(struct launcher *l)
@@ -635,7 +665,7 @@ static bool told_to_go(struct launcher *l)
         ssize_t n = read(l->control_fd, &byte, 1);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
-        return n == 1 && byte == 'g';
+        return n == 1 && byte == 'g' && (!l->o->gang || take_ports(l));
     }
 }
 
@@ -701,8 +731,11 @@ static int launch(struct launcher *l)
         (void)say(l, "error %s\n", e.text);
         return EXIT_FAILURE;
     }
-    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "%s%s\n", l->boot_id, (long)l->self, l->start_ticks,
-             log_heard_size(&l->log), l->unlimited[0] ? " " : "", l->unlimited);
+    char port[24] = "";
+    if (l->port.number)
+        (void)snprintf(port, sizeof port, " port=%d", l->port.number);
+    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "%s%s%s\n", l->boot_id, (long)l->self, l->start_ticks,
+             log_heard_size(&l->log), port, l->unlimited[0] ? " " : "", l->unlimited);
     failpoint("node-ready");
     if (rc < 0 || !told_to_go(l)) { /* who has not heard of us will not answer */
         remove_pid(l);
@@ -759,6 +792,7 @@ int exec_run(int argc, char **argv)
         code = launch(&l);
         teller_close(&l.teller);
         cgroup_close(&l.cgroup);
+        port_give_back(&l.port);
         log_done(&l.log);
         free(l.pid_path);
     }

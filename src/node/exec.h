@@ -3,7 +3,7 @@
  *
  *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]
  *        [--memory BYTES] [--log-cap BYTES]
- *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--tell SOCKET --answer LINE] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
+ *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
  *
@@ -11,10 +11,13 @@
  *
  *   busy                                      someone holds DIR/lock            exit 75
  *   error TEXT                                nothing was started               exit 1
- *   ready BOOT_ID PID START_TICKS HEARD_SIZE [WHY]
+ *   ready BOOT_ID PID START_TICKS HEARD_SIZE [port=N] [WHY]
  *                                             'g' starts the steps; any other byte, end of file or TERM:
  *                                             DIR/pid is removed, nothing was started, exit 0. WHY: --memory was
- *                                             given, and the steps will have no cgroup with that limit (cgroup.h)
+ *                                             given, and the steps will have no cgroup with that limit (cgroup.h).
+ *                                             port: --gang was given, one that was free and is its own as long as it lives; then
+ *                                             behind the 'g' come the ports of all N, "4001,4002", and a newline: {port.K} in the steps' words
+ *                                             and variables becomes the K-th, from 0 (port.h)
  *
  * DIR/lock  flock'ed for the launcher's whole life, and the step's (its fd 3): free = nothing of the attempt runs
  * DIR/pid   BOOT_ID PID START_TICKS ATTEMPT TAG\n          from before `ready` to after `exit` is written

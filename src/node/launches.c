@@ -26,6 +26,7 @@
 #include "base/wire.h"
 #include "node/folder.h"
 #include "node/members.h"
+#include "node/port.h"
 
 enum { NOTE_MAX = 4096, ALIVE_MS = 1000 };
 
@@ -195,6 +196,10 @@ static int make_argv(struct strv *argv, const struct launch_ask *a, const char *
         strv_add(argv, "--memory");
         strv_addf(argv, "%" PRId64, a->memory);
     }
+    if (a->gang > 0) {
+        strv_add(argv, "--gang");
+        strv_addf(argv, "%" PRId64, a->gang);
+    }
     int rc = put_tell(argv, a, e);
     if (rc == 0)
         rc = put_list(argv, "--keep", a->keep, "keep", e);
@@ -322,14 +327,18 @@ int launches_start(struct launches *l, const struct launch_ask *a, struct err *e
     return rc;
 }
 
-int launches_go(struct launches *l, const char *tag, struct err *e)
+int launches_go(struct launches *l, const char *tag, const char *ports, struct err *e)
 {
+    char word[PORTS_TEXT_MAX + 2];
     struct launch *x = find(l, tag);
     if (!x || x->control < 0 || strncmp(x->line, "ready ", 6) != 0)
         return err_set(e, -ESRCH, "'%s' waits for no go", tag);
-    ssize_t n = send(x->control, "g", 1, MSG_NOSIGNAL);
-    (void)close(MOVE_FD(x->control)); /* where the byte did not arrive it has ended, and that is told */
-    return n == 1 ? 0 : err_sys(e, -errno, "'%s'", tag);
+    int len = snprintf(word, sizeof word, "g%s%s", ports ? ports : "", ports ? "\n" : "");
+    if (len >= (int)sizeof word)
+        return err_set(e, -EINVAL, "'ports' are more than %d", PORTS_MAX);
+    ssize_t n = send(x->control, word, (size_t)len, MSG_NOSIGNAL);
+    (void)close(MOVE_FD(x->control)); /* where it did not arrive it has ended, and that is told */
+    return n == len ? 0 : err_sys(e, -errno, "'%s'", tag);
 }
 
 /* --- what there is ---------------------------------------------------------------------------------------------------- */
@@ -599,7 +608,7 @@ static void put_refused(struct buf *out, const struct launch *x, const char *sta
     wire_put_text(out, why);
 }
 
-/* What its launcher says before its go: "ready BOOT PID START HEARD_SIZE", "busy", "error TEXT" (exec.h). */
+/* What its launcher says before its go: "ready BOOT PID START HEARD_SIZE [port=N] [WHY]", "busy", "error TEXT" (exec.h). */
 static bool take_line(struct launch *x, struct buf *out)
 {
     char boot[PROC_BOOT_ID_SIZE];
@@ -611,11 +620,15 @@ static bool take_line(struct launch *x, struct buf *out)
     x->len += (size_t)n;
     x->line[x->len] = '\0';
     x->line[strcspn(x->line, "\n")] = '\0';
-    int at = 0;
+    int at = 0, port = 0, more = 0;
     if (sscanf(x->line, "ready %36s %ld %" SCNu64 " %" SCNu64 " %n", boot, &pid, &start, &heard, &at) == 4) {
         put_launch(out, x, "ready");
         buf_printf(out, ",\"boot_id\":\"%s\",\"pid\":%ld,\"start_ticks\":%" PRIu64 ",\"heard\":%" PRIu64, boot, pid,
                    start, heard);
+        if (at > 0 && sscanf(x->line + at, "port=%d %n", &port, &more) == 1) {
+            buf_printf(out, ",\"port\":%d", port);
+            at += more > 0 ? more : (int)strlen(x->line + at);
+        }
         if (at > 0 && x->line[at]) {
             buf_puts(out, ",\"why\":");
             wire_put_text(out, x->line + at);

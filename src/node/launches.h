@@ -61,6 +61,7 @@ struct launch_ask {
     const struct cpus *cpus;  /* that it is held to from its beginning; none: all */
     int64_t memory;           /* bytes that what it runs may take together; 0: as many as there are */
     const char *answer;       /* what its programs are answered that tell of themselves; NULL: they cannot */
+    int64_t gang;             /* of so many processes this is one; 0: of none */
     const char *files;        /* the manifest of what it is given (blobs.h); NULL: nothing */
 };
 
@@ -103,8 +104,8 @@ int launches_read(struct launches *l, const char *tag, const char *name, int64_t
  * already; -ENOSPC: too many at once, or no room on the disk; -ENOENT: a file was not sent; -EINVAL: what is asked is none; -errno. */
 int launches_start(struct launches *l, const struct launch_ask *ask, struct err *e);
 
-/* -ESRCH: none of this tag waits for it. */
-int launches_go(struct launches *l, const char *tag, struct err *e);
+/* `ports`: of all of its gang, "4001,4002"; NULL: it is of none. -ESRCH: none of this tag waits for it. */
+int launches_go(struct launches *l, const char *tag, const char *ports, struct err *e);
 
 /* What there is; that one ends that runs is told from now on. */
 int launches_adopt(struct launches *l, const char *tag, struct launch_facts *out, struct err *e);

@@ -26,6 +26,7 @@ static int take_worker(const struct wire_member *m, void *field);
 static int take_option(const struct wire_member *m, void *field);
 static int take_hash(const struct wire_member *m, void *field);
 static int take_name(const struct wire_member *m, void *field);
+static int take_ports(const struct wire_member *m, void *field);
 
 static const struct row {
     const char *key;
@@ -78,6 +79,8 @@ static const struct row {
     [REQUEST_DATA] = { "data", offsetof(struct request, data), take_text, "a text" },
     [REQUEST_NAME] = { "name", offsetof(struct request, name), take_name,
                        "a name below a launch's folder, without '..'" },
+    [REQUEST_GANG] = { "gang", offsetof(struct request, gang), take_whole, "a whole number" },
+    [REQUEST_PORTS] = { "ports", offsetof(struct request, ports), take_ports, "numbers with commas between" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -116,6 +119,12 @@ static int take_text(const struct wire_member *m, void *field)
 {
     *(const char **)field = m->text;
     return m->kind == WIRE_STRING ? 0 : -EINVAL;
+}
+
+static int take_ports(const struct wire_member *m, void *field)
+{
+    *(const char **)field = m->text;
+    return m->kind == WIRE_STRING && *m->text && !m->text[strspn(m->text, "0123456789,")] ? 0 : -EINVAL;
 }
 
 static int take_tag(const struct wire_member *m, void *field)

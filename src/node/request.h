@@ -48,6 +48,8 @@ enum request_member {
     REQUEST_SIZE,
     REQUEST_DATA,
     REQUEST_NAME,
+    REQUEST_GANG,
+    REQUEST_PORTS,
     REQUEST_MEMBERS,
 };
 
@@ -66,7 +68,8 @@ struct request {
     int64_t attempt, log_cap, from, credit, accounted;
     const char *steps, *env, *keep, *step; /* of the line: lists of launches.h; NULL when they are left out */
     bool hard;
-    int64_t memory, size;
+    int64_t memory, size, gang;
+    const char *ports;                               /* of the line: digits and commas */
     const char *answer, *files, *hash, *data, *name; /* of the line; hashes and names are checked */
     struct members_worker worker;                    /* zeroed where they are left out */
 };

@@ -421,6 +421,7 @@ static int start_launch(struct serve *s, struct buf *to, struct err *e)
                                     .cpus = &r->wish.given,
                                     .memory = r->memory,
                                     .answer = r->answer,
+                                    .gang = r->gang,
                                     .files = r->files };
     (void)to;
     return launches_start(&s->launches, &ask, e);
@@ -429,7 +430,7 @@ static int start_launch(struct serve *s, struct buf *to, struct err *e)
 static int go(struct serve *s, struct buf *to, struct err *e)
 {
     (void)to;
-    return launches_go(&s->launches, s->req.tag, e);
+    return launches_go(&s->launches, s->req.tag, s->req.ports, e);
 }
 
 static int adopt(struct serve *s, struct buf *to, struct err *e)

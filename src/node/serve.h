@@ -28,11 +28,12 @@
  *       Again: it begins anew. idle_w, cpu_w: what the meter "estimate" needs; max_w: what a zone cannot take; 0 to 100000.
  *       Metering belongs to no tag.
  *   {"id":9,"verb":"launch","tag":"T","attempt":1,"steps":"…","env":"…","keep":"…","step":"…","cpus":[0,1],"log_cap":N,"memory":N,
- *    "answer":"{…}","files":"HASH"}
+ *    "answer":"{…}","gang":N,"files":"HASH"}
  *       {"id":9,"ok":true}                         it is on its way: an event tells whether it is ready for its go
  *       steps, env, keep, step: base 64 of texts that each end in a NUL (launches.h); what is left out is as exec has it. answer: what its
  *       programs are answered that tell of themselves; files: the manifest of what it is given (blobs.h), which must be here.
- *   {"id":10,"verb":"go","tag":"T"}                {"id":10,"ok":true}     its steps begin; without it, it ends with its helper
+ *   {"id":10,"verb":"go","tag":"T"}                {"id":10,"ok":true}     its steps begin; without it, it ends with its helper. One of
+ *                                                  a gang of N is told "ports":"4001,4002", as many
  *   {"id":11,"verb":"adopt","tag":"T"}             what became of it, whichever helper started it; its end is told from now on
  *       {"id":11,"ok":true,"state":"running","heard":N,"log":N,"boot_id":"…","pid":N,"start_ticks":N}
  *       {"id":11,"ok":true,"state":"ended","heard":N,"log":N,"exit":"attempt=1 …","ago_ms":N}     also "waiting", "cut" and "none": launches.h
@@ -70,8 +71,8 @@
  *                                                  are left out where there is none; "why" is added when it is discarded or failed. A
  *                                                  tick is missed when nobody reads what is said (meters.h)
  *
- *   {"event":"launch","tag":"T","state":"ready","boot_id":"…","pid":N,"start_ticks":N,"heard":N}
- *                                                  it waits for its go, and "why" its memory has no limit although it was to have one; or "busy" or
+ *   {"event":"launch","tag":"T","state":"ready","boot_id":"…","pid":N,"start_ticks":N,"heard":N,"port":N}
+ *                                                  it waits for its go (port: of one of a gang), and "why" its memory has no limit although it was to have one; or "busy" or
  *                                                  "refused", with "why"; later "gone"
  *   {"event":"bytes","tag":"T","at":N,"log":N,"data":"…"}     base 64 of at most 2,880 bytes; none when only its log has grown
  *

@@ -247,9 +247,26 @@ static const char schema_14[] =
 /* The host on which an attempt ran: its place in the config's list may change. */
 static const char schema_15[] = "ALTER TABLE attempts ADD COLUMN place TEXT;";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,
-                                                 schema_6,  schema_7,  schema_8,  schema_9,  schema_10,
-                                                 schema_11, schema_12, schema_13, schema_14, schema_15 };
+/* The processes of an attempt that are launched each by itself. */
+static const char schema_16[] = "CREATE TABLE members("
+                                " trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+                                " attempt INTEGER NOT NULL,"
+                                " number INTEGER NOT NULL,"
+                                " role TEXT NOT NULL,"
+                                " idx INTEGER NOT NULL,"
+                                " node INTEGER NOT NULL,"
+                                " pid INTEGER NOT NULL,"
+                                " start_ticks INTEGER NOT NULL,"
+                                " port INTEGER NOT NULL,"
+                                " launch TEXT,"
+                                " boot_id TEXT,"
+                                " place TEXT,"
+                                " PRIMARY KEY(trial, attempt, number)"
+                                ") STRICT, WITHOUT ROWID;";
+
+const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,  schema_6,
+                                                 schema_7,  schema_8,  schema_9,  schema_10, schema_11, schema_12,
+                                                 schema_13, schema_14, schema_15, schema_16 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -378,6 +395,21 @@ static const struct col checkpoint_cols[] = {
     COL(store_checkpoint, path, COL_PLAIN),
 };
 
+static const struct col member_cols[] = {
+    COL(store_member, trial, COL_PLAIN),
+    COL(store_member, attempt, COL_PLAIN),
+    COL(store_member, number, COL_PLAIN),
+    COL(store_member, role, COL_PLAIN),
+    COL_AS(store_member, "idx", index, COL_PLAIN),
+    COL(store_member, node, COL_PLAIN),
+    COL(store_member, pid, COL_PLAIN),
+    COL(store_member, start_ticks, COL_PLAIN),
+    COL(store_member, port, COL_PLAIN),
+    COL(store_member, launch, COL_PLAIN),
+    COL(store_member, boot_id, COL_PLAIN),
+    COL(store_member, place, COL_PLAIN),
+};
+
 static const struct col result_cols[] = {
     COL(store_result, trial, COL_PLAIN),
     COL(store_result, name, COL_PLAIN),
@@ -472,6 +504,7 @@ const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table series = TABLE("series", series_cols);
+static const struct table members = TABLE("members", member_cols);
 static const struct table checkpoints = TABLE("checkpoints", checkpoint_cols);
 static const struct table results = TABLE("results", result_cols);
 static const struct table tells = TABLE("tells", tell_cols);
@@ -565,6 +598,8 @@ static const struct recipe {
     [STMT_SERIES] = { SELECT, &series, "WHERE trial = ?1 ORDER BY name, step, epoch" },
     [STMT_SERIES_LAST] = { RAW, NULL, "SELECT coalesce(max(step), 0) FROM series WHERE trial = ?1" },
     [STMT_SERIES_THIN] = { RAW, NULL, "DELETE FROM series WHERE trial = ?1 AND step % ?2 <> 0" },
+    [STMT_MEMBER_PUT] = { REPLACE, &members, NULL },
+    [STMT_MEMBERS] = { SELECT, &members, "WHERE trial = ?1 AND attempt = ?2 ORDER BY number" },
     [STMT_CHECKPOINT_PUT] = { REPLACE, &checkpoints, NULL },
     [STMT_CHECKPOINTS] = { SELECT, &checkpoints, "WHERE trial = ?1 ORDER BY epoch DESC" },
     [STMT_CHECKPOINT_FORGET] = { RAW, NULL, "DELETE FROM checkpoints WHERE trial = ?1 AND epoch = ?2" },
@@ -588,6 +623,7 @@ static const struct recipe {
     [STMT_TRIAL_ATTEMPTS_DELETE] = { RAW, NULL, "DELETE FROM attempts WHERE trial = ?1" },
     [STMT_TRIAL_EPOCHS_DELETE] = { RAW, NULL, "DELETE FROM epochs WHERE trial = ?1" },
     [STMT_TRIAL_SERIES_DELETE] = { RAW, NULL, "DELETE FROM series WHERE trial = ?1" },
+    [STMT_TRIAL_MEMBERS_DELETE] = { RAW, NULL, "DELETE FROM members WHERE trial = ?1" },
     [STMT_TRIAL_CHECKPOINTS_DELETE] = { RAW, NULL, "DELETE FROM checkpoints WHERE trial = ?1" },
     [STMT_TRIAL_RESULTS_DELETE] = { RAW, NULL, "DELETE FROM results WHERE trial = ?1" },
     [STMT_TRIAL_SAMPLES_DELETE] = { RAW, NULL, "DELETE FROM samples WHERE trial = ?1" },

@@ -293,6 +293,29 @@ int store_best_seen(struct store *s, int64_t study, bool maximise, struct store_
     return rc;
 }
 
+/* --- members --- */
+int store_member_put(struct store *s, const struct store_member *row, struct err *e)
+{
+    bool own;
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = conn_insert(s, STMT_MEMBER_PUT, row, NULL, e);
+    return conn_write_end(s, own, rc, e);
+}
+
+int store_members(struct store *s, int64_t trial, int attempt, int (*row)(void *ctx, const struct store_member *r),
+                  void *ctx, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    struct store_member r;
+    int rc = conn_query_init_for(&q, s, STMT_MEMBERS, trial, e);
+    if (rc == 0)
+        rc = conn_query_bind_i64(&q, 2, attempt, e);
+    while (rc == 0 && (rc = conn_query_next(&q, &r, e)) == 1)
+        rc = row(ctx, &r);
+    return rc;
+}
+
 /* --- checkpoints --- */
 int store_checkpoint_put(struct store *s, const struct store_checkpoint *row, struct err *e)
 {

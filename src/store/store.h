@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 15, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 16, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -206,6 +206,23 @@ struct store_seen {
     double metric;
 };
 int store_best_seen(struct store *s, int64_t study, bool maximise, struct store_seen *out, struct err *e);
+
+/* --- the processes of an attempt that is a gang, in their order: where each was launched, and by what it is found again --- */
+struct store_member {
+    int64_t trial;
+    int attempt, number; /* the attempt's number; its own, from 0 */
+    char *role;
+    int index;   /* within its role */
+    int node;    /* as an attempt's */
+    char *place; /* likewise */
+    char *launch;
+    char *boot_id;
+    int64_t pid, start_ticks;
+    int port;
+};
+int store_member_put(struct store *s, const struct store_member *row, struct err *e);
+int store_members(struct store *s, int64_t trial, int attempt, int (*row)(void *ctx, const struct store_member *r),
+                  void *ctx, struct err *e);
 
 /* --- checkpoints that a trial told of: one row per (trial, epoch), the newest first --- */
 struct store_checkpoint {

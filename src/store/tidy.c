@@ -33,7 +33,8 @@ int store_trial_remove(struct store *s, int64_t trial, struct err *e)
     static const enum stmt_id all[] = { STMT_TRIAL_ATTEMPTS_DELETE, STMT_TRIAL_EPOCHS_DELETE,
                                         STMT_TRIAL_SERIES_DELETE,   STMT_TRIAL_CHECKPOINTS_DELETE,
                                         STMT_TRIAL_SAMPLES_DELETE,  STMT_TRIAL_PROFILES_DELETE,
-                                        STMT_TRIAL_RESULTS_DELETE,  STMT_TRIAL_REMOVED };
+                                        STMT_TRIAL_RESULTS_DELETE,  STMT_TRIAL_MEMBERS_DELETE,
+                                        STMT_TRIAL_REMOVED };
     return write_all(s, all, ARRAY_LEN(all), trial, e);
 }
 

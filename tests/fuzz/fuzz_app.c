@@ -22,6 +22,24 @@ static int keep(void *ctx, const char *key, char **path, struct err *e)
     return 0;
 }
 
+static void submit_gang(const struct application *a, struct app_launch l)
+{
+    struct app_gang g = { .n = 0 };
+    struct err e = { 0 };
+    const char *hosts[APP_GANG_MAX];
+    if (a->kind->gang && a->kind->gang(a, &l, &g, &e) < 0 && !e.text[0])
+        abort();
+    for (size_t i = 0; i < g.n; i++)
+        hosts[i] = "::1";
+    l.gang = &g;
+    l.hosts = hosts;
+    for (l.rank = 0; l.rank < g.n; l.rank += 1 + g.n / 4) {
+        AUTO_STEPS struct app_steps steps = { 0 };
+        if (a->kind->steps(a, &l, &steps, &e) < 0 && !e.text[0])
+            abort();
+    }
+}
+
 static void submit(const struct application *a, const char *hyper, int parts)
 {
     const struct app_value h = { hyper, "64" };
@@ -43,6 +61,7 @@ static void submit(const struct application *a, const char *hyper, int parts)
     struct err e = { 0 };
     if (a->kind->steps(a, &l, &steps, &e) < 0 && !e.text[0])
         abort();
+    submit_gang(a, l);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -267,7 +267,7 @@ static void test_a_launch_goes_on_while_its_link_is_down(void **state)
 {
     struct world_of_two *w = *state;
     launch(w, SLOWLY);
-    assert_int_equal(remote_go(w->launch), 0);
+    assert_int_equal(remote_go(w->launch, NULL), 0);
     RUN_UNTIL(w, w->heard.len == 5);
     cut_link();
     write_work(w, "two");
@@ -285,7 +285,7 @@ static void test_another_driver_reads_on(void **state)
 {
     struct world_of_two *w = *state;
     launch(w, SLOWLY);
-    assert_int_equal(remote_go(w->launch), 0);
+    assert_int_equal(remote_go(w->launch, NULL), 0);
     RUN_UNTIL(w, w->heard.len == 5);
     close_driver(w);
     write_work(w, "two");
@@ -307,7 +307,7 @@ static void test_what_has_no_go_is_not_started(void **state)
     remote_free(w->launch, true);
     w->n_ready = 0;
     launch(w, "echo $COLOUR; exit 5"); /* it may be launched again */
-    assert_int_equal(remote_go(w->launch), 0);
+    assert_int_equal(remote_go(w->launch, NULL), 0);
     RUN_UNTIL(w, w->n_gone == 1);
     assert_false(is_in_work(w, "started"));
 }
@@ -316,7 +316,7 @@ static void test_a_signal_waits_for_the_link(void **state)
 {
     struct world_of_two *w = *state;
     launch(w, "echo here; exec sleep 1000");
-    assert_int_equal(remote_go(w->launch), 0);
+    assert_int_equal(remote_go(w->launch, NULL), 0);
     RUN_UNTIL(w, w->heard.len == 5);
     cut_link();
     remote_signal(w->launch, false);
@@ -329,7 +329,7 @@ static void test_all_is_heard_however_much_it_is(void **state)
 {
     struct world_of_two *w = *state;
     launch(w, "i=0; while [ $i -lt 30000 ]; do echo 0123456789012345678; i=$((i+1)); done; exit 5");
-    assert_int_equal(remote_go(w->launch), 0);
+    assert_int_equal(remote_go(w->launch, NULL), 0);
     RUN_UNTIL(w, w->n_gone == 1);
     assert_int_equal(w->heard.len, 600000);
     for (size_t at = 0; at < w->heard.len; at += 20)

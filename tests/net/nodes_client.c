@@ -61,7 +61,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
     struct client *c = ctx;
     (void)id, (void)r;
     printf("ready\n");
-    (void)remote_go(c->launch);
+    (void)remote_go(c->launch, NULL);
 }
 
 static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)

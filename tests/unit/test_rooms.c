@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "core/rooms.h"
@@ -260,6 +261,87 @@ static void test_a_ledger_without_memory_stays_as_it_was(void **state)
     }
 }
 
+/* Three machines: 4 CPUs and 8 GiB, 2 and 4, 3 and as much memory as one likes. */
+static struct rooms three_machines(void)
+{
+    static const int cpus[] = { 0, 1, 2 };
+    struct rooms r = one_machine();
+    assert_int_equal(rooms_add(&r, 0, 4), 0);
+    assert_int_equal(rooms_know(&r, 1, cpus, 2), 0);
+    assert_int_equal(rooms_add(&r, 0, 0), 0);
+    assert_int_equal(rooms_know(&r, 2, cpus, 3), 0);
+    return r;
+}
+
+static const struct {
+    const char *name;
+    struct rooms_want want[6];
+    size_t n;
+    int taken;  /* CPUs of the first machine, by a trial */
+    int closed; /* this machine is; -1: none */
+    bool lost;  /* … for ever */
+    bool ever;
+    const char *nodes; /* of each; NULL: they do not fit */
+} gangs[] = {
+    { "as few machines as it takes", { { 1, 1 }, { 1, 1 }, { 2, 1 } }, 3, 0, -1, false, false, "000" },
+    { "then the next with most room",
+      { { 2, 1 }, { 2, 1 }, { 2, 1 }, { 1, 1 }, { 2, 1 } },
+      5,
+      0,
+      -1,
+      false,
+      false,
+      "00221" },
+    { "all or none", { { 3, 1 }, { 3, 1 }, { 3, 1 } }, 3, 0, -1, false, false, NULL },
+    { "beside others", { { 1, 1 }, { 1, 1 } }, 2, 3, -1, false, false, "22" },
+    { "where none is needed memory is", { { 0, 8 }, { 0, 1 } }, 2, 0, -1, false, false, "02" },
+    { "a closed one takes none", { { 2, 1 }, { 2, 1 }, { 2, 1 } }, 3, 0, 0, false, false, NULL },
+    { "one day it may", { { 3, 1 }, { 2, 1 }, { 3, 1 } }, 3, 4, 1, false, true, "012" },
+    { "others will be over one day", { { 4, 1 } }, 1, 4, -1, false, true, "0" },
+    { "what is lost never comes back", { { 4, 1 }, { 3, 1 }, { 2, 1 } }, 3, 0, 1, true, true, NULL },
+    { "too much for any", { { 5, 1 } }, 1, 0, -1, false, true, NULL },
+};
+
+static void test_a_gang_fits_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(gangs); i++) {
+        struct rooms r = three_machines();
+        int cpus[ROOMS_MAX_CPUS];
+        size_t out[6];
+        char got[8] = "";
+        (void)rooms_take(&r, 0, 7, gangs[i].taken, cpus);
+        if (gangs[i].closed >= 0) {
+            r.nodes[gangs[i].closed].closed = true;
+            r.nodes[gangs[i].closed].lost = gangs[i].lost;
+        }
+        bool fits = rooms_spread(&r, gangs[i].want, gangs[i].n, gangs[i].ever, out);
+        for (size_t k = 0; fits && k < gangs[i].n; k++)
+            got[k] = (char)('0' + out[k]), got[k + 1] = '\0';
+        if (fits != (gangs[i].nodes != NULL) || (fits && strcmp(got, gangs[i].nodes) != 0))
+            fail_msg("%s: got %s, want %s", gangs[i].name, fits ? got : "none",
+                     gangs[i].nodes ? gangs[i].nodes : "none");
+        rooms_done(&r);
+    }
+}
+
+static void test_processes_of_a_trial_have_cpus_of_their_own(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int cpus[ROOMS_MAX_CPUS];
+    assert_int_equal(rooms_member(7, 0), 7);
+    for (size_t k = 0; k < 4; k++) {
+        assert_int_equal(rooms_put(&r, 0, rooms_member(7, k)), 0);
+        assert_int_equal(rooms_take(&r, 0, rooms_member(7, k), 1, cpus), 1);
+        assert_int_equal(cpus[0], machine[k]);
+    }
+    rooms_free(&r, rooms_member(7, 2));
+    assert_int_equal(rooms_left(&r, 0, 0), 1);
+    assert_true(rooms_member(100000, 63) > 0);
+    rooms_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +356,8 @@ int main(void)
         cmocka_unit_test(test_a_trial_is_put_where_most_is_left),
         cmocka_unit_test(test_how_many_wait_for_the_room_there_is),
         cmocka_unit_test(test_fewer_cpus_are_offered_than_there_are),
+        cmocka_unit_test(test_a_gang_fits_whole_or_not_at_all),
+        cmocka_unit_test(test_processes_of_a_trial_have_cpus_of_their_own),
         cmocka_unit_test(test_a_ledger_without_memory_stays_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,434 @@
+/* Trials of several processes: ranks that add up their gradients over TCP, here and on hosts that are played. They are killed, fail, lose their
+ * driver and their hosts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "tests/integration/harness.h"
+
+#define AUTO_OUTPUT __attribute__((cleanup(harness_output_done)))
+
+/* Becomes the helper "on" the host, unless that is dead: the file dead-HOST says so. */
+#define SSH                                                                                                            \
+    "#!/bin/sh\n"                                                                                                      \
+    "while [ \"$1\" != -- ]; do shift; done\n"                                                                         \
+    "if [ -e $W/dead-$2 ]; then echo \"ssh: connect to host $2 port 22: No route to host\" >&2; exit 255; fi\n"        \
+    "echo $$ >$W/helper-$2\n"                                                                                          \
+    "export HOME=$W/home-$2 PIPETUNE_MACHINE=$2 PIPETUNE_LEASES=$PIPETUNE_LEASES-$2\n"                                 \
+    "[ -e $HOME ] || mkdir $HOME; cd /\n"                                                                              \
+    "exec \"$3\" \"$4\"\n"
+
+/* A rank. Where the file fail-INDEX is, it fails, once. */
+#define RANK                                                                                                           \
+    "#!/bin/sh\n"                                                                                                      \
+    "echo $$ >$W/pid-$1; echo x >>$W/starts-$1\n"                                                                      \
+    "if [ -e $W/fail-$1 ]; then rm $W/fail-$1; sleep 0.2; echo 'ValueError: no data here' >&2; exit 3; fi\n"           \
+    "exec python3 ring_sgd.py --rank \"$@\"\n"
+
+#define PS "\"ps\": { \"cores\": 0, \"arguments\": false, \"command\": [\"sleep\", \"1000\"] }, "
+#define RANKS(count, cores)                                                                                            \
+    "\"rank\": { \"count\": " count ", \"cores\": " cores                                                              \
+    ", \"command\": [\"./rank.sh\", \"{index}\", \"--peers\", \"{peers.rank}\", \"--nap\", \"0.1\"] }"
+
+static void write_app(const struct world *w, const char *roles)
+{
+    char text[2048];
+    (void)snprintf(text, sizeof text,
+                   "{ \"kind\": \"command\", \"roles\": { %s }, \"tells\": \"rank\", \"files\": [\"ring_sgd.py\"],\n"
+                   "  \"arguments\": { \"lr\": [\"--learning-rate\", \"{}\"], \"epochs\": [\"--epochs\", \"{}\"],\n"
+                   "    \"checkpoint\": [\"--save\", \"{}\"], \"resume\": [\"--load\", \"{checkpoint}\"] },\n"
+                   "  \"progress\": [\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+), points (?<records>\\\\d+)\"] }\n",
+                   roles);
+    harness_write(w->dir, "app.json", text);
+}
+
+static void write_study(const struct world *w, const char *rates, const char *more)
+{
+    char text[2048];
+    (void)snprintf(text, sizeof text,
+                   "{ \"application\": \"app.json\", \"tuning\": { \"policy\": \"v1\" }, \"monitoring\": { \"scope\": "
+                   "\"none\" },\n"
+                   "  \"study\": { \"name\": \"s\", \"epochs\": 8, \"metric\": \"loss\", \"parallel\": 2 },\n"
+                   "  \"hyperParameters\": { \"lr\": [%s] }%s }\n",
+                   rates, more);
+    harness_write(w->dir, "s.conf", text);
+}
+
+static int open_gangs(void **state)
+{
+    char tree[PATH_MAX] = "", link[64];
+    if (world_open(state) < 0)
+        return -1;
+    const struct world *w = *state;
+    static const char *const needless[] = { "SPARK_HOME", "JAVA_HOME", "BIGDL_HOME", "XDG_STATE_HOME",
+                                            "XDG_RUNTIME_DIR" };
+    for (size_t i = 0; i < ARRAY_LEN(needless); i++)
+        (void)unsetenv(needless[i]);
+    AUTO_FREE char *ssh = harness_path(w->dir, "ssh");
+    (void)setenv("W", w->dir, 1), (void)setenv("PIPETUNE_SSH", ssh, 1);
+    (void)setenv("PIPETUNE_NODES_SPEED", "20", 1), (void)setenv("PIPETUNE_REST_MS", "1000", 1);
+    world_script(w, "ssh", SSH);
+    world_script(w, "rank.sh", RANK);
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", w->tree);
+    assert_true(readlink(link, tree, sizeof tree - 1) > 0);
+    AUTO_FREE char *ring = harness_read(tree, "examples/apps/ring_sgd.py");
+    assert_non_null(ring);
+    harness_write(w->dir, "ring_sgd.py", ring);
+    return 0;
+}
+
+static void expect_finished(const struct harness_output *o, const char *trials)
+{
+    if (o->code != 0)
+        fail_msg("exit %d: %s%s", o->code, o->out, o->err);
+    harness_expect_rows("finished", "pipetune.db", "SELECT count(*) FROM trials WHERE state = 'finished'", trials);
+    harness_expect_rows("each epoch once", "pipetune.db",
+                        "SELECT count(*) - 8 * (SELECT count(*) FROM trials) FROM epochs", "0");
+}
+
+/* How many ranks were started as the one of that index. */
+static void expect_starts(const struct world *w, int index, size_t want)
+{
+    char file[32];
+    (void)snprintf(file, sizeof file, "starts-%d", index);
+    AUTO_FREE char *text = harness_read(w->dir, file);
+    size_t got = text ? harness_count(text, "\n") : 0;
+    if (got != want)
+        fail_msg("rank %d was started %zu times, want %zu", index, got, want);
+}
+
+static void wait_for(const struct world *w, const char *file)
+{
+    if (!harness_wait_file(w->dir, file, 2 * HARNESS_MS))
+        fail_msg("waited in vain for %s", file);
+}
+
+static void kill_rank(const struct world *w, int index)
+{
+    char file[32];
+    (void)snprintf(file, sizeof file, "pid-%d", index);
+    AUTO_FREE char *pid = harness_read(w->dir, file);
+    assert_non_null(pid);
+    assert_int_equal(kill((pid_t)strtol(pid, NULL, 10), SIGKILL), 0);
+}
+
+static size_t running_ranks(const struct world *w)
+{
+    return world_find(w->dir, "ring_sgd.py", (pid_t[16]){ 0 }, 16) + world_find(w->dir, "1000", (pid_t[16]){ 0 }, 16);
+}
+
+/* --- here ------------------------------------------------------------------------------------------------------------------ */
+
+static void ranks_train_one_model(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, PS RANKS("3", "0"));
+    write_study(w, "0.6", "");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("of all points", "pipetune.db", "SELECT DISTINCT records FROM epochs", "3000.0");
+    harness_expect_rows("processes", "pipetune.db", "SELECT role, idx, port > 0 FROM members ORDER BY number",
+                        "ps|0|1 rank|0|1 rank|1|1 rank|2|1");
+    AUTO_FREE char *log = harness_read(w->dir, "pipetune.d/s/1/members/rank-2/log");
+    assert_non_null(log);
+    assert_non_null(strstr(log, "rank 2 of 3: epoch 8: "));
+    AUTO_OUTPUT struct harness_output shown = RUN(w, "show", "s/1");
+    if (!strstr(shown.out, "rank 2") || !strstr(shown.out, "members/PROCESS-N/log"))
+        fail_msg("show: %s", shown.out);
+    assert_int_equal(running_ranks(w), 0); /* nor the parameter server, which ends with them */
+}
+
+static void one_that_is_killed_takes_all_along_and_they_go_on_from_the_checkpoint(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, RANKS("3", "0"));
+    write_study(w, "0.6", "");
+    pid_t driver = START(w, -1, "run", "s.conf");
+    wait_for(w, "pipetune.d/s/1/checkpoint/ring-4");
+    kill_rank(w, 2);
+    struct harness_output o = { .code = harness_exit_code(driver, 2 * HARNESS_MS), .out = "", .err = "" };
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db", "SELECT number, outcome, first_epoch > 4 FROM attempts ORDER BY 1",
+                        "1|killed|0 2|finished|1");
+    harness_expect_rows("who it was", "pipetune.db",
+                        "SELECT cause LIKE 'rank 2: killed from outside by signal 9 (KILL) after _ of 8 epochs, see "
+                        "%/members/rank-2/log' FROM attempts WHERE number = 1",
+                        "1");
+    for (int i = 0; i < 3; i++)
+        expect_starts(w, i, 2);
+}
+
+static void one_that_fails_is_a_failure_of_all_with_its_words(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, RANKS("3", "0"));
+    write_study(w, "0.6", "");
+    harness_write(w->dir, "fail-1", "");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db", "SELECT outcome, cause, exit_code FROM attempts ORDER BY number",
+                        "failed|rank 1: exception: ValueError: no data here|3 finished||0");
+}
+
+static void a_killed_driver_meets_its_gang_again(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, PS RANKS("3", "0"));
+    write_study(w, "0.6", "");
+    pid_t driver = START(w, -1, "run", "s.conf");
+    wait_for(w, "pipetune.d/s/1/checkpoint/ring-2");
+    (void)kill(driver, SIGKILL);
+    (void)harness_exit_code(driver, HARNESS_MS);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
+    for (int i = 0; i < 3; i++)
+        expect_starts(w, i, 1);
+    assert_int_equal(running_ranks(w), 0);
+}
+
+/* One that died meanwhile ends the others, and all go again. */
+static void what_became_of_one_without_a_driver_is_found(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, PS RANKS("2", "0"));
+    write_study(w, "0.6", "");
+    pid_t driver = START(w, -1, "run", "s.conf");
+    wait_for(w, "pipetune.d/s/1/checkpoint/ring-2");
+    (void)kill(driver, SIGKILL);
+    (void)harness_exit_code(driver, HARNESS_MS);
+    kill_rank(w, 1);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db", "SELECT number, outcome FROM attempts ORDER BY 1",
+                        "1|killed 2|finished");
+    assert_int_equal(running_ranks(w), 0);
+}
+
+/* Whatever was on its way: all are started or none, and none twice. */
+static void a_driver_may_be_killed_at_any_point(void **state)
+{
+    const struct world *w = *state;
+    static const char *const points[] = { "launcher-spawned:1",  "launcher-ready:1",    "attempt-before-commit:1",
+                                          "attempt-committed:1", "go-sent:1",           "epoch-before-commit:1",
+                                          "epoch-committed:2",   "end-before-commit:1", "end-committed:1" };
+    write_app(w, RANKS("2", "0"));
+    write_study(w, "0.6", "");
+    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+        (void)setenv("PIPETUNE_FAILPOINT", points[i], 1);
+        AUTO_OUTPUT struct harness_output cut_off = RUN(w, "run", "s.conf");
+        (void)unsetenv("PIPETUNE_FAILPOINT");
+        AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+        if (cut_off.code != 128 + SIGKILL || o.code != 0)
+            fail_msg("%s: exit %d, then %d: %s%s", points[i], cut_off.code, o.code, o.out, o.err);
+        expect_finished(&o, "1");
+        expect_starts(w, 0, 1), expect_starts(w, 1, 1);
+        assert_int_equal(running_ranks(w), 0);
+        (void)unlink("pipetune.db"), (void)unlink("starts-0"), (void)unlink("starts-1");
+    }
+}
+
+static void an_interrupted_study_ends_its_gang(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, PS RANKS("3", "0"));
+    write_study(w, "0.6", "");
+    pid_t driver = START(w, -1, "run", "s.conf");
+    wait_for(w, "pipetune.d/s/1/checkpoint/ring-3");
+    (void)kill(driver, SIGINT);
+    assert_int_equal(harness_exit_code(driver, HARNESS_MS), 130);
+    assert_int_equal(running_ranks(w), 0);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db", "SELECT outcome, first_epoch > 3 FROM attempts ORDER BY number",
+                        "interrupted|0 finished|1");
+}
+
+static void gangs_at_once_have_ports_of_their_own(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, RANKS("\"{n}\"", "0"));
+    write_study(w, "0.1, 0.2, 0.4, 0.6", ", \"systemParameters\": {}");
+    AUTO_FREE char *config = harness_read(w->dir, "s.conf");
+    char *end = strstr(config, "] }");
+    AUTO_FREE char *more = NULL;
+    assert_true(asprintf(&more, "%.*s], \"n\": [2, 3]%s", (int)(end - config), config, end + 1) > 0);
+    harness_write(w->dir, "s.conf", more);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "8");
+    harness_expect_rows("as many as their points say", "pipetune.db",
+                        "SELECT t.hyper LIKE '%\"n\": 3%', count(*) FROM members m JOIN trials t ON t.id = m.trial"
+                        " GROUP BY 1 ORDER BY 1",
+                        "0|8 1|12");
+    harness_expect_rows("two at a time", "pipetune.db",
+                        "SELECT count(*) > 0 FROM attempts a JOIN attempts b ON a.id < b.id"
+                        " AND b.started_ms < a.ended_ms",
+                        "1");
+    harness_expect_rows("no port of two at once", "pipetune.db",
+                        "SELECT count(*) FROM attempts a JOIN attempts b ON a.id < b.id AND b.started_ms < a.ended_ms"
+                        " JOIN members m ON m.trial = a.trial JOIN members n ON n.trial = b.trial AND n.port = m.port",
+                        "0");
+}
+
+static void what_never_fits_is_told_so(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, RANKS("3", "4096"));
+    write_study(w, "0.6", "");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    assert_int_equal(o.code, 1);
+    harness_expect_rows("why", "pipetune.db",
+                        "SELECT state, reason LIKE 'its 3 processes never fit at once: they take 12288 CPUs and % GiB, "
+                        "and the places that take trials have % CPUs in all; lower a count or cores, or add hosts to "
+                        "''nodes''' FROM trials",
+                        "infeasible|1");
+    assert_int_equal(running_ranks(w), 0);
+}
+
+/* Each takes all CPUs of this machine. */
+static void a_gang_waits_until_all_of_it_fits(void **state)
+{
+    const struct world *w = *state;
+    char roles[512], cpus[16];
+    (void)snprintf(cpus, sizeof cpus, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    (void)snprintf(roles, sizeof roles,
+                   "\"rank\": { \"cores\": %s, \"command\": [\"./rank.sh\", \"{index}\", \"--peers\", "
+                   "\"{peers.rank}\", \"--nap\", \"0.05\"] }",
+                   cpus);
+    write_app(w, roles);
+    write_study(w, "0.1, 0.2, 0.4", "");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "3");
+    harness_expect_rows("one after the other", "pipetune.db",
+                        "SELECT count(*) FROM attempts a JOIN attempts b ON a.id < b.id"
+                        " AND b.started_ms < a.ended_ms",
+                        "0");
+}
+
+/* --- on hosts ---------------------------------------------------------------------------------------------------------------- */
+
+/* Each rank takes a machine: here, if `local`, and on hosts. */
+static void write_on_hosts(const struct world *w, const char *hosts, const char *local, const char *count)
+{
+    char roles[512], more[1024] = "";
+    (void)snprintf(roles, sizeof roles,
+                   "\"rank\": { \"count\": %s, \"cores\": %ld, \"command\": [\"./rank.sh\", \"{index}\", \"--peers\", "
+                   "\"{peers.rank}\", \"--nap\", \"0.2\"] }",
+                   count, sysconf(_SC_NPROCESSORS_ONLN));
+    (void)snprintf(more, sizeof more,
+                   ", \"nodes\": [%s],\n  \"places\": { \"local\": \"%s\", \"address\": \"127.0.0.1\", "
+                   "\"lost_seconds\": 1 }",
+                   hosts, local);
+    write_app(w, roles);
+    write_study(w, "0.6", more);
+}
+#define HOST(name) "{ \"host\": \"" name "\", \"address\": \"127.0.0.1\" }"
+
+static void ranks_are_here_and_on_hosts(void **state)
+{
+    const struct world *w = *state;
+    write_on_hosts(w, HOST("a") ", " HOST("b"), "yes", "3");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("places", "pipetune.db", "SELECT coalesce(place, 'here') FROM members ORDER BY 1", "a b here");
+    harness_expect_rows("checkpoints", "pipetune.db", "SELECT count(*) FROM attempts", "1");
+}
+
+/* Its helper is gone, with all that runs there, and another one cannot be reached. */
+static void kill_host(const struct world *w, const char *host)
+{
+    pid_t pids[64];
+    char mark[64], file[64], text[8192];
+    (void)snprintf(file, sizeof file, "dead-%s", host);
+    harness_write(w->dir, file, "");
+    (void)snprintf(mark, sizeof mark, "PIPETUNE_MACHINE=%s", host);
+    size_t n = world_find(w->dir, "", pids, ARRAY_LEN(pids));
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(file, sizeof file, "/proc/%ld/environ", (long)pids[i]);
+        FILE *f = fopen(file, "r");
+        size_t len = f ? fread(text, 1, sizeof text - 1, f) : 0;
+        if (f)
+            (void)fclose(f);
+        if (len && memmem(text, len, mark, strlen(mark) + 1))
+            (void)kill(pids[i], SIGKILL);
+    }
+}
+
+static void a_host_that_is_lost_ends_all_and_they_go_on_elsewhere(void **state)
+{
+    const struct world *w = *state;
+    write_on_hosts(w, HOST("a") ", " HOST("b") ", " HOST("c"), "no", "2");
+    pid_t driver = START(w, -1, "run", "s.conf");
+    wait_for(w, "pipetune.d/s/1/members/rank-1/heard");
+    for (int i = 0; i < 400; i++) {
+        AUTO_FREE char *rows = harness_ask("pipetune.db", "SELECT count(*) > 3 FROM epochs");
+        if (strcmp(rows, "1") == 0)
+            break;
+        (void)usleep(50000);
+    }
+    AUTO_FREE char *host = harness_ask("pipetune.db", "SELECT place FROM members WHERE number = 1");
+    kill_host(w, host);
+    struct harness_output o = { .code = harness_exit_code(driver, 3 * HARNESS_MS), .out = "", .err = "" };
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db",
+                        "SELECT number, outcome, first_epoch > 1, coalesce(cause LIKE 'rank 1: its host ''_'' %', 0)"
+                        " FROM attempts ORDER BY 1",
+                        "1|interrupted|0|1 2|finished|1|0");
+    AUTO_FREE char *sql = NULL;
+    assert_true(asprintf(&sql, "SELECT count(*) FROM members WHERE attempt = 2 AND place = '%s'", host) > 0);
+    harness_expect_rows("not on the lost one", "pipetune.db", sql, "0");
+}
+
+static void a_killed_driver_meets_its_gang_on_hosts_again(void **state)
+{
+    const struct world *w = *state;
+    write_on_hosts(w, HOST("a") ", " HOST("b"), "yes", "3");
+    pid_t driver = START(w, -1, "run", "s.conf");
+    wait_for(w, "starts-2");
+    for (int i = 0; i < 400; i++) {
+        AUTO_FREE char *rows = harness_ask("pipetune.db", "SELECT count(*) > 1 FROM epochs");
+        if (strcmp(rows, "1") == 0)
+            break;
+        (void)usleep(50000);
+    }
+    (void)kill(driver, SIGKILL);
+    (void)harness_exit_code(driver, HARNESS_MS);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+    expect_finished(&o, "1");
+    harness_expect_rows("attempts", "pipetune.db", "SELECT number, outcome FROM attempts", "1|finished");
+    for (int i = 0; i < 3; i++)
+        expect_starts(w, i, 1);
+}
+
+#define GANG_TEST(f) cmocka_unit_test_setup_teardown(f, open_gangs, world_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GANG_TEST(ranks_train_one_model),
+        GANG_TEST(one_that_is_killed_takes_all_along_and_they_go_on_from_the_checkpoint),
+        GANG_TEST(one_that_fails_is_a_failure_of_all_with_its_words),
+        GANG_TEST(a_killed_driver_meets_its_gang_again),
+        GANG_TEST(what_became_of_one_without_a_driver_is_found),
+        GANG_TEST(a_driver_may_be_killed_at_any_point),
+        GANG_TEST(an_interrupted_study_ends_its_gang),
+        GANG_TEST(gangs_at_once_have_ports_of_their_own),
+        GANG_TEST(what_never_fits_is_told_so),
+        GANG_TEST(a_gang_waits_until_all_of_it_fits),
+        GANG_TEST(ranks_are_here_and_on_hosts),
+        GANG_TEST(a_host_that_is_lost_ends_all_and_they_go_on_elsewhere),
+        GANG_TEST(a_killed_driver_meets_its_gang_on_hosts_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
