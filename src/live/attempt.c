@@ -1151,7 +1151,7 @@ static void read_exit(const struct attempt *a, struct attempt_exit *out)
         kills = strstr(buf_text(&b), " memory_kills=");
         x.limited = kills && strtol(kills + strlen(" memory_kills="), NULL, 10) > 0;
         const char *boot = strstr(buf_text(&b), " boot_ms=");
-        x.boot_ms = boot ? strtoll(boot + strlen(" boot_ms="), NULL, 10) : 0;
+        x.boot_ms = boot && !a->at.row->elsewhere ? strtoll(boot + strlen(" boot_ms="), NULL, 10) : 0;
         x.at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
         *out = x;
     }
@@ -1284,10 +1284,16 @@ static enum outcome judge(const struct attempt *a, const struct attempt_exit *x,
         (void)snprintf(text, 512, "%s", a->row.cause ? a->row.cause : "");
         return (enum outcome)outcome_parse(a->row.ends_as);
     }
+    struct site_end end = { 0 };
+    bool said = a->at.row->end && a->at.row->end(a->at.own, &end);
     if (x->limited && (a->stop == STOP_NONE || a->stop == STOP_STALLED))
         return judge_limited(a, text);
     if (a->stop != STOP_NONE)
         return judge_stop(a, text);
+    if (said) {
+        (void)snprintf(text, 512, "%s", end.why);
+        return end.outcome;
+    }
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
     if (x->there && strcmp(x->kind, "not-started") == 0)
         return judge_exit(a, x, text);
@@ -1453,7 +1459,10 @@ static void hide_secrets(const struct plan *p, char text[512])
 
 int attempt_read_end(struct attempt *a, struct err *e)
 {
+    struct site_end end = { 0 };
     read_exit(a, &a->end.note);
+    if (a->at.row->end && a->at.row->end(a->at.own, &end))
+        a->end.note.limited |= end.memory;
     int rc = read_rest(a, &a->end.note, e);
     if (rc == 0 && a->run_id && a->served == SERVED_OK && a->epochs_done > 0)
         check_metric(a, true);

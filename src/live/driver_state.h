@@ -12,6 +12,7 @@
 #include "live/pool.h"
 
 struct hosts;
+struct slurm;
 struct driver_outlook;
 struct nodes;
 struct nodes_reading;
@@ -59,6 +60,7 @@ struct driver {
     struct launcher_ops ops;
     struct site_here here;
     struct hosts *hosts;            /* NULL: trials are placed on this machine alone, or on a cluster */
+    struct slurm *slurm;            /* trials are its jobs; NULL: they are not */
     bool local;                     /* trials are placed on this machine, too */
     bool one_each;                  /* … one on each place */
     bool awaits_hosts;              /* what is next is not started for want of one */
@@ -143,6 +145,9 @@ int driver_place(struct driver *d, int number);            /* the node that it m
 size_t driver_beside(const struct driver *d, size_t node); /* trials there */
 bool driver_is_alone(const struct driver *d, const struct slot *s);
 struct site driver_site(struct driver *d, size_t node);
+struct site driver_site_of(struct driver *d, const struct study_trial *t,
+                           const struct store_attempt *row); /* where it was started */
+struct rooms_want driver_want(struct driver *d, const struct study_trial *t);
 bool driver_awaits_hosts(struct driver *d); /* something waits, and nothing runs: is a host to be waited for? */
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
 

@@ -42,6 +42,7 @@ struct launcher_words {
     int64_t log_mb;                /* that its log may take on disk */
     const struct application *app; /* whose output it keeps */
     const char *tell, *answer;     /* the socket of its programs, and what they are answered; NULL: none */
+    bool unasked;                  /* it begins by itself: nobody is there to be asked */
 };
 
 /* How it is started. Zeroed: empty. */
