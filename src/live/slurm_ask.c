@@ -82,6 +82,7 @@ void slurm_cancel(struct slurm *s, uint64_t number, const char *how, const char 
     struct strv argv = STRV_INIT;
     strv_add(&argv, "scancel");
     strv_add(&argv, "--quiet");
+    strv_addf(&argv, "--name=%s", s->name); /* whatever else has that number by now */
     if (how)
         strv_add(&argv, how);
     if (signal)

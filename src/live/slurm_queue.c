@@ -230,7 +230,7 @@ static void on_seen(struct slurm_launch *l, int64_t now)
 static void on_line(void *ctx, const struct slurm_job *line)
 {
     struct slurm_launch *l = find_number(ctx, line->id);
-    if (l) {
+    if (l && strcmp(l->tag, line->comment) == 0) { /* a controller that has lost its state gives numbers anew */
         l->seen = *line;
         l->listed = true;
     }

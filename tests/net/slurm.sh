@@ -67,9 +67,9 @@ slurm_stop() {
     local pid i
     [ -n "${slurm_dir:-}" ] || return 0
     for i in 1 2 3 4 5 6 7 8 9 10; do
-        scancel --quiet --user="$(id -un)" 2>/dev/null
-        scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null
-        [ -n "$(squeue -h 2>/dev/null)" ] || break
+        timeout 3 scancel --quiet --user="$(id -un)" 2>/dev/null || break
+        timeout 3 scancel --quiet --full --signal=KILL --user="$(id -un)" 2>/dev/null
+        [ -n "$(timeout 3 squeue -h 2>/dev/null)" ] || break
         sleep 0.5
     done
     for ((i = ${#slurm_pids[@]} - 1; i >= 0; i--)); do
