@@ -295,7 +295,7 @@ void slurm_words_sbatch(const struct slurm_ask *a, struct strv *argv)
     static const char *const always[] = { "--parsable",        "--hold",
                                           "--no-requeue",      "--nodes=1",
                                           "--ntasks=1",        "--output=/dev/null",
-                                          "--error=/dev/null", "--open-mode=append" };
+                                          "--error=/dev/null" };
     strv_add(argv, "sbatch");
     for (size_t i = 0; a->options && i < a->options->n; i++)
         strv_add(argv, a->options->v[i]);
