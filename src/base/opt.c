@@ -125,14 +125,16 @@ void opt_done(const struct opt_set *set)
 /* Of these the section is a part of the option's name: their keys are those of others, too. */
 static bool is_named_by_section(const struct opt_row *row)
 {
-    return row->section && strcmp(row->section, "budget") == 0;
+    return row->section && (strcmp(row->section, "budget") == 0 || strchr(row->section, '.'));
 }
 
 const char *opt_name(const struct opt_row *row, char out[64])
 {
     size_t n = 0;
-    if (is_named_by_section(row))
-        n = (size_t)snprintf(out, 32, "%s-", row->section);
+    if (is_named_by_section(row)) {
+        const char *inner = strrchr(row->section, '.');
+        n = (size_t)snprintf(out, 32, "%s-", inner ? inner + 1 : row->section);
+    }
     for (const char *c = row->key; *c && n + 2 < 64; c++) {
         if (isupper((unsigned char)*c))
             out[n++] = '-';
@@ -282,11 +284,35 @@ static int wrong_type(const struct json_doc *doc, const char *path, const struct
     return json_doc_err(doc, path, e, -EINVAL, "must be %s", words[row->type]);
 }
 
+/* Where it stands in the document: of "places.slurm" "places/slurm". */
+static void put_path(char *out, size_t size, const char *section, const char *key)
+{
+    int n = snprintf(out, size, "%s%s%s", section, *section && *key ? "/" : "", key);
+    for (int i = 0; i < n && (size_t)i < size && section[i]; i++)
+        if (out[i] == '.')
+            out[i] = '/';
+}
+
+/* The section itself; where it is absent, `make` makes it in its parents. NULL: it is not there, or memory. */
+static json_t *find_section(json_t *root, const char *section, bool make)
+{
+    json_t *at = root;
+    while (at && *section) {
+        size_t len = strcspn(section, ".");
+        json_t *in = json_object_getn(at, section, len);
+        if (!in && make && json_object_setn_new(at, section, len, in = json_object()) < 0)
+            in = NULL;
+        at = in;
+        section += len + (section[len] == '.');
+    }
+    return at;
+}
+
 static int read_key(const struct opt_set *set, const struct json_doc *doc, const char *section, const char *key,
                     const json_t *value, const char *const *others, struct err *e)
 {
     char path[192];
-    (void)snprintf(path, sizeof path, "%s%s%s", section, *section ? "/" : "", key);
+    put_path(path, sizeof path, section, key);
     for (size_t i = 0; i < set->n; i++) {
         const struct opt_row *row = &set->rows[i];
         if (!row->section || strcmp(row->section, section) != 0 || strcmp(row->key, key) != 0)
@@ -305,11 +331,13 @@ static int read_key(const struct opt_set *set, const struct json_doc *doc, const
 int opt_read_section(const struct opt_set *set, const struct json_doc *doc, const char *section,
                      const char *const *others, struct err *e)
 {
-    const json_t *at = *section ? json_object_get(doc->root, section) : doc->root;
+    const json_t *at = find_section(doc->root, section, false);
+    char path[64];
     if (!at)
         return 0;
+    put_path(path, sizeof path, section, "");
     if (!json_is_object(at))
-        return json_doc_err(doc, section, e, -EINVAL, "must be an object {…}");
+        return json_doc_err(doc, path, e, -EINVAL, "must be an object {…}");
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)at, key, value)
@@ -344,13 +372,8 @@ int opt_to_json(const struct opt_set *set, json_t *root)
         const struct opt_row *row = &set->rows[i];
         if (!row->section)
             continue;
-        json_t *to = root;
-        if (*row->section) {
-            to = json_object_get(root, row->section);
-            if (!to && json_object_set_new(root, row->section, to = json_object()) < 0)
-                return -ENOMEM;
-        }
-        if (json_object_set_new(to, row->key, value_json(set, row)) < 0)
+        json_t *to = find_section(root, row->section, true);
+        if (!to || json_object_set_new(to, row->key, value_json(set, row)) < 0)
             return -ENOMEM;
     }
     return 0;

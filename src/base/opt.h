@@ -19,9 +19,10 @@ enum opt_type {
 };
 
 struct opt_row {
-    const char *section; /* of the config file; "" = top level; NULL = command line only */
+    const char
+        *section; /* of the config file; "" = top level; "places.slurm" = one in another; NULL = command line only */
     const char *
-        key; /* "max_trials"; the option is --max-trials, "bigdlConf" is --bigdl-conf; of the section "budget", "seconds" is --budget-seconds */
+        key; /* "max_trials"; the option is --max-trials, "bigdlConf" is --bigdl-conf; of the section "budget", "seconds" is --budget-seconds, of "places.slurm", "time" is --slurm-time */
     enum opt_type type;
     size_t offset;      /* of the field in the target */
     const char *preset; /* the default, as text; NULL: zero, or no text */

@@ -77,7 +77,7 @@ static int fill_axis(struct axis *a, const struct space *s, const struct offer *
     }
     if (!ok || !add_value(a, &start->v[a->knob], max)) /* the user's own value may be none of the candidates */
         return too_many(k, max, e);
-    if (k->kind->hot || k->kind->id == KNOB_MEMORY)
+    if (k->kind->hot || k->kind->id == KNOB_MEMORY) /* ascending wherever it is changed */
         qsort(a->v, (size_t)a->n, sizeof a->v[0], by_number);
     a->start = find_value(a, &start->v[a->knob]);
     return 0;
@@ -91,7 +91,7 @@ static int fill_axes(struct axes *x, bool hot, const struct space *s, const stru
         for (size_t i = 0; i < s->n_knobs; i++) {
             const struct knob_kind *kind = s->knobs[i].kind;
             bool leads = kind->id == KNOB_CORES || kind->id == KNOB_MEMORY;
-            if (kind->hot != hot || leads != (first == 1))
+            if (knob_is_hot(&s->knobs[i]) != hot || leads != (first == 1))
                 continue;
             struct axis *a = &x->a[x->n++];
             a->knob = i;
@@ -213,7 +213,7 @@ static bool alike_but_memory(const struct space *s, const struct setting *a, con
 {
     for (size_t i = 0; i < s->n_knobs; i++) {
         const struct knob_kind *kind = s->knobs[i].kind;
-        if (!kind->hot && kind->id != KNOB_MEMORY && !value_equal(&a->v[i], &b->v[i]))
+        if (!knob_is_hot(&s->knobs[i]) && kind->id != KNOB_MEMORY && !value_equal(&a->v[i], &b->v[i]))
             return false;
     }
     return true;
@@ -237,7 +237,7 @@ struct setting choices_setting(const struct choices *c, const struct space *s, s
     assert(at.hot >= 0 && at.hot < c->n_hot && at.cold >= 0 && at.cold < c->n_cold);
     struct setting set = c->cold[at.cold];
     for (size_t i = 0; i < s->n_knobs; i++)
-        if (s->knobs[i].kind->hot)
+        if (knob_is_hot(&s->knobs[i]))
             set.v[i] = c->hot[at.hot].v[i];
     return set;
 }
@@ -247,7 +247,7 @@ static bool are_alike(const struct space *s, const struct setting *a, const stru
 {
     bool alike = true;
     for (size_t i = 0; i < s->n_knobs; i++)
-        alike &= !s->knobs[i].kind->hot || s->knobs[i].kind->id == KNOB_CORES || value_equal(&a->v[i], &b->v[i]);
+        alike &= !knob_is_hot(&s->knobs[i]) || s->knobs[i].kind->id == KNOB_CORES || value_equal(&a->v[i], &b->v[i]);
     return alike;
 }
 

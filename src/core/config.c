@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/suggest.h"
 #include "core/policy.h"
+#include "core/slurm_words.h"
 
 #define FIELD(member) offsetof(struct config, member)
 
@@ -63,6 +64,10 @@ const struct opt_row config_rows[] = {
     { "places", "local", OPT_CHOICE, FIELD(places_local), "yes", 0, 0, yes_no, "WORD", "whether trials run on this machine, too, where they may be placed on the hosts of nodes" },
     { "places", "lost_seconds", OPT_INT, FIELD(lost_seconds), "300", 1, 1e6, NULL, "SECONDS", "after which a host that does not come back is given up: its trials go on elsewhere" },
     { "places", "address", OPT_TEXT, FIELD(places_address), NULL, 0, 0, NULL, "ADDRESS", "by which other hosts reach this machine, for gangs that run on both (default: its name)" },
+    { "places.slurm", "partition", OPT_TEXT, FIELD(slurm_partition), NULL, 0, 0, NULL, "NAME", "trials are jobs of Slurm, in this partition (default: Slurm's)" },
+    { "places.slurm", "account", OPT_TEXT, FIELD(slurm_account), NULL, 0, 0, NULL, "NAME", "they are charged to" },
+    { "places.slurm", "time", OPT_TEXT, FIELD(slurm_time), NULL, 0, 0, NULL, "TIME", "that each of them may run, as Slurm writes it: 90 (minutes), 4:00:00, 2-12 (default: the partition's)" },
+    { "places.slurm", "pending", OPT_INT, FIELD(slurm_pending), "4", 1, 256, NULL, "N", "jobs that wait in Slurm's queue at once" },
     { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server, or udp://HOST:PORT of a Telegraf" },
     { "influxdb", "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "InfluxDB 1.x" },
     { "influxdb", "bucket", OPT_TEXT, FIELD(bucket), NULL, 0, 0, NULL, "NAME", "InfluxDB 2.x" },
@@ -85,8 +90,10 @@ static const char *const top_others[] = {
     "hyperParameters", "systemParameters", "study", "search", "budget", "tuning",     "places",
     "monitoring",      "influxdb",         "spark", "nodes",  "hosts",  "powerMeter", NULL
 };
-static const char *const sections[] = { "search", "budget", "tuning", "places", "influxdb", "spark", NULL };
+static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
 static const char *const study_others[] = { "secrets", "constraints", "first", "metrics", NULL };
+static const char *const places_others[] = { "slurm", NULL };
+static const char *const slurm_others[] = { "options", NULL };
 static const char *const monitoring_others[] = { "events", "meters", NULL };
 
 static int want_strings(const struct json_doc *doc, const char *path, const json_t *j, struct err *e)
@@ -257,6 +264,32 @@ int config_check_goals(const struct config *c, struct err *e)
     return 0;
 }
 
+/* That it is there is enough. */
+static int read_slurm(struct config *c, const struct json_doc *doc, struct err *e)
+{
+    static const char at[] = "places/slurm/options";
+    const json_t *slurm = json_object_get(json_object_get(doc->root, "places"), "slurm");
+    const json_t *options = json_object_get(slurm, "options");
+    c->slurm |= slurm != NULL;
+    if (options && !json_is_array(options))
+        return json_doc_err(doc, at, e, -EINVAL, "must be an array of options of sbatch: [\"--qos=long\"]");
+    for (size_t i = 0; i < json_array_size(options); i++) {
+        const char *text = json_string_value(json_array_get(options, i));
+        struct err why;
+        if (!text)
+            return json_doc_err(doc, at, e, -EINVAL, "must hold strings only");
+        if (slurm_words_option(text, &why) < 0)
+            return json_doc_err(doc, at, e, -EINVAL, "%s", why.text);
+        strv_add(&c->slurm_options, text);
+    }
+    return c->slurm_options.failed ? err_sys(e, -ENOMEM, "'%s'", doc->name) : 0;
+}
+
+bool config_on_slurm(const struct config *c)
+{
+    return c->slurm || c->slurm_partition || c->slurm_account || c->slurm_time;
+}
+
 int config_read(struct config *c, const struct json_doc *doc, struct err *e)
 {
     if (!json_is_object(doc->root))
@@ -267,6 +300,12 @@ int config_read(struct config *c, const struct json_doc *doc, struct err *e)
         rc = opt_read_section(&set, doc, "", top_others, e);
     for (size_t i = 0; rc == 0 && sections[i]; i++)
         rc = opt_read_section(&set, doc, sections[i], NULL, e);
+    if (rc == 0)
+        rc = opt_read_section(&set, doc, "places", places_others, e);
+    if (rc == 0)
+        rc = opt_read_section(&set, doc, "places.slurm", slurm_others, e);
+    if (rc == 0)
+        rc = read_slurm(c, doc, e);
     if (rc == 0)
         rc = opt_read_section(&set, doc, "study", study_others, e);
     if (rc == 0)
@@ -295,6 +334,7 @@ void config_done(struct config *c)
     opt_done(&set);
     free(c->hosts);
     c->hosts = NULL;
+    strv_done(&c->slurm_options);
 }
 
 bool config_maximise(const struct config *c)

@@ -3,6 +3,7 @@
 #define CORE_CONFIG_H
 
 #include "base/opt.h"
+#include "base/strv.h"
 #include "core/goals.h"
 
 enum { CONFIG_PARALLEL_AUTO = 0 }; /* as many trials at once as the policy packs; one where it does not share */
@@ -19,6 +20,10 @@ struct config {
     char *places_local;   /* "yes", "no" */
     char *places_address; /* NULL: this machine's name */
     int64_t lost_seconds;
+    char *slurm_partition, *slurm_account, *slurm_time; /* NULL: as Slurm has it */
+    int64_t slurm_pending;
+    bool slurm;                   /* `places.slurm` is there: see config_on_slurm() */
+    struct strv slurm_options;    /* of sbatch */
     char *keep;                   /* checkpoints of trials that are over: "best", "all", "none" */
     char *metric, *direction;     /* direction "auto": by the metric; of several metrics, of the first that is told */
     struct goals goals;           /* `study.metrics`: what trials are judged by where it is more than one */
@@ -78,6 +83,9 @@ int config_check(const struct config *c, const char *stop, struct err *e);
 
 /* Milliseconds between two samples: 100 to 60000, which is what the nodes' helpers do. */
 int config_interval_ms(const struct config *c);
+
+/* Are trials jobs of Slurm? `places.slurm` is there, or was named by an option. */
+bool config_on_slurm(const struct config *c);
 
 /* Everything that makes the study what it is, as JSON: scalars, space, the application file; new reference, NULL: memory. */
 json_t *config_effective(struct config *c, const struct json_doc *doc, const json_t *application);

@@ -65,7 +65,13 @@ struct knob {
     char name[SPACE_NAME_MAX]; /* kind->name, or the property */
     struct value *values;      /* n >= 1, in the order written, without repeats */
     size_t n;
+    bool launched; /* hot elsewhere, at this study's place it is changed by a launch alone */
 };
+
+static inline bool knob_is_hot(const struct knob *k)
+{
+    return k->kind->hot && !k->launched;
+}
 
 struct point;
 

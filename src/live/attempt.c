@@ -1287,6 +1287,8 @@ static void read_exit(const struct attempt *a, struct attempt_exit *out)
     const struct gang_member *blamed = gang_blamed(a->gang);
     exit_note_read(blamed ? blamed->dir : launch_dir(a), a->run_id ? 1 : a->row.number,
                    blamed ? blamed->row.launch : a->row.launch, out);
+    if (a->at.row->elsewhere)
+        out->boot_ms = 0;
 }
 
 /* What its log says that it ended of; NULL: nothing. */
@@ -1415,10 +1417,16 @@ static enum outcome judge(const struct attempt *a, const struct attempt_exit *x,
         (void)snprintf(text, 512, "%s", a->row.cause ? a->row.cause : "");
         return (enum outcome)outcome_parse(a->row.ends_as);
     }
+    struct site_end end = { 0 };
+    bool said = a->at.row->end && a->at.row->end(a->at.own, &end);
     if (x->limited && (a->stop == STOP_NONE || a->stop == STOP_STALLED))
         return judge_limited(a, text);
     if (a->stop != STOP_NONE)
         return judge_stop(a, text);
+    if (said) {
+        (void)snprintf(text, 512, "%s", end.why);
+        return end.outcome;
+    }
     /* Before the log's cause: what the launcher says of itself there, "Cannot allocate memory", is not the trial's fault. */
     if (x->there && strcmp(x->kind, "not-started") == 0)
         return judge_exit(a, x, text);
@@ -1621,7 +1629,10 @@ static void hide_secrets(const struct plan *p, char text[512])
 
 int attempt_read_end(struct attempt *a, struct err *e)
 {
+    struct site_end end = { 0 };
     read_exit(a, &a->end.note);
+    if (a->at.row->end && a->at.row->end(a->at.own, &end))
+        a->end.note.limited |= end.memory;
     int rc = read_rest(a, &a->end.note, e);
     if (rc == 0)
         rc = read_blamed(a, e);

@@ -18,6 +18,7 @@
 #include "live/nodes.h"
 #include "live/places.h"
 #include "live/publish.h"
+#include "live/slurm.h"
 #include "live/tidy.h"
 #include "live/tuning.h"
 #include "live/writer.h"
@@ -201,6 +202,9 @@ int driver_start_launcher(struct driver *d, struct slot *s, struct study_trial *
     int rc = attempt_prepare(&s->a, d->study, t, &site, &order, d->e);
     s->started_ms = clock_ms();
     driver_own(d, &s->a);
+    order.room = driver_want(d, t);
+    if (d->study->plan->app.kind->held && !space_knob(&d->study->plan->space, KNOB_CORES))
+        order.room.cpus = 0; /* nothing says how many it uses */
     return rc < 0 ? rc : site.row->start(site.own, s->a.id, &order, &s->a.at, d->e);
 }
 
@@ -536,7 +540,7 @@ static void on_tick(uv_timer_t *timer)
     driver_tick_cpus(d);
     driver_tick_hosts(d);
     driver_tick_outlook(d, now);
-    if (d->packs || d->gone_warm || d->awaits_cpus || d->hosts || d->study->woken ||
+    if (d->packs || d->gone_warm || d->awaits_cpus || d->hosts || d->slurm || d->study->woken ||
         count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = d->study->woken = false;
@@ -637,6 +641,7 @@ static void tear_down(struct driver *d)
     pool_close(d->pool);
     hosts_close(d->hosts);
     gangs_close(d->gangs);
+    slurm_close(d->slurm);
     nodes_close(d->nodes);
     places_close(d->places);
     driver_close_outlook(d);

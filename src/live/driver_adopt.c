@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "live/hosts.h"
 #include "live/places.h"
+#include "live/slurm.h"
 #include "live/tuning.h"
 
 struct finding {
@@ -30,9 +31,11 @@ static int find_running(void *ctx, const struct store_attempt *row)
     driver_own(f->d, &s->a);
     if (rc == 0 && f->d->gangs)
         rc = driver_recall_gang(f->d, s);
-    s->a.at.row = driver_site(f->d, f->trial->place).row;
-    if (row->place && !f->trial->place)
-        s->a.lost = "its host is not among the nodes any more";
+    s->a.at.row = driver_site_of(f->d, f->trial, row).row;
+    bool queued = row->place && strcmp(row->place, SLURM_PLACE) == 0;
+    if (row->place && (queued ? !f->d->slurm : !f->trial->place))
+        s->a.lost = queued ? "it is a job of Slurm, which is not among the places any more"
+                           : "its host is not among the nodes any more";
     if (rc == 0 && f->d->study->tuning)
         rc = tuning_recall(f->d->study->tuning, f->trial, row->setting, f->d->e);
     f->trial->room = driver_room_for(f->d, f->trial->row.number);
@@ -61,7 +64,7 @@ static int take_up(struct driver *d, struct slot *s)
     s->a.running = true;
     s->a.born_ms = s->a.line_ms = clock_ms();
     s->narrow_ms = d->narrows ? s->a.born_ms : 0;
-    const struct site site = driver_site(d, s->a.trial->place);
+    const struct site site = driver_site_of(d, s->a.trial, row);
     int rc = s->a.lost      ? -ESRCH
              : s->a.gang    ? driver_adopt_gang(d, s)
              : row->session ? (join_warm(d, s) ? 0 : -ESRCH)

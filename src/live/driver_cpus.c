@@ -145,7 +145,7 @@ void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
                                  .to = to,
                                  .cores = n > 0 && n < cores ? n : cores,
                                  .slots = t->slots,
-                                 .local = app_is_local(&p->app),
+                                 .local = plan_is_local(p),
                                  .node = s->a.trial->place,
                                  .cpus = n > 0 ? cpus : NULL,
                                  .n_cpus = n,
@@ -233,7 +233,7 @@ int driver_set_up_places(struct driver *d)
 {
     static const struct nodes_ops ops = { on_applied, on_changed, driver_on_sampled, driver_on_metered, on_node_note };
     const struct plan *p = d->study->plan;
-    bool local = app_is_local(&p->app);
+    bool local = plan_is_local(p);
     int rc = 0;
     if (d->narrows || d->measures || d->study->energy || local)
         rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &p->app.kind->workers, &ops, d, d->e);
@@ -263,7 +263,7 @@ void driver_look_shared(struct driver *d, struct slot *s)
 {
     struct study_trial *t = s->a.trial;
     char who[NODES_WHO_MAX];
-    bool shared = app_is_local(&d->study->plan->app) && t->place == 0
+    bool shared = plan_is_local(d->study->plan) && t->place == 0
                       ? places_is_shared(d->places, t->row.number, who)
                       : d->nodes && s->a.row.launch && nodes_is_shared(d->nodes, s->a.row.launch, who);
     if (shared == t->shared)

@@ -8,6 +8,7 @@
 #include "live/hosts.h"
 #include "live/nodes.h"
 #include "live/places.h"
+#include "live/slurm.h"
 
 size_t driver_beside(const struct driver *d, size_t node)
 {
@@ -24,13 +25,22 @@ bool driver_is_alone(const struct driver *d, const struct slot *s)
 
 struct site driver_site(struct driver *d, size_t node)
 {
+    if (d->slurm)
+        return slurm_site(d->slurm);
     return node ? hosts_site(d->hosts, node) : (struct site){ &site_here_row, &d->here, NULL, 0 };
+}
+
+/* A config's places may have changed since. */
+struct site driver_site_of(struct driver *d, const struct study_trial *t, const struct store_attempt *row)
+{
+    const struct site here = { &site_here_row, &d->here, NULL, 0 };
+    return row->place ? driver_site(d, t->place) : here;
 }
 
 /* --- where a trial is placed ------------------------------------------------------------------------------------------- */
 
 /* What its launch takes where nothing changes its size later. */
-static struct rooms_want want_of(struct driver *d, const struct study_trial *t)
+struct rooms_want driver_want(struct driver *d, const struct study_trial *t)
 {
     struct setting set = study_setting(d->study, t);
     struct err why;
@@ -48,7 +58,7 @@ static bool fits_beside(struct driver *d, const struct study_trial *t, size_t no
 {
     if (d->packs)
         return driver_may_pack(d, t, node);
-    struct rooms_want want = want_of(d, t ? t : d->slots[0]->a.trial); /* of any: like those that run */
+    struct rooms_want want = driver_want(d, t ? t : d->slots[0]->a.trial); /* of any: like those that run */
     return !d->one_each && places_fits(d->places, node, t ? t->row.number : SCHED_ANY, want);
 }
 
@@ -68,6 +78,8 @@ int driver_place(struct driver *d, int number)
     int best = -1;
     if (d->gangs)
         return driver_place_gang(d, t);
+    if (d->slurm)
+        return slurm_takes(d->slurm) ? 0 : -1;
     if (!d->hosts)
         return d->n == 0 || !d->packs || driver_may_pack(d, t, 0) ? 0 : -1;
     driver_open_hosts(d);
@@ -94,6 +106,8 @@ bool driver_fits(void *ctx, int number)
 bool driver_awaits_hosts(struct driver *d)
 {
     struct sched *s = &d->study->sched;
+    if (d->slurm) /* it takes none for a while */
+        return !slurm_takes(d->slurm) && !s->stopping && !s->closed && sched_waiting(s) > 0;
     if (!d->hosts || d->local || s->stopping || s->closed || sched_waiting(s) == 0)
         return false;
     if (hosts_may_come(d->hosts))
@@ -160,14 +174,45 @@ static void on_note(void *ctx, const char *text)
     driver_note(ctx, NULL, text);
 }
 
+/* --- what Slurm tells --------------------------------------------------------------------------------------------------- */
+
+/* Its time is counted from here: while it waited it cost nothing. */
+static void on_begun(void *ctx, uint64_t id, int64_t ago_ms)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, id);
+    struct attempt *a = &s->a;
+    int64_t at_ms = study_clock_ms(d->study) - ago_ms;
+    bool waited = at_ms > a->row.started_ms && !a->gained;
+    if (!waited)
+        return;
+    a->row.started_ms = at_ms;
+    a->row.started_boot_ms = clock_boot_ms() - ago_ms;
+    a->born_ms = a->line_ms = clock_ms();
+    if (d->study->plan->app.kind->tells)
+        a->fold.since_ms = at_ms;
+    s->new_cores = true; /* stored at once */
+    (void)driver_store_news(d);
+}
+
+static void on_slurm_note(void *ctx, uint64_t id, const char *text)
+{
+    struct driver *d = ctx;
+    struct slot *s = driver_slot(d, id);
+    driver_note(d, s ? &s->a.trial->row : NULL, text);
+}
+
 /* --- beginning and time -------------------------------------------------------------------------------------------------- */
 
 int driver_set_up_hosts(struct driver *d)
 {
     static const struct hosts_ops ops = { on_unplaced, on_ended, on_checkpoint, on_failed, on_note };
+    static const struct slurm_ops slurm = { on_unplaced, on_begun, on_slurm_note };
     const struct plan *p = d->study->plan;
     bool wanted = hosts_wanted(p);
     d->local = !wanted || strcmp(p->cfg.places_local, "yes") == 0;
+    if (config_on_slurm(&p->cfg))
+        return slurm_open(&d->slurm, &d->loop, p, d->study->dir, &d->ops, &slurm, d, d->e);
     if (!p->app.gang)
         return wanted ? hosts_open(&d->hosts, &d->loop, d->nodes, p, &d->ops, &ops, d, d->e) : 0;
     int rc = gangs_open(&d->gangs, &d->ops, &ops, d, d->e);
@@ -184,4 +229,6 @@ void driver_tick_hosts(struct driver *d)
         hosts_tick(d->hosts);
     if (d->gangs && d->rc == 0)
         driver_tick_gangs(d);
+    if (d->slurm && d->rc == 0)
+        slurm_tick(d->slurm);
 }

@@ -28,7 +28,7 @@ int driver_set_up_samples(struct driver *d)
 {
     struct study *s = d->study;
     char why[512] = "", text[640];
-    d->measures = strcmp(s->plan->cfg.scope, "none") != 0;
+    d->measures = strcmp(s->plan->cfg.scope, "none") != 0 && !config_on_slurm(&s->plan->cfg);
     AUTO_FREE char *path = study_store_path(s->plan->cfg.store);
     int rc = path ? store_open(&s->reader, path, STORE_READ, d->e) : err_sys(d->e, -ENOMEM, "study '%s'", s->name);
     if (rc == 0)
@@ -93,7 +93,7 @@ void driver_measure(struct driver *d, struct slot *s)
     struct desired_sampling how = { .interval_ms = config_interval_ms(c),
                                     .scope = c->scope,
                                     .events = d->study->plan->events,
-                                    .local = app_is_local(&d->study->plan->app),
+                                    .local = plan_is_local(d->study->plan),
                                     .node = s->a.trial->place };
     int rc = s->a.gang ? 0 : nodes_sample(d->nodes, tag, &how, d->e);
     for (size_t k = 0; rc == 0 && k < gang_count(s->a.gang); k++) {

@@ -13,6 +13,7 @@
 
 struct gangs;
 struct hosts;
+struct slurm;
 struct driver_outlook;
 struct nodes;
 struct nodes_reading;
@@ -63,6 +64,7 @@ struct driver {
     struct hosts *hosts;            /* NULL: trials are placed on this machine alone, or on a cluster */
     struct gangs *gangs;            /* NULL: each trial is one process, with what that starts */
     bool told_room;                 /* that a gang waits */
+    struct slurm *slurm;            /* trials are its jobs; NULL: they are not */
     bool local;                     /* trials are placed on this machine, too */
     bool one_each;                  /* … one on each place */
     bool awaits_hosts;              /* what is next is not started for want of one */
@@ -148,6 +150,9 @@ size_t driver_beside(const struct driver *d, size_t node); /* trials there */
 bool driver_is_alone(const struct driver *d, const struct slot *s);
 void driver_open_hosts(struct driver *d); /* the ledger hears which places take launches now */
 struct site driver_site(struct driver *d, size_t node);
+struct site driver_site_of(struct driver *d, const struct study_trial *t,
+                           const struct store_attempt *row); /* where it was started */
+struct rooms_want driver_want(struct driver *d, const struct study_trial *t);
 bool driver_awaits_hosts(struct driver *d); /* something waits, and nothing runs: is a host to be waited for? */
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
 

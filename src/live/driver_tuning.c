@@ -35,10 +35,20 @@ static void right_size(struct driver *d, struct study_trial *t)
         t->row.slots = packed_slots(cores, plan_batch(d->study->plan, &t->point), t->row.slots);
 }
 
+/* As many as its job is given. */
+static void take_slots(struct driver *d, struct study_trial *t)
+{
+    struct setting set = study_setting(d->study, t);
+    int slots = plan_slots(d->study->plan, &t->point, &set, NULL);
+    t->row.slots = slots > 0 ? slots : t->row.slots;
+}
+
 int driver_choose(struct driver *d, struct study_trial *t)
 {
     t->row.slots = study_slots(d->study, t, d->e); /* an earlier launch may have had fewer */
     int rc = tuning_ask(d->study->tuning, t, driver_room_for(d, t->row.number), driver_beside(d, t->place) == 0, d->e);
+    if (rc == 0 && d->slurm)
+        take_slots(d, t);
     if (rc == 0)
         right_size(d, t);
     return rc;
@@ -164,8 +174,8 @@ int driver_set_up_tuning(struct driver *d)
     const struct plan *p = s->plan;
     int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);
     d->one_each = p->cfg.parallel == CONFIG_PARALLEL_AUTO && objective_needs_power(objective_find(p->cfg.objective));
-    d->packs = p->policy->shares && app_is_local(&p->app) && s->sched.parallel > 1 && !d->one_each;
-    bool held = p->app.kind->held && app_is_local(&p->app) && space_knob(&p->space, KNOB_CORES);
+    d->packs = p->policy->shares && plan_is_local(p) && s->sched.parallel > 1 && !d->one_each;
+    bool held = p->app.kind->held && plan_is_local(p) && space_knob(&p->space, KNOB_CORES);
     bool changes = p->policy->wide && (p->choices.n_hot > 1 || d->packs);
     d->narrows = changes || held;
     d->holds = held && !changes;
@@ -173,7 +183,7 @@ int driver_set_up_tuning(struct driver *d)
         rc = driver_set_up_samples(d);
     if (rc == 0)
         rc = driver_set_up_places(d);
-    if (rc == 0 && p->policy->shares && p->app.file.session)
+    if (rc == 0 && p->policy->shares && p->app.file.session && !d->slurm)
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
     return rc;
 }

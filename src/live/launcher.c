@@ -175,8 +175,10 @@ static void put_words(struct strv *argv, const struct launcher_words *w)
     strv_addf(argv, "%d", w->attempt);
     strv_add(argv, "--launch");
     strv_add(argv, w->tag);
-    strv_add(argv, "--control");
-    strv_add(argv, "3");
+    if (!w->unasked) {
+        strv_add(argv, "--control");
+        strv_add(argv, "3");
+    }
     strv_add(argv, "--grace");
     strv_addf(argv, "%d", LAUNCHER_GRACE_S);
     if (w->cpus) {

@@ -44,6 +44,7 @@ struct launcher_words {
     int gang;                      /* of so many processes this is one; 0: of none */
     const struct application *app; /* whose output it keeps; NULL: only what people may read */
     const char *tell, *answer;     /* the socket of its programs, and what they are answered; NULL: none */
+    bool unasked;                  /* it begins by itself: nobody is there to be asked */
 };
 
 /* How it is started. Zeroed: empty. */

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/capture.h"
 #include "base/http.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "base/utf8.h"
 #include "core/point_list.h"
+#include "core/slurm_words.h"
 #include "core/space_yaml.h"
 #include "live/host_list.h"
 #include "live/nodes_cfg.h"
@@ -227,11 +229,44 @@ static int name_study(struct plan *p, const char *config_file, struct err *e)
     return 0;
 }
 
+bool plan_is_local(const struct plan *p)
+{
+    return app_is_local(&p->app) && !config_on_slurm(&p->cfg);
+}
+
+/* A job of Slurm is one launch with all its processes, whose size is settled when it is made, and whose node nobody else looks at. */
+static int fit_to_slurm(struct plan *p, struct err *e)
+{
+    static const char at[] = "places/slurm";
+    if (!config_on_slurm(&p->cfg))
+        return 0;
+    if (!app_is_local(&p->app))
+        return json_doc_err(&p->doc, at, e, -EINVAL,
+                            "is for trials that run on one machine each, and '%s' names another master",
+                            p->app.file.name);
+    if (p->app.gang)
+        return json_doc_err(&p->doc, at, e, -EINVAL,
+                            "does not go with 'roles' of the application file: a job is one launch");
+    if (p->n_nodes > 0)
+        return json_doc_err(&p->doc, at, e, -EINVAL,
+                            "does not go with 'nodes': which hosts there are is Slurm's to say");
+    if (objective_needs_power(objective_find(p->cfg.objective)))
+        return json_doc_err(&p->doc, at, e, -EINVAL,
+                            "does not go with objective '%s': nobody measures its nodes' power", p->cfg.objective);
+    for (size_t i = 0; i < p->space.n_knobs; i++) {
+        struct knob *k = &p->space.knobs[i];
+        if (k->kind->id == KNOB_FREQUENCY || k->kind->id == KNOB_POWER_CAP)
+            return json_doc_err(&p->doc, at, e, -EINVAL, "cannot set 'systemParameters.%s' of its nodes", k->name);
+        k->launched = k->kind->id == KNOB_CORES;
+    }
+    return 0;
+}
+
 /* What a trial may get: this machine's, where all of it runs here; else what its file grants. */
 static struct offer offer_of(const struct plan *p)
 {
     const struct app_kind *k = p->app.kind;
-    struct offer o = app_is_local(&p->app) ? env_offer() : (struct offer){ 0 };
+    struct offer o = plan_is_local(p) ? env_offer() : (struct offer){ 0 };
     o.why_divided = k->why_divided;
     if (k->offer)
         k->offer(&p->app, &p->space, &o);
@@ -525,13 +560,15 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = check_properties(p, e);
     if (rc == 0)
-        rc = begin_setting(p, setting, e);
-    if (rc == 0)
-        rc = check_batches(p, e);
-    if (rc == 0)
         rc = read_hosts(p, e);
     if (rc == 0)
         rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &p->doc, e);
+    if (rc == 0)
+        rc = fit_to_slurm(p, e);
+    if (rc == 0)
+        rc = begin_setting(p, setting, e);
+    if (rc == 0)
+        rc = check_batches(p, e);
     if (rc == 0)
         rc = read_meters(p, e);
     if (rc == 0)
@@ -572,6 +609,27 @@ void plan_done(struct plan *p)
     json_doc_done(&p->app_doc);
 }
 
+/* The largest node of the partition. */
+static int ask_slurm(struct plan *p, struct err *why)
+{
+    enum { TIMEOUT_MS = 10000 };
+    char *argv[] = { "sinfo", "--noheader", "--exact", "--format=" SLURM_NODE_FORMAT, NULL };
+    const char *partition = p->cfg.slurm_partition ? p->cfg.slurm_partition : "";
+    struct slurm_room room;
+    AUTO_BUF struct buf text = BUF_INIT;
+    int rc = capture(&text, argv, TIMEOUT_MS, why);
+    if (rc < 0)
+        return 1;
+    if (rc > 0 || !slurm_words_room(buf_text(&text), partition, &room)) {
+        (void)err_set(why, -ENODEV, "sinfo tells of no partition '%s': %.*s", *partition ? partition : "(default)",
+                      (int)strcspn(buf_text(&text), "\n"), buf_text(&text));
+        return 1;
+    }
+    p->offer.cores = room.cpus;
+    p->offer.memory_gb = room.memory_gb;
+    return choose_setting(p, why) == 0 ? 0 : 1;
+}
+
 int plan_ask_cluster(struct plan *p, bool all, struct err *why)
 {
     enum { ANSWER_MAX = 4 << 20, TIMEOUT_MS = 3000 };
@@ -579,6 +637,8 @@ int plan_ask_cluster(struct plan *p, bool all, struct err *why)
     AUTO_BUF struct buf text = BUF_INIT;
     struct offer offer = p->offer;
     const struct app_kind *k = p->app.kind;
+    if (config_on_slurm(&p->cfg))
+        return ask_slurm(p, why);
     if (!k->ask || k->ask(&p->app, url, sizeof url) < 0)
         return 0;
     const char *asked = p->cfg.master_ui ? p->cfg.master_ui : url;
@@ -664,7 +724,8 @@ int plan_slots(const struct plan *p, const struct point *pt, const struct settin
     struct offer bound = p->offer;
     const struct knob *cores = space_knob(&p->space, KNOB_CORES);
     double want = setting_number(&p->space, effective, KNOB_CORES, 0);
-    if (!p->policy->wide && cores && want > 0)
+    bool widens = p->policy->wide && !config_on_slurm(&p->cfg);
+    if (!widens && cores && want > 0)
         bound.cores = (int)want; /* nothing widens it later, so its own cores are all the slots it needs */
     return setting_slots(&p->space, effective, &bound, plan_batch(p, pt), e);
 }

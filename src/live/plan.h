@@ -45,6 +45,9 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
               int (*apply)(void *ctx, struct config *cfg, struct err *e), void *ctx, struct err *e);
 void plan_done(struct plan *p);
 
+/* Does all of a trial run on this machine, where nothing else is said of it? */
+bool plan_is_local(const struct plan *p);
+
 /* Are the files there that would be submitted (application, jars, properties)? -ENOENT names the first that is not. */
 int plan_require_files(const struct plan *p, struct err *e);
 

@@ -1,5 +1,5 @@
 /* Where an attempt's processes are started, met again and ended, as a row of functions for each kind of place: this machine, whose row is
- * live/site_here, and hosts, whose row is live/hosts. Who has started something by one asks no further which it is. */
+ * live/site_here, hosts, whose row is live/hosts, and a batch system's jobs, whose row is live/slurm. Who has started something by one asks no further which it is. */
 #ifndef LIVE_SITE_H
 #define LIVE_SITE_H
 
@@ -8,6 +8,8 @@
 
 #include "app/app.h"
 #include "base/err.h"
+#include "core/rooms.h"
+#include "core/sched.h"
 #include "live/launcher.h"
 #include "store/store.h"
 
@@ -42,11 +44,20 @@ struct site_order {
     char *tell, *answer;         /* owned */
     char *resume;                /* owned: what it goes on from, here: a file or folder; NULL: nothing */
     struct app_steps steps;      /* owned */
+    struct rooms_want room;      /* what it takes of its machine */
 };
 void site_order_done(struct site_order *o);
 #define AUTO_ORDER __attribute__((cleanup(site_order_done)))
 
+/* How its place says that it ended. */
+struct site_end {
+    enum outcome outcome;
+    bool memory;     /* it took more than it was given */
+    const char *why; /* valid until the launch is let go of */
+};
+
 struct site_row {
+    bool elsewhere; /* what its launcher notes of the time is of another machine's clock */
     /* What programs of this launch are to be told of their folder. -ENOMEM. */
     int (*paths)(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e);
     /* `ready`, `refused`, `gone` come with this id (live/launcher.h). -errno. */
@@ -66,7 +77,9 @@ struct site_row {
     bool (*boot_id)(void *own, char out[PROC_BOOT_ID_SIZE]); /* of its machine, now. False: not known */
     /* By how much its stamps are ahead of our clock. False: not known yet. */
     bool (*ahead)(void *own, int64_t *out_ms);
-    const char *(*lost)(void *own);       /* why nothing more will be heard of it; NULL: it will */
+    const char *(*lost)(void *own); /* why nothing more will be heard of it; NULL: it will */
+    /* What its place knows of its end, over what its launcher noted. False: nothing; NULL: never anything. */
+    bool (*end)(void *own, struct site_end *out);
     void (*let_go)(void *own, bool over); /* `over`: its end is stored, and what is left of it at its place may go */
 };
 

@@ -498,11 +498,11 @@ int study_max_trials(const struct config *c, const struct search *search)
 }
 
 /* "auto": as many as can be packed (the driver sees to that) where the policy packs, or as many as there are places
- * for where there are other hosts, else one. Joules are told of nodes: what a trial's setting costs is known where it runs alone. */
+ * for where there are other hosts or a queue, else one. Joules are told of nodes: what a trial's setting costs is known where it runs alone. */
 int study_parallel(const struct plan *p)
 {
     bool alone = objective_needs_power(objective_find(p->cfg.objective));
-    bool packs = (p->policy->shares && app_is_local(&p->app) && !alone) || hosts_wanted(p);
+    bool packs = (p->policy->shares && plan_is_local(p) && !alone) || hosts_wanted(p) || config_on_slurm(&p->cfg);
     return p->cfg.parallel != CONFIG_PARALLEL_AUTO ? (int)p->cfg.parallel : packs ? PARALLEL_MAX : 1;
 }
 

@@ -23,7 +23,7 @@ static const struct option_row {
 } option_rows[] = {
     { "--answer", OPTION_TEXT, false, offsetof(struct args, answer), 0, 0 },
     { "--attempt", OPTION_NUMBER, true, offsetof(struct args, attempt), 1, INT32_MAX },
-    { "--control", OPTION_NUMBER, true, offsetof(struct args, control), ARGS_FD_FIRST, 1 << 20 },
+    { "--control", OPTION_NUMBER, false, offsetof(struct args, control), ARGS_FD_FIRST, 1 << 20 },
     { "--cpus", OPTION_TEXT, false, offsetof(struct args, cpus), 0, 0 },
     { "--dir", OPTION_TEXT, true, offsetof(struct args, dir), 0, 0 },
     { "--folder", OPTION_TEXT, false, offsetof(struct args, folder), 0, 0 },
@@ -149,7 +149,7 @@ static int check_options(const struct args *o, struct err *e)
         return err_set(e, -EINVAL, "'--mark' and '--runs' need each other");
     if (!o->tell != !o->answer)
         return err_set(e, -EINVAL, "'--tell' and '--answer' need each other");
-    if (fcntl((int)o->control, F_GETFD) < 0)
+    if (o->control && fcntl((int)o->control, F_GETFD) < 0)
         return err_sys(e, -errno, "'--control %" PRIu64 "'", o->control);
     return 0;
 }

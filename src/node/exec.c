@@ -30,6 +30,7 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "base/proc.h"
+#include "base/socket_path.h"
 #include "node/args.h"
 #include "node/cgroup.h"
 #include "node/cpus.h"
@@ -53,7 +54,7 @@ enum {
 };
 
 const char exec_usage[] =
-    "  exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]\n"
+    "  exec --dir DIR --attempt N --launch TAG [--control FD] [--cpus LIST] [--folder DIR]\n"
     "       [--memory BYTES] [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
     "       [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
@@ -64,7 +65,7 @@ struct launcher {
     pid_t self;
     char boot_id[PROC_BOOT_ID_SIZE];
     uint64_t start_ticks;
-    char *pid_path;
+    char *pid_path, *tell_path; /* tell_path NULL: it was said where */
     int lock_fd, signal_fd, control_fd;
     struct log log;
     struct teller teller;
@@ -511,9 +512,9 @@ static int open_signals(struct launcher *l, struct err *e)
     return l->signal_fd < 0 ? err_sys(e, -errno, "cannot receive signals") : 0;
 }
 
-static int lead_session(struct err *e)
+static int lead_session(bool with_parent, struct err *e)
 {
-    if (setsid() < 0 && getsid(0) != getpid())
+    if (setsid() < 0 && getsid(0) != getpid() && with_parent) /* a batch system has its own */
         return err_sys(e, -errno, "cannot start a session of its own");
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return err_sys(e, -errno, "cannot become subreaper");
@@ -558,9 +559,14 @@ static void remove_pid(const struct launcher *l)
 
 static int open_teller(struct launcher *l, struct err *e)
 {
-    if (setenv("PIPETUNE_TELL", l->o->tell, 1) < 0)
+    const char *path = l->o->tell;
+    int rc = strcmp(path, "-") == 0 ? socket_path(&l->tell_path, l->o->launch, e) : 0;
+    if (rc < 0)
+        return rc;
+    path = l->tell_path ? l->tell_path : path;
+    if (setenv("PIPETUNE_TELL", path, 1) < 0)
         return err_sys(e, -errno, "cannot set PIPETUNE_TELL");
-    return teller_open(&l->teller, l->o->tell, l->o->answer, &l->log, e);
+    return teller_open(&l->teller, path, l->o->answer, &l->log, e);
 }
 
 static const char *cgroup_root(void)
@@ -583,7 +589,7 @@ static void open_cgroup(struct launcher *l)
 
 static int prepare(struct launcher *l, struct err *e)
 {
-    int rc = lead_session(e);
+    int rc = lead_session(l->control_fd >= 0, e);
     if (rc == 0)
         rc = open_signals(l, e);
     if (rc == 0)
@@ -617,7 +623,7 @@ static int __attribute__((format(printf, 2, 3))) say(const struct launcher *l, c
         n = (int)sizeof line - 1;
         line[n - 1] = '\n';
     }
-    return io_write_all(l->control_fd, line, (size_t)n);
+    return io_write_all(l->control_fd < 0 ? STDERR_FILENO : l->control_fd, line, (size_t)n);
 }
 
 /* In the place of a word or a variable's text that is there as long as we are. */
@@ -672,7 +678,8 @@ static bool told_to_go(struct launcher *l)
 /* Whoever started us may wait for the end of its pipes: from now on we hold none of them. */
 static void let_go_of_parent(struct launcher *l)
 {
-    (void)close(MOVE_FD(l->control_fd));
+    if (l->control_fd >= 0)
+        (void)close(MOVE_FD(l->control_fd));
     AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
         (void)dup2(null, fd);
@@ -732,12 +739,14 @@ static int launch(struct launcher *l)
         return EXIT_FAILURE;
     }
     char port[24] = "";
+    bool asks = l->control_fd >= 0;
     if (l->port.number)
         (void)snprintf(port, sizeof port, " port=%d", l->port.number);
-    rc = say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "%s%s%s\n", l->boot_id, (long)l->self, l->start_ticks,
-             log_heard_size(&l->log), port, l->unlimited[0] ? " " : "", l->unlimited);
+    rc = !asks ? 0
+               : say(l, "ready %s %ld %" PRIu64 " %" PRIu64 "%s%s%s\n", l->boot_id, (long)l->self, l->start_ticks,
+                     log_heard_size(&l->log), port, l->unlimited[0] ? " " : "", l->unlimited);
     failpoint("node-ready");
-    if (rc < 0 || !told_to_go(l)) { /* who has not heard of us will not answer */
+    if (rc < 0 || (asks && !told_to_go(l))) { /* who has not heard of us will not answer */
         remove_pid(l);
         return EXIT_SUCCESS;
     }
@@ -753,7 +762,7 @@ static void own_descriptors(int control)
 {
     if (control > ARGS_FD_FIRST)
         (void)close_range(ARGS_FD_FIRST, (unsigned)control - 1, 0);
-    (void)close_range((unsigned)control + 1, ~0U, 0);
+    (void)close_range(control < ARGS_FD_FIRST ? ARGS_FD_FIRST : (unsigned)control + 1, ~0U, 0);
     int fd = 0;
     while (fd >= 0 && fd < ARGS_FD_FIRST)
         fd = open("/dev/null", O_RDWR);
@@ -782,7 +791,7 @@ int exec_run(int argc, char **argv)
                               .self = getpid(),
                               .lock_fd = -1,
                               .signal_fd = -1,
-                              .control_fd = (int)o.control,
+                              .control_fd = o.control ? (int)o.control : -1,
                               .log = LOG_CLOSED,
                               .cgroup = CGROUP_NONE,
                               .pipe_fd = -1,
@@ -795,6 +804,7 @@ int exec_run(int argc, char **argv)
         port_give_back(&l.port);
         log_done(&l.log);
         free(l.pid_path);
+        free(l.tell_path);
     }
     args_done(&o);
     return code;

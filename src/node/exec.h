@@ -1,13 +1,13 @@
 /* `pipetune-node exec`: starts one attempt of a trial, watches it to its end, and says how it ended. It needs its parent
  * only until the go byte; from there on the driver may die, come back, and read what is in the folder.
  *
- *   exec --dir DIR --attempt N --launch TAG --control FD [--cpus LIST] [--folder DIR]
+ *   exec --dir DIR --attempt N --launch TAG [--control FD] [--cpus LIST] [--folder DIR]
  *        [--memory BYTES] [--log-cap BYTES]
  *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
  *
- * FD is one end of a socketpair. On it the launcher says one line, and waits for one byte after the last of these:
+ * Without --control the steps begin at once, and `busy` or `error` stand on stderr. It is one end of a socketpair: on it the launcher says one line, and waits for one byte after the last of these:
  *
  *   busy                                      someone holds DIR/lock            exit 75
  *   error TEXT                                nothing was started               exit 1
@@ -25,7 +25,7 @@
  *           came before, it takes --log-cap bytes (log_files.h)
  * DIR/heard those of its lines that the driver reads, by --keep and --step (log.h), appended. RUNS/N/log, log.1 and heard are
  *           the same for the run of trial N, by the lines that begin with the text of --mark
- * SOCKET    where the programs of the steps, which find it in PIPETUNE_TELL, tell of themselves (teller.h); LINE is what a hello is
+ * SOCKET    "-": where this machine has such sockets (base/socket_path.h). It is where the programs of the steps, which find it in PIPETUNE_TELL, tell of themselves (teller.h); LINE is what a hello is
  *           answered. There from before `ready` until `exit` is written
  * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N
  *           oom_kills=N [memory_kills=N] boot_ms=N\n, all on one line

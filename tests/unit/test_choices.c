@@ -187,6 +187,26 @@ static void test_more_memory_is_a_step_up_its_own_ladder(void **state)
     space_done(&none);
 }
 
+static void test_cores_that_a_launch_alone_changes_are_cold(void **state)
+{
+    (void)state;
+    struct space s = parsed("\"memory\": [2, 4], \"cores\": [4, 1]");
+    for (size_t i = 0; i < s.n_knobs; i++)
+        s.knobs[i].launched = s.knobs[i].kind->id == KNOB_CORES;
+    const struct offer offer = { 0 };
+    struct setting start = start_of(&s, &offer, NULL);
+    static struct choices c;
+    assert_int_equal(choices_make(&c, &s, &offer, &start, NULL), 0);
+    assert_true(c.n_hot == 1 && c.n_cold == 4);
+    struct setting set = choices_setting(&c, &s, c.start);
+    assert_true(setting_number(&s, &set, KNOB_CORES, 0) == 4 && setting_number(&s, &set, KNOB_MEMORY, 0) == 2);
+    int more = choices_more_memory(&c, &s, c.start.cold); /* with as many cores */
+    assert_true(more >= 0);
+    set = choices_setting(&c, &s, (struct tuner_setting){ 0, more });
+    assert_true(setting_number(&s, &set, KNOB_CORES, 0) == 4 && setting_number(&s, &set, KNOB_MEMORY, 0) == 4);
+    space_done(&s);
+}
+
 static void test_how_many_fit_into_some_cores(void **state)
 {
     (void)state;
@@ -354,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_a_pair_of_indices_is_a_setting),
         cmocka_unit_test(test_the_tuner_is_told_cores_and_memory),
         cmocka_unit_test(test_more_memory_is_a_step_up_its_own_ladder),
+        cmocka_unit_test(test_cores_that_a_launch_alone_changes_are_cold),
         cmocka_unit_test(test_how_many_fit_into_some_cores),
         cmocka_unit_test(test_of_too_many_those_near_the_start_are_kept),
         cmocka_unit_test(test_a_huge_space_is_no_trouble),

@@ -54,6 +54,48 @@ static void test_every_section(void **state)
     config_done(NULL);
 }
 
+static void test_slurm_is_a_section_in_places(void **state)
+{
+    (void)state;
+    struct config c = { 0 };
+    AUTO_JSON_DOC struct json_doc d = { 0 };
+    struct err e = { 0 };
+    char name[64];
+    if (read_text(&c, &d,
+                  "{ \"places\": { \"local\": \"no\", \"slurm\": { \"partition\": \"p\", \"pending\": 9, "
+                  "\"options\": [\"--qos=long\"] } } }",
+                  &e) < 0)
+        fail_msg("%s", e.text);
+    assert_true(config_on_slurm(&c) && c.slurm_pending == 9 && c.slurm_options.n == 1 && !c.slurm_time);
+    assert_string_equal(c.slurm_partition, "p");
+    assert_string_equal(c.slurm_options.v[0], "--qos=long");
+    AUTO_JSON json_t *effective = config_effective(&c, &d, json_null());
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(json_object_get(effective, "places"), "slurm"), "partition")),
+        "p");
+    for (size_t i = 0; i < config_rows_n; i++)
+        if (strcmp(config_rows[i].key, "pending") == 0)
+            assert_string_equal(opt_name(&config_rows[i], name), "slurm-pending");
+    config_done(&c);
+}
+
+static void test_where_trials_are_jobs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool want;
+    } rows[] = { { "{ }", false }, { "{ \"places\": { } }", false }, { "{ \"places\": { \"slurm\": { } } }", true } };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct config c = { 0 };
+        AUTO_JSON_DOC struct json_doc d = { 0 };
+        struct err e = { 0 };
+        assert_int_equal(read_text(&c, &d, rows[i].text, &e), 0);
+        assert_int_equal(config_on_slurm(&c), rows[i].want);
+        config_done(&c);
+    }
+}
+
 static const struct {
     const char *name, *text, *option, *older_option, *want; /* options: of the command line */
 } applications[] = {
@@ -114,6 +156,14 @@ static const struct {
     { "an unknown key of a section", "{ \"spark\": {\n\"hom\": \"x\" } }",
       "line 2: 'spark.hom' is not known: did you mean 'home'?" },
     { "a key of another section", "{ \"search\": { \"epochs\": 3 } }", "'search.epochs' is not known" },
+    { "an unknown key of a section in a section", "{ \"places\": { \"slurm\": {\n\"tim\": \"1\" } } }",
+      "line 2: 'places.slurm.tim' is not known: did you mean 'time'?" },
+    { "a section in a section that is none", "{ \"places\": { \"slurm\": true } }",
+      "'places.slurm' must be an object" },
+    { "options of sbatch that are none", "{ \"places\": { \"slurm\": { \"options\": \"--qos=long\" } } }",
+      "'places.slurm.options' must be an array" },
+    { "an option of sbatch that is ours", "{ \"places\": { \"slurm\": { \"options\": [\"--time=1\"] } } }",
+      "'--time' cannot be given: it is places.slurm.time" },
     { "no such direction", "{ \"study\": { \"direction\": \"up\" } }",
       "'study.direction' must be one of auto, max, min, not 'up'" },
     { "no such scope", "{ \"monitoring\": { \"scope\": \"all\" } }", "'monitoring.scope' must be one of" },
@@ -341,7 +391,9 @@ static void test_a_key_that_is_new_is_none_that_differs(void **state)
                 strcmp(row->key, "application") == 0 || /* is stored under that name */
                 strcmp(row->key, "parameters") == 0)    /* is stored as what is in it */
                 continue;
-            json_t *section = *row->section ? json_object_get(stored, row->section) : stored;
+            json_t *section = stored;
+            for (const char *at = row->section; *at; at += strcspn(at, "."), at += *at == '.')
+                section = json_object_getn(section, at, strcspn(at, "."));
             assert_int_equal(json_object_del(section, row->key), 0);
             (void)config_diff(stored, now, &keys);
             if (strcmp(buf_text(&keys), cases[i].want) != 0)
@@ -392,6 +444,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_section),
+        cmocka_unit_test(test_slurm_is_a_section_in_places),
+        cmocka_unit_test(test_where_trials_are_jobs),
         cmocka_unit_test(test_the_application_file_has_an_older_name),
         cmocka_unit_test(test_the_three_sections_alone_have_good_defaults),
         cmocka_unit_test(test_what_is_wrong_is_named),
