@@ -14,6 +14,7 @@ struct part {
     uint64_t asked;              /* for the want of this stamp; 0: for none since its helper was started */
     bool awaited;                /* nothing is told of what is wanted before it has answered, or is lost */
     bool to_measure, to_release; /* it is yet to be asked to */
+    int64_t samples, sampled_ms; /* that came, since when */
 };
 
 struct row {
@@ -243,6 +244,17 @@ const struct desired_sampling *desired_measures(const struct desired *d, const c
 {
     const struct row *r = row_of(d, tag);
     return r && r->sampling.interval_ms ? &r->sampling : NULL;
+}
+
+bool desired_takes_sample(struct desired *d, size_t node, const char *tag, int64_t now_ms)
+{
+    enum { SPARE = 100 }; /* what a helper has said may wait until we listen */
+    struct row *r = row_of(d, tag);
+    if (!r || r->sampling.interval_ms == 0 || (r->sampling.local && node != r->sampling.node))
+        return false;
+    struct part *p = &r->parts[node];
+    p->sampled_ms = p->sampled_ms ? p->sampled_ms : now_ms;
+    return ++p->samples <= SPARE + 2 * (now_ms - p->sampled_ms) / r->sampling.interval_ms;
 }
 
 /* --- what to ask ------------------------------------------------------------------------------------------------------ */

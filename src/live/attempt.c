@@ -1316,6 +1316,10 @@ static bool confirms(struct study_doubt *doubt, const struct attempt *a, const c
     (void)snprintf(cause, sizeof cause, "%.*s", (int)strcspn(text, ":,"), text);
     if (doubt->n > 0 && a->row.started_ms < doubt->since_ms) /* both fell into the same moment */
         return false;
+    bool many = a->at.row->is_one_of_many && a->at.row->is_one_of_many(a->at.own);
+    if (doubt->n > 0 && many && doubt->place == a->trial->place) /* it says nothing of others */
+        return false;
+    doubt->place = a->trial->place;
     bool same = doubt->n > 0 && strcmp(cause, doubt->cause) == 0;
     memcpy(doubt->cause, cause, sizeof cause);
     doubt->since_ms = study_clock_ms(a->study);

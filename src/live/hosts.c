@@ -15,9 +15,12 @@
 #include "live/node_peer.h"
 #include "live/remote.h"
 
+static const uint64_t HELD_MAX = 2ULL * MIRROR_HEARD_MAX;
+
 enum {
     REST_MS = 60000,   /* before a host that has refused is asked again */
     REFUSALS_MAX = 10, /* one behind the other: then it is asked no more */
+    IN_VAIN_MAX = 3,   /* trials that end badly on it, while others don't elsewhere */
     AT_ONCE = 64,      /* launches that a helper follows */
 };
 
@@ -29,9 +32,11 @@ struct host {
     enum { FILES_UNKNOWN, FILES_ON_THEIR_WAY, FILES_THERE } files;
     bool greeted;           /* it was there once */
     int refusals;           /* since it took a launch last */
+    int in_vain;            /* launches of ours that ended badly, one behind the other */
     int64_t rests_until_ms; /* it has refused */
     int64_t away_since_ms;  /* 0: it is there */
     int running;            /* launches of ours */
+    uint64_t held;          /* bytes that were heard of them and are not accounted */
     char told[256];         /* why it has refused: told once */
 };
 
@@ -43,6 +48,7 @@ struct away {
     char *tag, *dir;
     struct remote *remote; /* NULL: it is not asked for yet, or lost */
     struct mirror mirror;
+    uint64_t held; /* of its host's */
     /* on its way */
     struct site_order order; /* its steps */
     struct strv steps, keep, step;
@@ -78,7 +84,8 @@ struct hosts {
     struct courier *courier;
     struct parcel parcel; /* what every trial needs */
     struct away *list;
-    struct host *v; /* v[0] is not used */
+    struct host *v; /* v[0]: this machine, of which no more is kept than how trials ended */
+    bool did_well;  /* a trial has ended as it should, anywhere */
     size_t n;
 };
 
@@ -97,6 +104,16 @@ static int64_t rest_ms(void)
     return REST_MS;
 }
 
+static int64_t patience_ms(int64_t ms)
+{
+#ifdef PIPETUNE_FAILPOINTS
+    const char *times = getenv("PIPETUNE_HOSTS_HASTE"); /* … and give up sooner */
+    if (times)
+        return ms / strtol(times, NULL, 10);
+#endif
+    return ms;
+}
+
 static struct node_peer *peer_of(const struct host *h)
 {
     return nodes_peer(h->all->nodes, h->node);
@@ -106,6 +123,11 @@ static const char *root_of(const struct host *h)
 {
     const struct node_hello *hello = node_peer_hello(peer_of(h));
     return hello ? hello->root : "";
+}
+
+static bool may_come(const struct host *h)
+{
+    return node_peer_state(peer_of(h)) != NODE_LOST && h->refusals < REFUSALS_MAX;
 }
 
 static struct away *find(const struct hosts *h, uint64_t id)
@@ -161,6 +183,7 @@ static void free_away(struct away *a)
     if (at) {
         *at = a->next;
         a->host->running--;
+        a->host->held -= a->held;
     }
     mirror_done(&a->mirror);
     site_order_done(&a->order);
@@ -204,9 +227,15 @@ static void has_ended(struct away *a)
         end_when_fetched(a);
 }
 
+static void refused(struct away *a, const char *why);
+
 static void lose(struct away *a, const char *why)
 {
     struct hosts *h = a->host->all;
+    if (!a->went && node_peer_state(peer_of(a->host)) == NODE_READY) {
+        refused(a, why);
+        return;
+    }
     if (!a->went) {
         unplace(a, why);
         return;
@@ -515,6 +544,10 @@ static void accounted(void *own, uint64_t offset)
     struct away *a = own;
     if (!a)
         return;
+    uint64_t gone = offset > a->mirror.accounted ? offset - a->mirror.accounted : 0;
+    gone = gone < a->held ? gone : a->held;
+    a->held -= gone;
+    a->host->held -= gone;
     a->mirror.accounted = offset;
     if (a->remote)
         remote_accounted(a->remote, offset);
@@ -552,6 +585,18 @@ static const char *lost(void *own)
     return a && a->lost[0] ? a->lost : NULL;
 }
 
+static bool is_one_of_many(void *own)
+{
+    const struct away *a = own;
+    const struct hosts *h = a ? a->host->all : NULL;
+    if (h && strcmp(h->plan->cfg.places_local, "yes") == 0)
+        return true;
+    for (size_t i = 1; h && i <= h->n; i++)
+        if (i != a->host->node && may_come(&h->v[i]))
+            return true;
+    return false;
+}
+
 static void let_go(void *own, bool over)
 {
     struct away *a = own;
@@ -584,6 +629,7 @@ static const struct site_row site_there_row = { .paths = paths,
                                                 .boot_id = boot_id,
                                                 .ahead = ahead,
                                                 .lost = lost,
+                                                .is_one_of_many = is_one_of_many,
                                                 .let_go = let_go };
 
 struct site hosts_site(struct hosts *h, size_t node)
@@ -626,6 +672,10 @@ static void on_heard(void *ctx, uint64_t id, uint64_t at, const char *bytes, siz
         return;
     a->host->refusals = 0; /* whatever became of its link */
     int rc = mirror_take(&a->mirror, at, bytes, n, &e);
+    a->held += n;
+    a->host->held += n;
+    if (rc == 0 && a->host->held > HELD_MAX) /* of all its launches together */
+        rc = -EFBIG;
     a->flooded = rc == -EFBIG;
     if (rc < 0)
         h->ops->failed(h->ctx, id, rc, &e);
@@ -689,8 +739,9 @@ static void tend_host(struct host *host, int64_t now)
 /* A launch that nothing more is to be awaited of. */
 static const char *why_lost(const struct away *a, int64_t now, char text[160])
 {
-    enum { KILL_MS = 60000, READY_MS = 60000 };
+    enum { WAIT_MS = 60000 };
     const struct host *host = a->host;
+    const int64_t wait_ms = patience_ms(WAIT_MS);
     int64_t away_ms = host->away_since_ms ? now - host->away_since_ms : 0;
     int64_t most_s = host->all->plan->cfg.lost_seconds;
     if (a->ended)
@@ -701,10 +752,12 @@ static const char *why_lost(const struct away *a, int64_t now, char text[160])
         (void)snprintf(text, 160, "its host '%s' has not come back for %d s", host->name, (int)most_s);
     else if (a->killed_ms && away_ms > 0)
         (void)snprintf(text, 160, "its host '%s' is away, and could not be told to end it", host->name);
-    else if (!a->went && a->asked_ms && !a->is_ready && now - a->asked_ms > READY_MS)
+    else if (!a->went && a->asked_ms && !a->is_ready && now - a->asked_ms > wait_ms)
         (void)snprintf(text, 160, "its launcher on host '%s' does not answer", host->name);
-    else if (a->killed_ms && now - a->killed_ms > KILL_MS)
+    else if (a->killed_ms && now - a->killed_ms > wait_ms)
         (void)snprintf(text, 160, "its host '%s' does not end it", host->name);
+    else if (a->remote && away_ms == 0 && remote_owes_ms(a->remote, now) > wait_ms)
+        (void)snprintf(text, 160, "its host '%s' does not tell the rest of it", host->name);
     else
         return NULL;
     return text;
@@ -769,9 +822,23 @@ int hosts_running(const struct hosts *h, size_t node)
 bool hosts_may_come(const struct hosts *h)
 {
     for (size_t i = 1; h && i <= h->n; i++)
-        if (node_peer_state(peer_of(&h->v[i])) != NODE_LOST && h->v[i].refusals < REFUSALS_MAX)
+        if (may_come(&h->v[i]))
             return true;
     return false;
+}
+
+/* One on which nothing comes to anything while it does elsewhere would take all that wait, and lose each. */
+void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why)
+{
+    struct host *host = &h->v[node];
+    char text[256];
+    h->did_well |= well;
+    host->in_vain = well ? 0 : host->in_vain + 1;
+    if (node == 0 || host->in_vain < IN_VAIN_MAX || !h->did_well)
+        return;
+    host->in_vain = 0;
+    (void)snprintf(text, sizeof text, "%d trials in a row came to nothing there, the last: %s", IN_VAIN_MAX, why);
+    rest(host, text);
 }
 
 static int make_parcel(struct parcel *out, const struct plan *p, struct err *e)

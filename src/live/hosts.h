@@ -50,6 +50,9 @@ size_t hosts_find(const struct hosts *h, const char *name); /* 0: there is none 
 bool hosts_takes(const struct hosts *h, size_t node);
 bool hosts_may_come(const struct hosts *h);
 
+/* An attempt there (0: on this machine) is over: it has finished or was stopped as it should be, or it failed, was killed or lost, and why. */
+void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why);
+
 int hosts_running(const struct hosts *h, size_t node); /* launches of ours there */
 
 struct site hosts_site(struct hosts *h, size_t node);

@@ -67,6 +67,7 @@ struct site_row {
     /* By how much its stamps are ahead of our clock. False: not known yet. */
     bool (*ahead)(void *own, int64_t *out_ms);
     const char *(*lost)(void *own);       /* why nothing more will be heard of it; NULL: it will */
+    bool (*is_one_of_many)(void *own);    /* could another place take it? So what fails here says little of others. NULL: no */
     void (*let_go)(void *own, bool over); /* `over`: its end is stored, and what is left of it at its place may go */
 };
 
