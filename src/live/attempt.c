@@ -242,6 +242,8 @@ int attempt_prepare(struct attempt *a, struct study *s, struct study_trial *t, c
         rc = find_steps(a, &there, &o->steps, e);
     if (rc == 0 && a->resume.model && !(o->resume = strdup(a->resume.model)))
         rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    if (rc == 0 && a->resume.state && !(o->resume_state = strdup(a->resume.state)))
+        rc = err_sys(e, -ENOMEM, "trial %d", t->row.number);
     o->words = (struct launcher_words){
         .node = s->plan->env.node,
         .dir = a->dir,
@@ -799,7 +801,8 @@ static int on_epoch(struct attempt *a, struct fold_epoch *f, struct err *e)
         return rc;
     a->gained = true;
     a->epochs_done = row.epoch;
-    if (!a->tells_checkpoints && a->study->plan->app.kind->tells && writes_checkpoints(a))
+    const struct app_kind *kind = a->study->plan->app.kind;
+    if (!a->tells_checkpoints && (kind->tells || kind->part) && writes_checkpoints(a))
         rc = a->at.row->checkpoint(a->at.own, row.epoch, NULL, e);
     if (rc < 0)
         return rc;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "live/hosts.h"
 #include "live/places.h"
 #include "live/tuning.h"
 
@@ -173,7 +174,7 @@ int driver_set_up_tuning(struct driver *d)
         rc = driver_set_up_samples(d);
     if (rc == 0)
         rc = driver_set_up_places(d);
-    if (rc == 0 && p->policy->shares && p->app.file.session)
+    if (rc == 0 && p->policy->shares && p->app.file.session && !hosts_wanted(p)) /* sessions are of this machine alone */
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
     return rc;
 }

@@ -1,6 +1,8 @@
 #include "live/hosts.h"
 
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,9 @@
 #include "live/courier.h"
 #include "live/mirror.h"
 #include "live/node_peer.h"
+#include "live/nodes_cfg.h"
 #include "live/remote.h"
+#include "live/there.h"
 
 static const uint64_t HELD_MAX = 2ULL * MIRROR_HEARD_MAX;
 
@@ -91,7 +95,7 @@ struct hosts {
 
 bool hosts_wanted(const struct plan *p)
 {
-    return p->n_nodes > 0 && p->app.kind->folder;
+    return p->n_nodes > 0 && p->app.kind->folder && app_is_local(&p->app);
 }
 
 static int64_t rest_ms(void)
@@ -277,11 +281,12 @@ static void on_fetched(void *ctx, uint64_t job, const char *why)
     struct fetch was = a->now;
     a->now = (struct fetch){ 0 };
     a->fetching = 0;
+    bool by_name = h->plan->app.kind->part; /* which is found, whoever put it there */
     if (why && !was.untold) {
         (void)snprintf(text, sizeof text, "host '%s': checkpoint '%.200s' is not here: %s", a->host->name, was.name,
                        why);
         h->ops->note(h->ctx, text);
-    } else if (!why) {
+    } else if (!why && !by_name) {
         h->ops->checkpoint(h->ctx, a->id, was.epoch, was.path);
     }
     fetch_done(&was);
@@ -318,7 +323,8 @@ static int checkpoint(void *own, int epoch, const char *path, struct err *e)
     }
     const char *last = strrchr(name, '/');
     struct fetch f = { .epoch = epoch, .name = strdup(name), .untold = !path };
-    if (f.name && asprintf(&f.path, "%s/checkpoint/%s", a->dir, !path ? "whole" : last ? last + 1 : name) < 0)
+    const char *to = path ? (last ? last + 1 : name) : a->host->all->plan->app.kind->part ? "" : "whole";
+    if (f.name && asprintf(&f.path, "%s/checkpoint%s%s", a->dir, *to ? "/" : "", to) < 0)
         f.path = NULL;
     if (!f.name || !f.path) {
         fetch_done(&f);
@@ -387,6 +393,11 @@ static void sum(uv_work_t *work)
     AUTO_FREE char *name = io_join("resume", last ? last + 1 : resume);
     a->sum_rc =
         name ? parcel_add(a->parcel, resume, name, true, &a->sum_err) : err_sys(&a->sum_err, -ENOMEM, "'%s'", resume);
+    const char *state = a->order.resume_state, *state_last = state ? strrchr(state, '/') : NULL;
+    AUTO_FREE char *state_name = state ? io_join("resume", state_last ? state_last + 1 : state) : NULL;
+    if (a->sum_rc == 0 && state)
+        a->sum_rc = state_name ? parcel_add(a->parcel, state, state_name, true, &a->sum_err)
+                               : err_sys(&a->sum_err, -ENOMEM, "'%s'", state);
     if (a->sum_rc == 0)
         a->sum_rc = parcel_seal(a->parcel, &a->sum_err);
 }
@@ -439,6 +450,43 @@ static struct away *make(struct host *host, uint64_t id, const char *tag, const 
     return NULL;
 }
 
+/* What of it lies on this machine alone, as the host has it: what was sent, the trial's folder, and software that is elsewhere there. */
+static int list_there(const struct host *host, const struct site_order *o, struct there *out, struct err *e)
+{
+    const struct hosts *h = host->all;
+    char below[PATH_MAX];
+    int rc = nodes_cfg_there(&h->plan->nodes[host->node - 1], &h->plan->env, out, e);
+    for (size_t i = 0; rc == 0 && i < h->parcel.n; i++) {
+        (void)snprintf(below, sizeof below, "%s/%s/%s", root_of(host), o->words.tag, h->parcel.v[i].name);
+        rc = there_add(out, h->parcel.v[i].path, below, e);
+    }
+    const char *last = o->resume ? strrchr(o->resume, '/') : NULL;
+    AUTO_FREE char *beside = last ? strndup(o->resume, (size_t)(last - o->resume)) : NULL;
+    (void)snprintf(below, sizeof below, "%s/%s/resume", root_of(host), o->words.tag);
+    if (rc == 0 && last)
+        rc = beside ? there_add(out, beside, below, e) : err_sys(e, -ENOMEM, "'%s'", o->resume);
+    (void)snprintf(below, sizeof below, "%s/%s", root_of(host), o->words.tag);
+    return rc == 0 ? there_add(out, o->words.dir, below, e) : rc;
+}
+
+/* A command's words are its own, and name files by their names in its folder. */
+static int move_order(const struct host *host, struct site_order *o, struct err *e)
+{
+    const struct hosts *h = host->all;
+    const struct strv *env = &h->plan->nodes[host->node - 1].env;
+    for (size_t i = 0; i < env->n; i++)
+        strv_add(&o->steps.env, env->v[i]);
+    if (!(h->plan->app.kind->needs & APP_NEEDS_SPARK))
+        return 0;
+    struct there there = { 0 };
+    strv_add(&o->steps.env, "SPARK_LOCAL_IP=127.0.0.1"); /* as here (env_apply) */
+    int rc = list_there(host, o, &there, e);
+    if (rc == 0)
+        rc = there_steps(&there, &o->steps, e);
+    there_done(&there);
+    return rc;
+}
+
 /* What is asked for when its turn comes is kept. */
 static int take_order(struct away *a, struct site_order *o, struct err *e)
 {
@@ -460,7 +508,9 @@ static int start(void *site, uint64_t id, struct site_order *o, struct site_laun
     struct host *host = site;
     uint64_t from;
     struct away *a = make(host, id, o->words.tag, o->words.dir, o->words.log_mb, &from, e);
-    int rc = a ? take_order(a, o, e) : e->code;
+    int rc = a ? move_order(host, o, e) : e->code;
+    if (rc == 0)
+        rc = take_order(a, o, e);
     if (rc == 0 && a->order.resume)
         rc = send_first(a, e);
     if (rc < 0) {
@@ -841,19 +891,68 @@ void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why)
     rest(host, text);
 }
 
+/* What Spark, BigDL and the data's folder hold is there already, or nothing of it would run. */
+static void leave_installed(const struct env *v, struct strv *files)
+{
+    AUTO_STRV struct strv left = STRV_INIT;
+    for (size_t i = 0; i < files->n; i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        env_put_portable(v, files->v[i], &b);
+        const char *text = buf_text(&b);
+        if (*text != '$' || strncmp(text, "$PIPETUNE_HOME", strlen("$PIPETUNE_HOME")) == 0)
+            strv_add(&left, files->v[i]);
+    }
+    left.failed |= files->failed;
+    strv_done(files);
+    *files = left;
+    left = STRV_INIT;
+}
+
+/* A Python application finds the modules beside it. */
+static int add_modules(const struct strv *files, struct strv *out, struct err *e)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        const char *slash = strrchr(files->v[i], '/'), *dot = strrchr(files->v[i], '.');
+        AUTO_FREE char *pattern = NULL;
+        glob_t found;
+        if (!slash || !dot || strcmp(dot, ".py") != 0)
+            continue;
+        if (asprintf(&pattern, "%.*s/*.py", (int)(slash - files->v[i]), files->v[i]) < 0)
+            return err_sys(e, -ENOMEM, "files for other hosts");
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            strv_add(out, found.gl_pathv[k]);
+        globfree(&found);
+    }
+    return out->failed ? err_sys(e, -ENOMEM, "files for other hosts") : 0;
+}
+
 static int make_parcel(struct parcel *out, const struct plan *p, struct err *e)
 {
-    AUTO_STRV struct strv files = STRV_INIT, words = STRV_INIT;
+    AUTO_STRV struct strv files = STRV_INIT, words = STRV_INIT, modules = STRV_INIT;
     AUTO_FREE char *folder = p->app.kind->folder(&p->app);
     const char *library = env_tools(&p->env).library;
     AUTO_FREE char *python = library ? io_join(library, "pipetune.py") : NULL;
     p->app.kind->files(&p->app, &files);
     p->app.kind->identity(&p->app, &words);
+    if (p->app.kind->needs & APP_NEEDS_SPARK) {
+        leave_installed(&p->env, &files);
+        leave_installed(&p->env, &words);
+    }
     int rc = folder && !files.failed && !words.failed ? 0 : err_sys(e, -ENOMEM, "files for other hosts");
     if (rc == 0)
         rc = parcel_add_app(out, folder, &files, &words, e);
+    if (rc == 0 && (p->app.kind->needs & APP_NEEDS_SPARK))
+        rc = add_modules(&files, &modules, e);
+    if (rc == 0)
+        rc = parcel_add_app(out, folder, &modules, &modules, e);
     if (rc == 0 && python && io_exists(python))
         rc = parcel_add(out, python, "work/.pipetune/pipetune.py", false, e);
+    if (rc == 0 && (p->app.kind->needs & APP_NEEDS_SPARK))
+        rc = parcel_add(out, p->env.log4j, "work/.pipetune/log4j2-pipetune.properties", false, e);
+    if (rc == 0 && p->app.kind->part)
+        rc = parcel_add(out, p->env.converter, "work/.pipetune/convert_checkpoint.py", false, e);
     return rc < 0 ? rc : parcel_seal(out, e);
 }
 
@@ -872,7 +971,9 @@ int hosts_open(struct hosts **out, uv_loop_t *loop, struct nodes *nodes, const s
     };
     for (size_t i = 1; i <= h->n; i++)
         v[i] = (struct host){ .all = h, .node = i, .name = p->nodes[i - 1].host };
-    int rc = make_parcel(&h->parcel, p, e);
+    bool secret = p->secrets.knobs && (p->app.kind->needs & APP_NEEDS_SPARK);
+    int rc = secret ? err_set(e, -EINVAL, "secrets of systemParameters are not sent to the hosts of 'nodes'")
+                    : make_parcel(&h->parcel, p, e);
     if (rc == 0)
         rc = remotes_open(&h->remotes, nodes, &calls, h, e);
     if (rc == 0)

@@ -21,6 +21,7 @@ struct node_cfg {
     char *host;       /* NULL: this machine */
     char *user, *key; /* NULL: ssh's choice */
     int port;         /* 0: ssh's choice */
+    struct strv env;  /* NAME=VALUE, of what is launched there */
 };
 
 struct nodes;

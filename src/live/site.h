@@ -41,6 +41,7 @@ struct site_order {
     struct launcher_words words; /* borrowed, but for what follows; `tell` is the place's business */
     char *tell, *answer;         /* owned */
     char *resume;                /* owned: what it goes on from, here: a file or folder; NULL: nothing */
+    char *resume_state;          /* owned: the file that belongs to that, beside it; NULL: there is none */
     struct app_steps steps;      /* owned */
 };
 void site_order_done(struct site_order *o);
