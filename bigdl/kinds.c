@@ -1,6 +1,7 @@
 /* The rows of applications on Spark, and the table of all kinds. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/app.h"
@@ -37,6 +38,14 @@ static void files(const struct application *a, struct strv *out)
         strv_add(out, f->jars.v[i]);
     for (size_t i = 0; i < f->py_files.n; i++)
         strv_add(out, f->py_files.v[i]);
+}
+
+/* Where all of it runs below its launcher. */
+static char *folder(const struct application *a)
+{
+    const struct spark_file *f = a->own;
+    const char *slash = strrchr(f->conf, '/');
+    return !slash || slash == f->conf ? strdup(slash ? "/" : ".") : strndup(f->conf, (size_t)(slash - f->conf));
 }
 
 static void identity(const struct application *a, struct strv *out)
@@ -128,6 +137,7 @@ static const struct app_kind bigdl_kind = {
     .done = done,
     .paths = paths,
     .files = files,
+    .folder = folder,
     .identity = identity,
     .steps = steps,
     .property_prefix = "spark.",
@@ -245,6 +255,7 @@ static const struct app_kind spark_kind = {
     .done = done_spark,
     .paths = paths,
     .files = files,
+    .folder = folder,
     .identity = identity,
     .steps = steps,
     .property_prefix = "spark.",

@@ -144,8 +144,8 @@ struct app_kind {
     int (*paths)(struct application *a, app_resolve *resolve, void *ctx, struct err *e);
     /* Appends the files whose content makes the study what it is: their sums are stored with it. */
     void (*files)(const struct application *a, struct strv *out);
-    /* The folder in which it works, absolute, where its trials may be placed on other hosts, which get its files. Free it; NULL: memory. The
-     * function NULL: they may not. */
+    /* The folder in which its own files lie, absolute: trials that run below their launcher alone may be placed on other hosts, which get
+     * those files by their names below it. Free it; NULL: memory. The function NULL: they may not. */
     char *(*folder)(const struct application *a);
     /* Appends words that name the application for its class key (TUNER.md section 3), beside the extras. */
     void (*identity)(const struct application *a, struct strv *out);

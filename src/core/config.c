@@ -124,7 +124,23 @@ static int want_meters(const struct json_doc *doc, const char *path, const json_
                                "must be the name of a meter, an object with 'name', or an array of these");
 }
 
-static const char *const node_keys[] = { "host", "user", "key", "port", "address" };
+static const char *const node_keys[] = { "host", "user", "key", "port", "address", "env" };
+
+static int check_node_env(const struct json_doc *doc, const char *path, const json_t *env, struct err *e)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(env))
+        return json_doc_err(doc, path, e, -EINVAL, "has a bad 'env': it must be an object");
+    json_object_foreach(
+        (json_t *)env, name,
+        value) if (!*name || strchr(name, '=') ||
+                   !json_is_string(
+                       value)) return json_doc_err(doc, path, e, -EINVAL,
+                                                   "has a bad 'env': '%s' must be a name, and what it is a string",
+                                                   name);
+    return 0;
+}
 
 static int check_node_key(const struct json_doc *doc, const char *path, const char *key, const json_t *value,
                           struct err *e)
@@ -136,9 +152,11 @@ static int check_node_key(const struct json_doc *doc, const char *path, const ch
     if (i == ARRAY_LEN(node_keys) && near)
         return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': did you mean '%s'?", key, near);
     if (i == ARRAY_LEN(node_keys))
-        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key, port and address",
-                            key);
+        return json_doc_err(doc, path, e, -EINVAL,
+                            "has an unknown '%s': a node has host, user, key, port, address and env", key);
     bool port = strcmp(key, "port") == 0;
+    if (strcmp(key, "env") == 0)
+        return check_node_env(doc, path, value, e);
     if (port ? json_is_integer(value) : json_is_string(value))
         return 0;
     return json_doc_err(doc, path, e, -EINVAL, "has a bad '%s': it must be %s", key, port ? "a number" : "a string");

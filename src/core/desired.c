@@ -14,6 +14,7 @@ struct part {
     uint64_t asked;              /* for the want of this stamp; 0: for none since its helper was started */
     bool awaited;                /* nothing is told of what is wanted before it has answered, or is lost */
     bool to_measure, to_release; /* it is yet to be asked to */
+    int64_t samples, sampled_ms; /* that came, since when */
 };
 
 struct row {
@@ -28,6 +29,7 @@ struct row {
     struct desired_have have; /* … what was in force then */
     bool dropped;             /* it is over: what is left is to be asked and told */
     char why[DESIRED_WHY_MAX];
+    size_t from, n; /* the nodes that it may concern: one, of what runs on one alone */
     struct part parts[];
 };
 
@@ -82,15 +84,43 @@ static struct row *row_by_stamp(const struct desired *d, uint64_t stamp)
     return r;
 }
 
-/* The one there is, or a new one. NULL: memory. */
-static struct row *need_row(struct desired *d, const char *tag)
+/* Its side of this node. NULL: it has none. */
+static struct part *part_of(struct row *r, size_t node)
+{
+    return node >= r->from && node - r->from < r->n ? &r->parts[node - r->from] : NULL;
+}
+
+/* In the place of `before`, NULL: new, with these nodes. NULL: memory, and nothing has changed. */
+static struct row *make_row(const struct row *before, size_t from, size_t n)
+{
+    struct row *r = calloc(1, sizeof *r + n * sizeof r->parts[0]);
+    if (r && before) {
+        *r = *before;
+        r->want.tag = before->want.tag ? r->tag : NULL;
+        memcpy(&r->parts[before->from - from], before->parts, before->n * sizeof r->parts[0]);
+    }
+    if (r) {
+        r->from = from;
+        r->n = n;
+    }
+    return r;
+}
+
+/* The one there is, or a new one, with at least this node; all nodes, unless `local`. NULL: memory. */
+static struct row *need_row(struct desired *d, const char *tag, bool local, size_t node)
 {
     struct row **at = &d->rows;
     while (*at && ((*at)->dropped || strcmp((*at)->tag, tag) != 0))
         at = &(*at)->next;
-    struct row *r = *at ? *at : calloc(1, sizeof *r + d->n * sizeof r->parts[0]);
-    if (r && !*at)
+    bool one = local && node < d->n;
+    if (*at && (one ? part_of(*at, node) != NULL : (*at)->n == d->n))
+        return *at;
+    struct row *r = one && !*at ? make_row(NULL, node, 1) : make_row(*at, 0, d->n);
+    if (!r)
+        return NULL;
+    if (!*at)
         (void)snprintf(r->tag, sizeof r->tag, "%s", tag);
+    free(*at);
     return *at = r;
 }
 
@@ -99,7 +129,7 @@ static void sweep(struct desired *d)
 {
     for (struct row **at = &d->rows, *r; (r = *at);) {
         bool left = r->untold || (!r->dropped && (r->stamp || r->sampling.interval_ms));
-        for (size_t i = 0; i < d->n; i++)
+        for (size_t i = 0; i < r->n; i++)
             left |= r->parts[i].to_measure || r->parts[i].to_release;
         if (left) {
             at = &r->next;
@@ -111,10 +141,10 @@ static void sweep(struct desired *d)
 }
 
 /* True when what was known before is no more. */
-static bool see(struct row *r, size_t node, const struct desired_seen *seen)
+static bool see(struct part *p, const struct desired_seen *seen)
 {
-    struct desired_seen before = r->parts[node].seen;
-    r->parts[node].seen = *seen;
+    struct desired_seen before = p->seen;
+    p->seen = *seen;
     return before.processes != seen->processes || before.cpus != seen->cpus || before.slots != seen->slots ||
            strcmp(before.shared, seen->shared) != 0;
 }
@@ -125,10 +155,10 @@ static void add_why(struct row *r, const char *who, const char *why)
     (void)snprintf(r->why + len, sizeof r->why - len, "%s%s%s%s", len ? "; " : "", who, *who ? ": " : "", why);
 }
 
-static struct desired_have have_of(const struct desired *d, const struct row *r)
+static struct desired_have have_of(const struct row *r)
 {
     struct desired_have have = { 0 };
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         const struct desired_seen *s = &r->parts[i].seen;
         have.processes += s->processes;
         have.frequency_khz = fmax(have.frequency_khz, s->frequency_khz);
@@ -143,13 +173,14 @@ static struct desired_have have_of(const struct desired *d, const struct row *r)
 /* Nothing more is awaited of this node, which has come to a good end when `why` is NULL. */
 static void settle(const struct desired *d, struct row *r, size_t node, const char *why)
 {
-    if (!r->parts[node].awaited)
+    struct part *p = part_of(r, node);
+    if (!p || !p->awaited)
         return;
     if (why)
         add_why(r, d->names[node], why);
-    r->parts[node].awaited = false;
+    p->awaited = false;
     if (--r->n_awaited == 0)
-        r->have = have_of(d, r);
+        r->have = have_of(r);
 }
 
 /* --- what is wanted --------------------------------------------------------------------------------------------------- */
@@ -165,7 +196,7 @@ int desired_set(struct desired *d, const struct desired_want *want, int64_t now_
         return err_set(e, -EINVAL, "%d cores for %d slots of %d CPUs cannot be asked for", want->cores, want->slots,
                        want->n_cpus);
     AUTO_FREE int *cpus = want->n_cpus ? malloc((size_t)want->n_cpus * sizeof *cpus) : NULL;
-    struct row *r = cpus || !want->n_cpus ? need_row(d, want->tag) : NULL;
+    struct row *r = cpus || !want->n_cpus ? need_row(d, want->tag, want->local, want->node) : NULL;
     if (!r)
         return err_sys(e, -ENOMEM, "cannot ask for the CPUs of '%s'", want->tag);
     if (cpus)
@@ -180,11 +211,11 @@ int desired_set(struct desired *d, const struct desired_want *want, int64_t now_
     r->untold = true;
     r->why[0] = '\0';
     r->n_awaited = 0;
-    for (size_t i = 0; i < d->n; i++) {
-        r->parts[i].awaited = concerns(want, i) && d->state[i] != DESIRED_LOST;
+    for (size_t i = 0; i < r->n; i++) {
+        r->parts[i].awaited = concerns(want, r->from + i) && d->state[r->from + i] != DESIRED_LOST;
         r->n_awaited += r->parts[i].awaited;
     }
-    r->have = have_of(d, r);
+    r->have = have_of(r);
     if (r->n_awaited == 0)
         add_why(r, "", "no node is left that could be asked");
     return 0;
@@ -200,7 +231,9 @@ static bool is_same(const struct desired_sampling *a, const struct desired_sampl
 static void ask_to_measure(const struct desired *d, struct row *r, size_t node)
 {
     bool concerned = node == r->sampling.node || !r->sampling.local;
-    r->parts[node].to_measure = concerned && (r->sampling.interval_ms > 0 || d->state[node] == DESIRED_THERE);
+    struct part *p = part_of(r, node);
+    if (p)
+        p->to_measure = concerned && (r->sampling.interval_ms > 0 || d->state[node] == DESIRED_THERE);
 }
 
 int desired_measure(struct desired *d, const char *tag, const struct desired_sampling *how, struct err *e)
@@ -208,12 +241,12 @@ int desired_measure(struct desired *d, const char *tag, const struct desired_sam
     const struct desired_sampling *now = desired_measures(d, tag);
     if (now ? is_same(now, how) : how->interval_ms == 0)
         return 0;
-    struct row *r = need_row(d, tag);
+    struct row *r = need_row(d, tag, how->local, how->node);
     if (!r)
         return err_sys(e, -ENOMEM, "cannot measure '%s'", tag);
     r->sampling = *how;
-    for (size_t i = 0; i < d->n; i++)
-        ask_to_measure(d, r, i);
+    for (size_t i = 0; i < r->n; i++)
+        ask_to_measure(d, r, r->from + i);
     return 0;
 }
 
@@ -224,12 +257,13 @@ void desired_drop(struct desired *d, const char *tag)
     if (!r)
         return;
     r->sampling.interval_ms = 0;
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
+        size_t node = r->from + i;
         r->parts[i].to_measure = false;
-        r->parts[i].to_release = r->stamp && concerns(&r->want, i) && d->state[i] == DESIRED_THERE;
+        r->parts[i].to_release = r->stamp && concerns(&r->want, node) && d->state[node] == DESIRED_THERE;
         r->parts[i].awaited = false;
         if (!r->stamp)
-            ask_to_measure(d, r, i);
+            ask_to_measure(d, r, node);
     }
     if (r->n_awaited > 0) {
         add_why(r, "", "the launch was released first");
@@ -245,17 +279,28 @@ const struct desired_sampling *desired_measures(const struct desired *d, const c
     return r && r->sampling.interval_ms ? &r->sampling : NULL;
 }
 
+bool desired_takes_sample(struct desired *d, size_t node, const char *tag, int64_t now_ms)
+{
+    enum { SPARE = 100 }; /* what a helper has said may wait until we listen */
+    struct row *r = row_of(d, tag);
+    struct part *p = r ? part_of(r, node) : NULL;
+    if (!p || r->sampling.interval_ms == 0 || (r->sampling.local && node != r->sampling.node))
+        return false;
+    p->sampled_ms = p->sampled_ms ? p->sampled_ms : now_ms;
+    return ++p->samples <= SPARE + 2 * (now_ms - p->sampled_ms) / r->sampling.interval_ms;
+}
+
 /* --- what to ask ------------------------------------------------------------------------------------------------------ */
 
 bool desired_next(struct desired *d, struct desired_ask *out)
 {
     for (struct row *r = d->rows; r; r = r->next)
-        for (size_t i = 0; i < d->n; i++) {
+        for (size_t i = 0; i < r->n; i++) {
             struct part *p = &r->parts[i];
-            *out = (struct desired_ask){ .node = i, .tag = r->tag };
-            if (d->state[i] != DESIRED_THERE)
+            *out = (struct desired_ask){ .node = r->from + i, .tag = r->tag };
+            if (d->state[out->node] != DESIRED_THERE)
                 continue;
-            if (!r->dropped && r->stamp && concerns(&r->want, i) && p->asked != r->stamp) {
+            if (!r->dropped && r->stamp && concerns(&r->want, out->node) && p->asked != r->stamp) {
                 out->want = &r->want;
                 out->stamp = p->asked = r->stamp;
                 return true;
@@ -286,9 +331,11 @@ static struct desired_seen given_back(const struct desired_seen *before, enum de
 
 static void node_ended(struct desired *d, struct row *r, size_t node, int cpus)
 {
-    struct part *p = &r->parts[node];
+    struct part *p = part_of(r, node);
+    if (!p)
+        return;
     struct desired_seen now = given_back(&p->seen, d->state[node], cpus);
-    r->changed |= see(r, node, &now);
+    r->changed |= see(p, &now);
     p->to_measure &= r->sampling.interval_ms > 0;
     p->to_release = false;
     if (d->state[node] == DESIRED_LOST) {
@@ -305,7 +352,9 @@ void desired_node_is(struct desired *d, size_t node, enum desired_node state, in
             node_ended(d, r, node, cpus);
             continue;
         }
-        r->parts[node].asked = 0;
+        struct part *p = part_of(r, node);
+        if (p)
+            p->asked = 0;
         if (r->sampling.interval_ms > 0)
             ask_to_measure(d, r, node);
     }
@@ -314,9 +363,10 @@ void desired_node_is(struct desired *d, size_t node, enum desired_node state, in
 void desired_answered(struct desired *d, size_t node, uint64_t stamp, const struct desired_seen *seen, const char *why)
 {
     struct row *r = row_by_stamp(d, stamp);
-    if (!r)
+    struct part *p = r ? part_of(r, node) : NULL;
+    if (!p)
         return; /* it is over */
-    bool changed = see(r, node, seen ? seen : &nothing), awaited = r->parts[node].awaited;
+    bool changed = see(p, seen ? seen : &nothing), awaited = p->awaited;
     if (!seen && r->sampling.interval_ms > 0)
         ask_to_measure(d, r, node);
     if (stamp == r->stamp)
@@ -334,9 +384,10 @@ void desired_unasked(struct desired *d, size_t node, uint64_t stamp, const char 
 void desired_changed(struct desired *d, size_t node, const char *tag, const struct desired_seen *seen)
 {
     struct row *r = row_of(d, tag);
-    if (!r || !r->stamp || !concerns(&r->want, node))
+    struct part *p = r ? part_of(r, node) : NULL;
+    if (!p || !r->stamp || !concerns(&r->want, node))
         return; /* it is over */
-    (void)see(r, node, seen);
+    (void)see(p, seen);
     r->changed = true;
 }
 
@@ -345,8 +396,8 @@ void desired_tick(struct desired *d, int64_t now_ms, int64_t held_up_ms)
     sweep(d);
     for (struct row *r = d->rows; r; r = r->next) {
         r->until_ms += held_up_ms;
-        for (size_t i = 0; i < d->n && now_ms >= r->until_ms; i++)
-            settle(d, r, i, "has not answered within 5 s");
+        for (size_t i = 0; i < r->n && now_ms >= r->until_ms; i++)
+            settle(d, r, r->from + i, "has not answered within 5 s");
     }
 }
 
@@ -359,7 +410,7 @@ bool desired_tell(struct desired *d, struct desired_news *out)
             if (applied ? !r->untold || r->n_awaited > 0 : !r->changed || !r->stamp || r->dropped)
                 continue;
             *out =
-                (struct desired_news){ .applied = applied, .want = r->want, .have = applied ? r->have : have_of(d, r) };
+                (struct desired_news){ .applied = applied, .want = r->want, .have = applied ? r->have : have_of(r) };
             memcpy(out->tag, r->tag, sizeof out->tag);
             out->want.tag = out->tag;
             out->want.cpus = NULL;
@@ -375,10 +426,10 @@ bool desired_tell(struct desired *d, struct desired_news *out)
 bool desired_is_shared(const struct desired *d, const char *tag, size_t *out_node, char who[DESIRED_WHO_MAX])
 {
     const struct row *r = row_of(d, tag);
-    for (size_t i = 0; r && i < d->n; i++) {
+    for (size_t i = 0; r && i < r->n; i++) {
         if (!r->parts[i].seen.shared[0])
             continue;
-        *out_node = i;
+        *out_node = r->from + i;
         memcpy(who, r->parts[i].seen.shared, DESIRED_WHO_MAX);
         return true;
     }

@@ -83,6 +83,10 @@ void desired_drop(struct desired *d, const char *tag);
 /* NULL: it is not measured. */
 const struct desired_sampling *desired_measures(const struct desired *d, const char *tag);
 
+/* A sample of it has come from this node: is it to be kept? Not of one that is not measured, or not there, nor what comes more often than was
+ * asked for, but for a few. */
+bool desired_takes_sample(struct desired *d, size_t node, const char *tag, int64_t now_ms);
+
 /* --- what to ask --- */
 
 /* One request to a node that is there; what it points to is valid until the next call of anything here. */

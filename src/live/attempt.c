@@ -255,6 +255,8 @@ static int make_order(struct attempt *a, struct one_launch *one, struct site_ord
         rc = find_steps(a, one, &o->steps, e);
     if (rc == 0 && a->resume.model && !(o->resume = strdup(a->resume.model)))
         rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    if (rc == 0 && a->resume.state && !(o->resume_state = strdup(a->resume.state)))
+        rc = err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
     bool heard = !one->gang || one->rank == one->gang->tells;
     o->words = (struct launcher_words){
         .node = s->plan->env.node,
@@ -948,7 +950,8 @@ static int on_epoch(struct attempt *a, struct fold_epoch *f, struct err *e)
         return rc;
     a->gained = true;
     a->epochs_done = row.epoch;
-    if (!a->tells_checkpoints && a->study->plan->app.kind->tells && writes_checkpoints(a))
+    const struct app_kind *kind = a->study->plan->app.kind;
+    if (!a->tells_checkpoints && (kind->tells || kind->part) && writes_checkpoints(a))
         rc = a->at.row->checkpoint(a->at.own, row.epoch, NULL, e);
     if (rc < 0)
         return rc;
@@ -1455,6 +1458,10 @@ static bool confirms(struct study_doubt *doubt, const struct attempt *a, const c
     (void)snprintf(cause, sizeof cause, "%.*s", (int)strcspn(text, ":,"), text);
     if (doubt->n > 0 && a->row.started_ms < doubt->since_ms) /* both fell into the same moment */
         return false;
+    bool many = a->at.row->is_one_of_many && a->at.row->is_one_of_many(a->at.own);
+    if (doubt->n > 0 && many && doubt->place == a->trial->place) /* it says nothing of others */
+        return false;
+    doubt->place = a->trial->place;
     bool same = doubt->n > 0 && strcmp(cause, doubt->cause) == 0;
     memcpy(doubt->cause, cause, sizeof cause);
     doubt->since_ms = study_clock_ms(a->study);

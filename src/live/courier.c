@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -298,6 +299,18 @@ static int add_entry(struct job *j, const char *text, int64_t *total)
     return 0;
 }
 
+/* What is fetched leaves some of the disk to whoever writes there, our own store before all. */
+static bool has_room(const char *path, int64_t bytes)
+{
+    enum { SPARE = 256 << 20 };
+    struct statvfs fs;
+    const char *last = strrchr(path, '/');
+    AUTO_FREE char *dir = strndup(path, (size_t)(last - path));
+    if (!dir || statvfs(dir, &fs) < 0)
+        return true; /* writing tells */
+    return (int64_t)fs.f_bavail > 0 && (uint64_t)fs.f_bavail * fs.f_frsize >= (uint64_t)bytes + SPARE;
+}
+
 /* Texts that each end in a NUL. One without a name is all there is. */
 static int read_list(struct job *j)
 {
@@ -307,6 +320,8 @@ static int read_list(struct job *j)
         rc = add_entry(j, j->list.data + at, &total);
     for (size_t i = 0; rc == 0 && i < j->n; i++)
         rc = *j->entries[i].name || j->n == 1 ? 0 : -EPROTO;
+    if (rc == 0 && !has_room(j->part, total))
+        rc = -ENOSPC;
     if (rc == 0 && *j->entries[0].name)
         rc = mkdir(j->part, 0700) < 0 ? -errno : 0;
     return rc;

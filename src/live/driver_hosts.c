@@ -71,6 +71,29 @@ void driver_open_hosts(struct driver *d)
     }
 }
 
+/* What has just failed there goes elsewhere, should there be another place, however long that has no room. */
+static bool is_shunned(const struct driver *d, const struct study_trial *t, size_t node)
+{
+    if (!t || t->shuns != node + 1)
+        return false;
+    for (size_t i = 0; i <= hosts_count(d->hosts); i++)
+        if (i != node && is_open(d, i))
+            return true;
+    return false;
+}
+
+void driver_ended_on(struct driver *d, struct attempt *a)
+{
+    enum outcome o = a->end.outcome;
+    bool lost = o == OUTCOME_INTERRUPTED && a->at.row && a->at.row->lost(a->at.own);
+    bool badly = lost || o == OUTCOME_FAILED || o == OUTCOME_KILLED || o == OUTCOME_DOUBTED;
+    bool well = o == OUTCOME_FINISHED || o == OUTCOME_PAUSED || o == OUTCOME_STOPPED;
+    if (!d->hosts || d->gangs || (!badly && !well)) /* a gang is on several */
+        return;
+    a->trial->shuns = badly ? a->trial->place + 1 : 0;
+    hosts_ended_on(d->hosts, a->trial->place, well, a->end.text);
+}
+
 /* A place where nothing runs comes first, of the others the one with most room. One that is empty is taken whatever its size. */
 int driver_place(struct driver *d, int number)
 {
@@ -85,11 +108,11 @@ int driver_place(struct driver *d, int number)
     driver_open_hosts(d);
     for (size_t i = 0; i <= hosts_count(d->hosts); i++) {
         bool empty = i ? hosts_running(d->hosts, i) == 0 : driver_beside(d, 0) == 0;
-        if (is_open(d, i) && empty && (i > 0 || places_has_room(d->places, number)))
+        if (is_open(d, i) && !is_shunned(d, t, i) && empty && (i > 0 || places_has_room(d->places, number)))
             return (int)i;
     }
     for (size_t i = 0; (t || d->n > 0) && i <= hosts_count(d->hosts); i++) {
-        if (!is_open(d, i) || !fits_beside(d, t, i))
+        if (!is_open(d, i) || is_shunned(d, t, i) || !fits_beside(d, t, i))
             continue;
         const struct rooms *r = places_rooms(d->places);
         if (best < 0 || rooms_room(r, i, number) > rooms_room(r, (size_t)best, number))
@@ -136,6 +159,7 @@ static void on_unplaced(void *ctx, uint64_t id, const char *why)
         return;
     }
     driver_note(d, &s->a.trial->row, why);
+    s->a.trial->shuns = s->a.trial->place + 1;
     aims_not_launched(d->study);
     driver_give_back(d, s);
     driver_schedule(d);

@@ -145,6 +145,7 @@ bool driver_may_pack(struct driver *d, const struct study_trial *t, size_t node)
 
 int driver_set_up_hosts(struct driver *d);
 void driver_tick_hosts(struct driver *d);
+void driver_ended_on(struct driver *d, struct attempt *a); /* how it ended is stored */
 int driver_place(struct driver *d, int number);            /* the node that it may be started on now; -1: none */
 size_t driver_beside(const struct driver *d, size_t node); /* trials there */
 bool driver_is_alone(const struct driver *d, const struct slot *s);

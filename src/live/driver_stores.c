@@ -149,6 +149,7 @@ static void on_end_stored(void *ctx, int rc, const struct err *e)
     enum trial_state state = sched_ended(&d->study->sched, number, s->a.end.outcome);
     driver_tidy(d, &s->a);
     tell_end(d, &s->a);
+    driver_ended_on(d, &s->a);
     driver_let_go(d, s);
     driver_drop_slot(d, s);
     if (trial_state_is_final(state))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "live/hosts.h"
 #include "live/places.h"
 #include "live/tuning.h"
 
@@ -183,7 +184,8 @@ int driver_set_up_tuning(struct driver *d)
         rc = driver_set_up_samples(d);
     if (rc == 0)
         rc = driver_set_up_places(d);
-    if (rc == 0 && p->policy->shares && p->app.file.session && !d->slurm)
+    /* sessions are of this machine alone */
+    if (rc == 0 && p->policy->shares && p->app.file.session && !hosts_wanted(p) && !d->slurm)
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
     return rc;
 }

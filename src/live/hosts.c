@@ -1,6 +1,8 @@
 #include "live/hosts.h"
 
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +15,16 @@
 #include "live/courier.h"
 #include "live/mirror.h"
 #include "live/node_peer.h"
+#include "live/nodes_cfg.h"
 #include "live/remote.h"
+#include "live/there.h"
+
+static const uint64_t HELD_MAX = 2ULL * MIRROR_HEARD_MAX;
 
 enum {
     REST_MS = 60000,   /* before a host that has refused is asked again */
     REFUSALS_MAX = 10, /* one behind the other: then it is asked no more */
+    IN_VAIN_MAX = 3,   /* trials that end badly on it, while others don't elsewhere */
     AT_ONCE = 64,      /* launches that a helper follows */
 };
 
@@ -29,9 +36,11 @@ struct host {
     enum { FILES_UNKNOWN, FILES_ON_THEIR_WAY, FILES_THERE } files;
     bool greeted;           /* it was there once */
     int refusals;           /* since it took a launch last */
+    int in_vain;            /* launches of ours that ended badly, one behind the other */
     int64_t rests_until_ms; /* it has refused */
     int64_t away_since_ms;  /* 0: it is there */
     int running;            /* launches of ours */
+    uint64_t held;          /* bytes that were heard of them and are not accounted */
     char told[256];         /* why it has refused: told once */
 };
 
@@ -43,6 +52,7 @@ struct away {
     char *tag, *dir;
     struct remote *remote; /* NULL: it is not asked for yet, or lost */
     struct mirror mirror;
+    uint64_t held; /* of its host's */
     /* on its way */
     struct site_order order; /* its steps */
     struct strv steps, keep, step;
@@ -78,13 +88,14 @@ struct hosts {
     struct courier *courier;
     struct parcel parcel; /* what every trial needs */
     struct away *list;
-    struct host *v; /* v[0] is not used */
+    struct host *v; /* v[0]: this machine, of which no more is kept than how trials ended */
+    bool did_well;  /* a trial has ended as it should, anywhere */
     size_t n;
 };
 
 bool hosts_wanted(const struct plan *p)
 {
-    return p->n_nodes > 0 && p->app.kind->folder;
+    return p->n_nodes > 0 && p->app.kind->folder && app_is_local(&p->app);
 }
 
 static int64_t rest_ms(void)
@@ -97,6 +108,16 @@ static int64_t rest_ms(void)
     return REST_MS;
 }
 
+static int64_t patience_ms(int64_t ms)
+{
+#ifdef PIPETUNE_FAILPOINTS
+    const char *times = getenv("PIPETUNE_HOSTS_HASTE"); /* … and give up sooner */
+    if (times)
+        return ms / strtol(times, NULL, 10);
+#endif
+    return ms;
+}
+
 static struct node_peer *peer_of(const struct host *h)
 {
     return nodes_peer(h->all->nodes, h->node);
@@ -106,6 +127,11 @@ static const char *root_of(const struct host *h)
 {
     const struct node_hello *hello = node_peer_hello(peer_of(h));
     return hello ? hello->root : "";
+}
+
+static bool may_come(const struct host *h)
+{
+    return node_peer_state(peer_of(h)) != NODE_LOST && h->refusals < REFUSALS_MAX;
 }
 
 static struct away *find(const struct hosts *h, uint64_t id)
@@ -161,6 +187,7 @@ static void free_away(struct away *a)
     if (at) {
         *at = a->next;
         a->host->running--;
+        a->host->held -= a->held;
     }
     mirror_done(&a->mirror);
     site_order_done(&a->order);
@@ -204,9 +231,15 @@ static void has_ended(struct away *a)
         end_when_fetched(a);
 }
 
+static void refused(struct away *a, const char *why);
+
 static void lose(struct away *a, const char *why)
 {
     struct hosts *h = a->host->all;
+    if (!a->went && node_peer_state(peer_of(a->host)) == NODE_READY) {
+        refused(a, why);
+        return;
+    }
     if (!a->went) {
         unplace(a, why);
         return;
@@ -248,11 +281,12 @@ static void on_fetched(void *ctx, uint64_t job, const char *why)
     struct fetch was = a->now;
     a->now = (struct fetch){ 0 };
     a->fetching = 0;
+    bool by_name = h->plan->app.kind->part; /* which is found, whoever put it there */
     if (why && !was.untold) {
         (void)snprintf(text, sizeof text, "host '%s': checkpoint '%.200s' is not here: %s", a->host->name, was.name,
                        why);
         h->ops->note(h->ctx, text);
-    } else if (!why) {
+    } else if (!why && !by_name) {
         h->ops->checkpoint(h->ctx, a->id, was.epoch, was.path);
     }
     fetch_done(&was);
@@ -289,7 +323,8 @@ static int checkpoint(void *own, int epoch, const char *path, struct err *e)
     }
     const char *last = strrchr(name, '/');
     struct fetch f = { .epoch = epoch, .name = strdup(name), .untold = !path };
-    if (f.name && asprintf(&f.path, "%s/checkpoint/%s", a->dir, !path ? "whole" : last ? last + 1 : name) < 0)
+    const char *to = path ? (last ? last + 1 : name) : a->host->all->plan->app.kind->part ? "" : "whole";
+    if (f.name && asprintf(&f.path, "%s/checkpoint%s%s", a->dir, *to ? "/" : "", to) < 0)
         f.path = NULL;
     if (!f.name || !f.path) {
         fetch_done(&f);
@@ -359,6 +394,11 @@ static void sum(uv_work_t *work)
     AUTO_FREE char *name = io_join("resume", last ? last + 1 : resume);
     a->sum_rc =
         name ? parcel_add(a->parcel, resume, name, true, &a->sum_err) : err_sys(&a->sum_err, -ENOMEM, "'%s'", resume);
+    const char *state = a->order.resume_state, *state_last = state ? strrchr(state, '/') : NULL;
+    AUTO_FREE char *state_name = state ? io_join("resume", state_last ? state_last + 1 : state) : NULL;
+    if (a->sum_rc == 0 && state)
+        a->sum_rc = state_name ? parcel_add(a->parcel, state, state_name, true, &a->sum_err)
+                               : err_sys(&a->sum_err, -ENOMEM, "'%s'", state);
     if (a->sum_rc == 0)
         a->sum_rc = parcel_seal(a->parcel, &a->sum_err);
 }
@@ -411,6 +451,43 @@ static struct away *make(struct host *host, uint64_t id, const char *tag, const 
     return NULL;
 }
 
+/* What of it lies on this machine alone, as the host has it: what was sent, the trial's folder, and software that is elsewhere there. */
+static int list_there(const struct host *host, const struct site_order *o, struct there *out, struct err *e)
+{
+    const struct hosts *h = host->all;
+    char below[PATH_MAX];
+    int rc = nodes_cfg_there(&h->plan->nodes[host->node - 1], &h->plan->env, out, e);
+    for (size_t i = 0; rc == 0 && i < h->parcel.n; i++) {
+        (void)snprintf(below, sizeof below, "%s/%s/%s", root_of(host), o->words.tag, h->parcel.v[i].name);
+        rc = there_add(out, h->parcel.v[i].path, below, e);
+    }
+    const char *last = o->resume ? strrchr(o->resume, '/') : NULL;
+    AUTO_FREE char *beside = last ? strndup(o->resume, (size_t)(last - o->resume)) : NULL;
+    (void)snprintf(below, sizeof below, "%s/%s/resume", root_of(host), o->words.tag);
+    if (rc == 0 && last)
+        rc = beside ? there_add(out, beside, below, e) : err_sys(e, -ENOMEM, "'%s'", o->resume);
+    (void)snprintf(below, sizeof below, "%s/%s", root_of(host), o->words.tag);
+    return rc == 0 ? there_add(out, o->words.dir, below, e) : rc;
+}
+
+/* A command's words are its own, and name files by their names in its folder. */
+static int move_order(const struct host *host, struct site_order *o, struct err *e)
+{
+    const struct hosts *h = host->all;
+    const struct strv *env = &h->plan->nodes[host->node - 1].env;
+    for (size_t i = 0; i < env->n; i++)
+        strv_add(&o->steps.env, env->v[i]);
+    if (!(h->plan->app.kind->needs & APP_NEEDS_SPARK))
+        return 0;
+    struct there there = { 0 };
+    strv_add(&o->steps.env, "SPARK_LOCAL_IP=127.0.0.1"); /* as here (env_apply) */
+    int rc = list_there(host, o, &there, e);
+    if (rc == 0)
+        rc = there_steps(&there, &o->steps, e);
+    there_done(&there);
+    return rc;
+}
+
 /* What is asked for when its turn comes is kept. */
 static int take_order(struct away *a, struct site_order *o, struct err *e)
 {
@@ -432,7 +509,9 @@ static int start(void *site, uint64_t id, struct site_order *o, struct site_laun
     struct host *host = site;
     uint64_t from;
     struct away *a = make(host, id, o->words.tag, o->words.dir, o->words.log_mb, &from, e);
-    int rc = a ? take_order(a, o, e) : e->code;
+    int rc = a ? move_order(host, o, e) : e->code;
+    if (rc == 0)
+        rc = take_order(a, o, e);
     if (rc == 0 && a->order.resume)
         rc = send_first(a, e);
     if (rc < 0) {
@@ -516,6 +595,10 @@ static void accounted(void *own, uint64_t offset)
     struct away *a = own;
     if (!a)
         return;
+    uint64_t gone = offset > a->mirror.accounted ? offset - a->mirror.accounted : 0;
+    gone = gone < a->held ? gone : a->held;
+    a->held -= gone;
+    a->host->held -= gone;
     a->mirror.accounted = offset;
     if (a->remote)
         remote_accounted(a->remote, offset);
@@ -553,6 +636,18 @@ static const char *lost(void *own)
     return a && a->lost[0] ? a->lost : NULL;
 }
 
+static bool is_one_of_many(void *own)
+{
+    const struct away *a = own;
+    const struct hosts *h = a ? a->host->all : NULL;
+    if (h && strcmp(h->plan->cfg.places_local, "yes") == 0)
+        return true;
+    for (size_t i = 1; h && i <= h->n; i++)
+        if (i != a->host->node && may_come(&h->v[i]))
+            return true;
+    return false;
+}
+
 static void let_go(void *own, bool over)
 {
     struct away *a = own;
@@ -585,6 +680,7 @@ static const struct site_row site_there_row = { .paths = paths,
                                                 .boot_id = boot_id,
                                                 .ahead = ahead,
                                                 .lost = lost,
+                                                .is_one_of_many = is_one_of_many,
                                                 .let_go = let_go };
 
 struct site hosts_site(struct hosts *h, size_t node)
@@ -627,6 +723,10 @@ static void on_heard(void *ctx, uint64_t id, uint64_t at, const char *bytes, siz
         return;
     a->host->refusals = 0; /* whatever became of its link */
     int rc = mirror_take(&a->mirror, at, bytes, n, &e);
+    a->held += n;
+    a->host->held += n;
+    if (rc == 0 && a->host->held > HELD_MAX) /* of all its launches together */
+        rc = -EFBIG;
     a->flooded = rc == -EFBIG;
     if (rc < 0)
         h->ops->failed(h->ctx, id, rc, &e);
@@ -690,8 +790,9 @@ static void tend_host(struct host *host, int64_t now)
 /* A launch that nothing more is to be awaited of. */
 static const char *why_lost(const struct away *a, int64_t now, char text[160])
 {
-    enum { KILL_MS = 60000, READY_MS = 60000 };
+    enum { WAIT_MS = 60000 };
     const struct host *host = a->host;
+    const int64_t wait_ms = patience_ms(WAIT_MS);
     int64_t away_ms = host->away_since_ms ? now - host->away_since_ms : 0;
     int64_t most_s = host->all->plan->cfg.lost_seconds;
     if (a->ended)
@@ -702,10 +803,12 @@ static const char *why_lost(const struct away *a, int64_t now, char text[160])
         (void)snprintf(text, 160, "its host '%s' has not come back for %d s", host->name, (int)most_s);
     else if (a->killed_ms && away_ms > 0)
         (void)snprintf(text, 160, "its host '%s' is away, and could not be told to end it", host->name);
-    else if (!a->went && a->asked_ms && !a->is_ready && now - a->asked_ms > READY_MS)
+    else if (!a->went && a->asked_ms && !a->is_ready && now - a->asked_ms > wait_ms)
         (void)snprintf(text, 160, "its launcher on host '%s' does not answer", host->name);
-    else if (a->killed_ms && now - a->killed_ms > KILL_MS)
+    else if (a->killed_ms && now - a->killed_ms > wait_ms)
         (void)snprintf(text, 160, "its host '%s' does not end it", host->name);
+    else if (a->remote && away_ms == 0 && remote_owes_ms(a->remote, now) > wait_ms)
+        (void)snprintf(text, 160, "its host '%s' does not tell the rest of it", host->name);
     else
         return NULL;
     return text;
@@ -769,30 +872,93 @@ int hosts_running(const struct hosts *h, size_t node)
 
 bool hosts_is_given_up(const struct hosts *h, size_t node)
 {
-    return node_peer_state(peer_of(&h->v[node])) == NODE_LOST || h->v[node].refusals >= REFUSALS_MAX;
+    return !may_come(&h->v[node]);
 }
 
 bool hosts_may_come(const struct hosts *h)
 {
     for (size_t i = 1; h && i <= h->n; i++)
-        if (!hosts_is_given_up(h, i))
+        if (may_come(&h->v[i]))
             return true;
     return false;
 }
 
+/* One on which nothing comes to anything while it does elsewhere would take all that wait, and lose each. */
+void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why)
+{
+    struct host *host = &h->v[node];
+    char text[256];
+    h->did_well |= well;
+    host->in_vain = well ? 0 : host->in_vain + 1;
+    if (node == 0 || host->in_vain < IN_VAIN_MAX || !h->did_well)
+        return;
+    host->in_vain = 0;
+    (void)snprintf(text, sizeof text, "%d trials in a row came to nothing there, the last: %s", IN_VAIN_MAX, why);
+    rest(host, text);
+}
+
+/* What Spark, BigDL and the data's folder hold is there already, or nothing of it would run. */
+static void leave_installed(const struct env *v, struct strv *files)
+{
+    AUTO_STRV struct strv left = STRV_INIT;
+    for (size_t i = 0; i < files->n; i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        env_put_portable(v, files->v[i], &b);
+        const char *text = buf_text(&b);
+        if (*text != '$' || strncmp(text, "$PIPETUNE_HOME", strlen("$PIPETUNE_HOME")) == 0)
+            strv_add(&left, files->v[i]);
+    }
+    left.failed |= files->failed;
+    strv_done(files);
+    *files = left;
+    left = STRV_INIT;
+}
+
+/* A Python application finds the modules beside it. */
+static int add_modules(const struct strv *files, struct strv *out, struct err *e)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        const char *slash = strrchr(files->v[i], '/'), *dot = strrchr(files->v[i], '.');
+        AUTO_FREE char *pattern = NULL;
+        glob_t found;
+        if (!slash || !dot || strcmp(dot, ".py") != 0)
+            continue;
+        if (asprintf(&pattern, "%.*s/*.py", (int)(slash - files->v[i]), files->v[i]) < 0)
+            return err_sys(e, -ENOMEM, "files for other hosts");
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            strv_add(out, found.gl_pathv[k]);
+        globfree(&found);
+    }
+    return out->failed ? err_sys(e, -ENOMEM, "files for other hosts") : 0;
+}
+
 static int make_parcel(struct parcel *out, const struct plan *p, struct err *e)
 {
-    AUTO_STRV struct strv files = STRV_INIT, words = STRV_INIT;
+    AUTO_STRV struct strv files = STRV_INIT, words = STRV_INIT, modules = STRV_INIT;
     AUTO_FREE char *folder = p->app.kind->folder(&p->app);
     const char *library = env_tools(&p->env).library;
     AUTO_FREE char *python = library ? io_join(library, "pipetune.py") : NULL;
     p->app.kind->files(&p->app, &files);
     p->app.kind->identity(&p->app, &words);
+    if (p->app.kind->needs & APP_NEEDS_SPARK) {
+        leave_installed(&p->env, &files);
+        leave_installed(&p->env, &words);
+    }
     int rc = folder && !files.failed && !words.failed ? 0 : err_sys(e, -ENOMEM, "files for other hosts");
     if (rc == 0)
         rc = parcel_add_app(out, folder, &files, &words, e);
+    if (rc == 0 && (p->app.kind->needs & APP_NEEDS_SPARK))
+        rc = add_modules(&files, &modules, e);
+    if (rc == 0)
+        rc = parcel_add_app(out, folder, &modules, &modules, e);
     if (rc == 0 && python && io_exists(python))
         rc = parcel_add(out, python, "work/.pipetune/pipetune.py", false, e);
+    if (rc == 0 && (p->app.kind->needs & APP_NEEDS_SPARK))
+        rc = parcel_add(out, p->env.log4j, "work/.pipetune/log4j2-pipetune.properties", false, e);
+    if (rc == 0 && p->app.kind->part)
+        rc = parcel_add(out, p->env.converter, "work/.pipetune/convert_checkpoint.py", false, e);
     return rc < 0 ? rc : parcel_seal(out, e);
 }
 
@@ -811,7 +977,9 @@ int hosts_open(struct hosts **out, uv_loop_t *loop, struct nodes *nodes, const s
     };
     for (size_t i = 1; i <= h->n; i++)
         v[i] = (struct host){ .all = h, .node = i, .name = p->nodes[i - 1].host };
-    int rc = make_parcel(&h->parcel, p, e);
+    bool secret = p->secrets.knobs && (p->app.kind->needs & APP_NEEDS_SPARK);
+    int rc = secret ? err_set(e, -EINVAL, "secrets of systemParameters are not sent to the hosts of 'nodes'")
+                    : make_parcel(&h->parcel, p, e);
     if (rc == 0)
         rc = remotes_open(&h->remotes, nodes, &calls, h, e);
     if (rc == 0)

@@ -51,6 +51,8 @@ bool hosts_takes(const struct hosts *h, size_t node);
 bool hosts_may_come(const struct hosts *h);
 
 bool hosts_is_given_up(const struct hosts *h, size_t node); /* it will take none any more */
+/* An attempt there (0: on this machine) is over: it has finished or was stopped as it should be, or it failed, was killed or lost, and why. */
+void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why);
 
 int hosts_running(const struct hosts *h, size_t node); /* launches of ours there */
 

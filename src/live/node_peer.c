@@ -21,7 +21,11 @@ enum {
     PREFACE_MAX = 64 << 10, /* bytes that a login shell may print before the hello's answer */
     PREFACE_LINE_MAX = 100,
     REFUSED_MAX = 1024,
-    NOT_FOUND = 127, /* as a shell says it */
+    COMPLAINTS_MAX = 20,  /* that are told of one that finds another reason each time */
+    EVENTS_PER_S = 2000,  /* of a helper that measures 64 launches ten times a second … */
+    EVENTS_MAX = 20000,   /* … and of what has come when nobody listened for a while */
+    READINGS_SPARE = 100, /* that may come beyond what was asked for, for the same reason */
+    NOT_FOUND = 127,      /* as a shell says it */
 };
 
 struct request {
@@ -55,7 +59,13 @@ struct node_peer {
     char complaint[256];       /* of the last event: the same is not told twice in a row */
     char refused[REFUSED_MAX]; /* meters whose refusal was told, with commas between */
     bool kept;                 /* it is started again, however often that takes */
+    int complaints;            /* that were told */
     bool unread;               /* that a sample could not be read was told */
+    double events;             /* that it may tell of at once … */
+    int64_t events_ms;         /* … as of then */
+    int64_t metered_ms;        /* since when it reads meters so … */
+    int meters, meter_ms;      /* … this many, this often */
+    int64_t readings;          /* … and what has come of them */
     double meters_ahead_s;     /* its clock, as known when the first reading came; NAN: none came since its hello */
     struct node_hello hello;
     int64_t answered_real_ms; /* our clock when the hello was answered */
@@ -258,6 +268,12 @@ void node_peer_meter(struct node_peer *p, const struct nodes_metering *how)
     AUTO_BUF struct buf b = BUF_INIT;
     if (p->state != NODE_READY)
         return;
+    p->readings = 0;
+    p->metered_ms = clock_ms();
+    p->meter_ms = how->interval_ms;
+    p->meters = how->interval_ms > 0 ? 1 : 0;
+    for (const char *c = p->meters ? how->meters : ""; (c = strchr(c, ',')); c++)
+        p->meters++;
     node_words_meter(&b, p->last_id + 1, how);
     (void)ask(p, &b, NODE_METER, 0); /* what is not metered is absent */
 }
@@ -295,8 +311,10 @@ static void greet(struct node_peer *p, const struct node_words *w)
 /* Nothing when `why` is empty. */
 static void complain(struct node_peer *p, const char *what, const char *why)
 {
-    if (why[0] && strcmp(why, p->complaint) != 0)
+    if (why[0] && strcmp(why, p->complaint) != 0 && p->complaints < COMPLAINTS_MAX) {
+        p->complaints++;
         note(p, "%s: %s", what, why);
+    }
     (void)snprintf(p->complaint, sizeof p->complaint, "%s", why);
 }
 
@@ -418,6 +436,13 @@ static void on_sampled(struct node_peer *p, const struct node_words *w)
     p->ops->sampled(p->ctx, p->number, w->tag, &s);
 }
 
+/* They are stored: of more than was asked for nobody would keep all. */
+static bool reads_too_often(struct node_peer *p)
+{
+    int64_t due = p->meter_ms > 0 ? 2 * (clock_ms() - p->metered_ms) / p->meter_ms * p->meters : 0;
+    return ++p->readings > due + READINGS_SPARE;
+}
+
 /* All readings since a hello are put on our clock by the same offset: what is contiguous there stays so when the offset is known better. */
 static void on_metered(struct node_peer *p, const struct node_words *w)
 {
@@ -427,6 +452,8 @@ static void on_metered(struct node_peer *p, const struct node_words *w)
         give_up(p, e.text);
         return;
     }
+    if (reads_too_often(p))
+        return;
     if (isnan(p->meters_ahead_s) || p->local)
         p->meters_ahead_s = ahead_ms(p) / 1000;
     got.node = p->number;
@@ -449,6 +476,40 @@ static void on_preface(struct node_peer *p, const char *line, size_t len)
     give_up(p, why);
 }
 
+/* Bytes of launches come as they are asked for, unless there are none in them. */
+static bool was_asked_for(const struct node_words *w)
+{
+    const char *data = w->kind == NODE_BYTES ? json_string_value(json_object_get(w->body, "data")) : NULL;
+    return w->kind == NODE_ANSWER || (data && *data);
+}
+
+/* What nobody asked for takes our time all the same. */
+static bool is_flood(struct node_peer *p)
+{
+    int64_t now = clock_ms();
+    p->events += (double)(now - p->events_ms) * EVENTS_PER_S / 1000;
+    p->events = p->events > EVENTS_MAX ? EVENTS_MAX : p->events;
+    p->events_ms = now;
+    return --p->events < 0;
+}
+
+static void on_event(struct node_peer *p, const struct node_words *w)
+{
+    if (!was_asked_for(w) && is_flood(p)) {
+        give_up(p, "it tells more than it was asked for");
+        return;
+    }
+    switch (w->kind) {
+    case NODE_CHANGED: on_changed(p, w); break;
+    case NODE_SAMPLED: on_sampled(p, w); break;
+    case NODE_METERED: on_metered(p, w); break;
+    case NODE_LAUNCHED:
+    case NODE_BYTES: p->ops->launched(p->ctx, p->number, w); break;
+    case NODE_ANSWER:
+    case NODE_UNKNOWN: break;
+    }
+}
+
 static void on_line(void *ctx, const char *line, size_t len)
 {
     struct node_peer *p = ctx;
@@ -466,17 +527,12 @@ static void on_line(void *ctx, const char *line, size_t len)
     if (rc < 0 || (starting && (w.kind != NODE_ANSWER || p->n_open == 0 || w.id != p->open[0].id))) {
         on_preface(p, line, len);
     } else {
-        p->heard_ms = clock_ms();
+        if (was_asked_for(&w)) /* whoever owes an answer is silent, whatever else it tells */
+            p->heard_ms = clock_ms();
         if (w.kind == NODE_ANSWER)
             on_answer(p, &w);
-        else if (w.kind == NODE_CHANGED)
-            on_changed(p, &w);
-        else if (w.kind == NODE_SAMPLED)
-            on_sampled(p, &w);
-        else if (w.kind == NODE_METERED)
-            on_metered(p, &w);
-        else if (w.kind == NODE_LAUNCHED || w.kind == NODE_BYTES)
-            p->ops->launched(p->ctx, p->number, &w);
+        else
+            on_event(p, &w);
     }
     if (rc == 0)
         node_words_done(&w);
@@ -572,6 +628,8 @@ int node_peer_new(struct node_peer **out, uv_loop_t *loop, const char *name, boo
                              .argv = *argv,
                              .state = NODE_STARTING,
                              .base_ms = base_ms(),
+                             .events = EVENTS_MAX,
+                             .events_ms = clock_ms(),
                              .round_ms = -1 };
     *argv = STRV_INIT;
     *out = p;

@@ -397,6 +397,8 @@ static void read_place(struct node_hello *h, const json_t *body)
     h->memory_gb = gb > 0 && gb < 1e9 ? gb : 0;
 }
 
+static const int64_t CLOCK_MS_MAX = (int64_t)1 << 52; /* no clock is that far ahead, and a double holds it */
+
 int node_hello_read(struct node_hello *out, const struct node_words *w, struct err *e)
 {
     struct node_hello h = { 0 };
@@ -412,7 +414,7 @@ int node_hello_read(struct node_hello *out, const struct node_words *w, struct e
     }
     if (!w->ok)
         return err_set(e, -EPROTO, "it refuses: %s", w->error);
-    if (!has_protocol || !get_int(w->body, "clock_ms", 0, INT64_MAX, &h.clock_ms))
+    if (!has_protocol || !get_int(w->body, "clock_ms", 0, CLOCK_MS_MAX, &h.clock_ms))
         return bad(e, "its hello has no 'protocol' or no 'clock_ms'");
     (void)get_text(w->body, "host", h.host, sizeof h.host);
     (void)get_text(w->body, "sees", h.sees, sizeof h.sees);
@@ -450,9 +452,10 @@ static double get_limit(const json_t *body, const char *key)
 
 int node_seen_read(struct desired_seen *out, const struct node_words *w, struct err *e)
 {
+    enum { MOST = 4 << 20 }; /* Linux knows no more processes; those of many nodes are summed up */
     int64_t processes, threads, slots;
-    if (!get_int(w->body, "processes", 0, INT32_MAX, &processes) ||
-        !get_int(w->body, "threads", 0, INT32_MAX, &threads) || !get_int(w->body, "slots", 0, INT32_MAX, &slots))
+    if (!get_int(w->body, "processes", 0, MOST, &processes) || !get_int(w->body, "threads", 0, MOST, &threads) ||
+        !get_int(w->body, "slots", 0, MOST, &slots))
         return bad(e, "its answer has no number of 'processes', 'threads' or 'slots'");
     int cpus = read_cpus(json_object_get(w->body, "cpus"), NULL);
     if (cpus < 0)

@@ -214,8 +214,7 @@ static void on_ended(void *ctx, size_t peer)
 static void on_sampled(void *ctx, size_t peer, const char *tag, const struct nodes_sample *s)
 {
     struct nodes *n = ctx;
-    (void)peer;
-    if (!n->closed && desired_measures(n->desired, tag))
+    if (!n->closed && desired_takes_sample(n->desired, peer, tag, clock_ms()))
         n->ops->sampled(n->ctx, tag, s);
 }
 

@@ -22,6 +22,7 @@ struct node_cfg {
     char *user, *key; /* NULL: ssh's choice */
     int port;         /* 0: ssh's choice */
     char *address;    /* by which processes on other machines reach those there; NULL: host */
+    struct strv env;  /* NAME=VALUE, of what is launched there */
 };
 
 struct nodes;

@@ -53,6 +53,15 @@ static int read_port(struct node_cfg *out, const json_t *entry)
     return 0;
 }
 
+static int read_env(struct node_cfg *out, const json_t *entry)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(json_object_get(entry, "env"), name, value)
+        strv_addf(&out->env, "%s=%s", name, json_string_value(value));
+    return out->env.failed ? -ENOMEM : 0;
+}
+
 static int read_entry(struct node_cfg *out, const struct json_doc *doc, const json_t *entry)
 {
     if (json_is_string(entry)) {
@@ -66,6 +75,8 @@ static int read_entry(struct node_cfg *out, const struct json_doc *doc, const js
         rc = copy_text(&out->address, entry, "address");
     if (rc == 0)
         rc = read_key(out, entry, doc->name);
+    if (rc == 0)
+        rc = read_env(out, entry);
     return rc < 0 ? rc : read_port(out, entry);
 }
 
@@ -114,8 +125,36 @@ void nodes_cfg_free(struct node_cfg *cfg, size_t n)
         free(cfg[i].user);
         free(cfg[i].key);
         free(cfg[i].address);
+        strv_done(&cfg[i].env);
     }
     free(cfg);
+}
+
+/* NULL: it says nothing of it. */
+static const char *env_of(const struct node_cfg *cfg, const char *name)
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i < cfg->env.n; i++)
+        if (strncmp(cfg->env.v[i], name, len) == 0 && cfg->env.v[i][len] == '=')
+            return cfg->env.v[i] + len + 1;
+    return NULL;
+}
+
+int nodes_cfg_there(const struct node_cfg *cfg, const struct env *v, struct there *out, struct err *e)
+{
+    const struct {
+        const char *name, *here;
+    } rows[] = { { "SPARK_HOME", v->spark_home },
+                 { "BIGDL_HOME", v->bigdl_home },
+                 { "PIPETUNE_DATA", v->data },
+                 { "PYSPARK_PYTHON", v->python } };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(rows); i++) {
+        const char *there = env_of(cfg, rows[i].name);
+        if (there && rows[i].here)
+            rc = there_add(out, rows[i].here, there, e);
+    }
+    return rc;
 }
 
 int nodes_cfg_find(const struct node_cfg *cfg, size_t n, const char *name)

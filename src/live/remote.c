@@ -1,10 +1,12 @@
 #include "live/remote.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "live/node_peer.h"
 
@@ -32,6 +34,7 @@ struct remote {
     int signal;           /* to be sent again when the helper is there: 0 none, 1 soft, 2 hard */
     char exit[512];
     int64_t ago_ms;
+    int64_t told_ms; /* REMOTE_ENDING: when something of it came last */
     bool lost, begun;
 };
 
@@ -111,8 +114,13 @@ static void end_when_heard(struct remote *l)
     r->ops->launcher.gone(r->ctx, l->id);
 }
 
-static void was_ready(struct remote *l, const struct node_launch_told *t)
+/* What is heard of a launch begins with it. */
+static void was_ready(struct remote *l, const struct node_launch_told *t, struct err *e)
 {
+    if (t->heard > 0) {
+        (void)err_set(e, -EPROTO, "what it heard of a launch before its start begins at byte %" PRIu64, t->heard);
+        return;
+    }
     struct launcher_ready ready = {
         .pid = (pid_t)t->pid, .start_ticks = t->start_ticks, .port = (int)t->port, .heard_size = t->heard
     };
@@ -145,7 +153,7 @@ static void end_orphan(struct remote *l, const struct node_launch_told *t)
     drop(l);
 }
 
-static void take_told(struct remote *l, const struct node_launch_told *t)
+static void take_told(struct remote *l, const struct node_launch_told *t, struct err *e)
 {
     if (l->state == REMOTE_ORPHAN) {
         end_orphan(l, t);
@@ -154,7 +162,7 @@ static void take_told(struct remote *l, const struct node_launch_told *t)
     switch (t->state) {
     case NODE_LAUNCH_READY:
         if (l->state == REMOTE_STARTING)
-            was_ready(l, t);
+            was_ready(l, t, e);
         break;
     case NODE_LAUNCH_BUSY:
     case NODE_LAUNCH_REFUSED:
@@ -169,6 +177,7 @@ static void take_told(struct remote *l, const struct node_launch_told *t)
     case NODE_LAUNCH_CUT:
         if (l->state != REMOTE_WENT && l->state != REMOTE_ENDING)
             break;
+        l->told_ms = l->state == REMOTE_WENT ? clock_ms() : l->told_ms;
         l->state = REMOTE_ENDING;
         l->heard = t->heard;
         if (t->exit[0]) {
@@ -240,7 +249,7 @@ static void on_answered(void *ctx, size_t node, uint64_t stamp, const struct nod
     else if (verb == NODE_TAIL && !w->ok)
         l->granted = l->at; /* at the next tick again */
     else if (verb == NODE_ADOPT && w->ok && node_launch_read(&told, w, &e) == 0)
-        take_told(l, &told);
+        take_told(l, &told, &e);
     else if (verb == NODE_ADOPT && l->state == REMOTE_ORPHAN)
         drop(l);
     else if (verb == NODE_ADOPT)
@@ -264,6 +273,7 @@ static void take_bytes(struct remote *l, const struct node_words *w, struct err 
         return;
     }
     l->at = at + bytes.len;
+    l->told_ms = clock_ms();
     l->begun = true; /* whatever became of the answer to its go */
     r->ops->heard(r->ctx, l->id, before, bytes.data + (before - at), (size_t)(l->at - before));
 }
@@ -282,7 +292,7 @@ static void on_launched(void *ctx, size_t node, const struct node_words *w)
     if (w->kind == NODE_BYTES && l->state != REMOTE_ORPHAN)
         take_bytes(l, w, &e);
     else if (node_launch_read(&told, w, &e) == 0)
-        take_told(l, &told);
+        take_told(l, &told, &e);
     if (e.text[0]) {
         node_peer_give_up(nodes_peer(r->nodes, node), e.text);
         return;
@@ -402,6 +412,11 @@ bool remote_has_begun(const struct remote *l)
 bool remote_is_lost(const struct remote *l)
 {
     return l->lost;
+}
+
+int64_t remote_owes_ms(const struct remote *l, int64_t now_ms)
+{
+    return l->state == REMOTE_ENDING ? now_ms - l->told_ms : 0;
 }
 
 void remote_say_stop(struct remote *l)

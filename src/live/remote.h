@@ -53,6 +53,9 @@ const char *remote_exit(const struct remote *l);
 int64_t remote_ago_ms(const struct remote *l);
 bool remote_has_begun(const struct remote *l); /* its go has arrived */
 bool remote_is_lost(const struct remote *l);   /* its node is left out: what became of it is not known */
+int64_t remote_owes_ms(
+    const struct remote *l,
+    int64_t now_ms); /* since when nothing came of what is still to come of one that has ended; 0: it has not */
 
 /* To be called a few times a second: more may come. So a node that talks without end is heard at a bounded rate. */
 void remotes_tick(struct remotes *r);

@@ -43,6 +43,7 @@ struct site_order {
     struct launcher_words words; /* borrowed, but for what follows; `tell` is the place's business */
     char *tell, *answer;         /* owned */
     char *resume;                /* owned: what it goes on from, here: a file or folder; NULL: nothing */
+    char *resume_state;          /* owned: the file that belongs to that, beside it; NULL: there is none */
     struct app_steps steps;      /* owned */
     struct rooms_want room;      /* what it takes of its machine */
 };
@@ -80,6 +81,8 @@ struct site_row {
     const char *(*lost)(void *own); /* why nothing more will be heard of it; NULL: it will */
     /* What its place knows of its end, over what its launcher noted. False: nothing; NULL: never anything. */
     bool (*end)(void *own, struct site_end *out);
+    bool (*is_one_of_many)(
+        void *own); /* could another place take it? So what fails here says little of others. NULL: no */
     void (*let_go)(void *own, bool over); /* `over`: its end is stored, and what is left of it at its place may go */
 };
 

@@ -19,6 +19,7 @@ void site_order_done(struct site_order *o)
     free(o->tell);
     free(o->answer);
     free(o->resume);
+    free(o->resume_state);
     app_steps_done(&o->steps);
     *o = (struct site_order){ 0 };
 }

@@ -18,6 +18,7 @@ struct study_trial {
     /* of the next launch, or of the attempt that runs; only where the policy chooses settings */
     struct tuner_setting setting;
     size_t place;          /* the node that it is on (live/nodes.h); 0: this machine, or a cluster */
+    size_t shuns;          /* the node on which its last attempt ended badly, plus 1; 0: none */
     bool alone;            /* nothing runs beside it there */
     int room;              /* CPUs that it may have */
     bool shared;           /* it uses CPUs that another driver uses, too: what it takes on them says nothing */
@@ -64,6 +65,7 @@ struct study {
     struct study_doubt {
         int n;
         int64_t since_ms; /* since 1970: when the newest ended */
+        size_t place;     /* where that was */
         char cause[32];   /* what it said */
     } doubt;
     /* The driver's, while it runs. */
