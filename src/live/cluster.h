@@ -1,4 +1,4 @@
-/* A cluster that is asked, again and again, what is free there and how our applications fare: the requests of its row (bigdl/cluster.h), made
+/* A cluster that is asked, again and again, what is free there and how our applications fare: the requests of its row (app/cluster.h), made
  * on a worker, each with a time-out, and their newest view. The token and the CA come from files, which are read anew for each look,
  * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else where the row says. */
 #ifndef LIVE_CLUSTER_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "bigdl/cluster.h"
+#include "app/cluster.h"
 
 struct cluster;
 

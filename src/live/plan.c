@@ -596,8 +596,8 @@ static void take_room(struct plan *p, const struct cluster_view *v)
 
 int plan_ask_cluster(struct plan *p, struct err *why)
 {
-    const char *master = p->app.kind->master ? p->app.kind->master(&p->app) : "";
-    const struct cluster_row *row = cluster_find(master);
+    const char *master = NULL;
+    const struct cluster_row *row = p->app.kind->cluster ? p->app.kind->cluster(&p->app, &master) : NULL;
     struct cluster_view view = { 0 };
     if (!row)
         return 0;
