@@ -9,8 +9,8 @@
 #include "app/progress.h"
 #include "base/own.h"
 #include "bigdl/checkpoint.h"
+#include "bigdl/cluster.h"
 #include "bigdl/log.h"
-#include "bigdl/master.h"
 #include "bigdl/properties.h"
 #include "bigdl/submit.h"
 
@@ -119,9 +119,10 @@ static void offer(const struct application *a, const struct space *space, struct
         o->part_gb = spark_file_memory_gb(f->executor_memory);
 }
 
-static int ask(const struct application *a, char *url, size_t size)
+static const struct cluster_row *cluster(const struct application *a, const char **out_master)
 {
-    return master_url(((const struct spark_file *)a->own)->master, url, size);
+    *out_master = ((const struct spark_file *)a->own)->master;
+    return cluster_find(*out_master);
 }
 
 static const struct app_member bigdl_members[] = { SPARK_FILE_MEMBERS, { NULL, NULL, 0 } };
@@ -159,8 +160,7 @@ static const struct app_kind bigdl_kind = {
     .is_one_machine = is_one_machine,
     .memory_gb = memory_gb,
     .offer = offer,
-    .ask = ask,
-    .answer = master_parse,
+    .cluster = cluster,
     .part = checkpoint_classify,
     .is_folder = checkpoint_is_folder,
 };
@@ -276,8 +276,7 @@ static const struct app_kind spark_kind = {
     .is_one_machine = is_one_machine,
     .memory_gb = memory_gb,
     .offer = offer,
-    .ask = ask,
-    .answer = master_parse,
+    .cluster = cluster,
 };
 
 const struct app_kind *const app_kinds[] = { &bigdl_kind, &command_kind, &spark_kind, NULL };
