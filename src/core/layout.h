@@ -18,8 +18,16 @@ struct layout_ask {
     double memory_gb;
 };
 
+/* What a part takes of a worker, beside the memory that it is given: a share of it, but at least so much; the whole in steps. Zeroed: nothing
+ * more. */
+struct layout_takes {
+    double share, least_gb, step_gb;
+};
+
 /* Where parts can be had. Zeroed: nothing is known, and everything may be asked for. */
 struct layout_room {
+    struct layout_takes takes;
+    struct layout_ask beside;                         /* what a launch takes beside its parts; no parts: nothing */
     struct layout_worker workers[LAYOUT_WORKERS_MAX]; /* of different sizes; none: not known */
     int n_workers;
     struct layout_ask
@@ -29,6 +37,10 @@ struct layout_room {
 
 /* More workers of a size. Those of more sizes than fit are passed over: less is offered, never more. */
 void layout_add(struct layout_room *r, struct layout_worker w);
+
+/* So many parts (those of an ask in truth, whatever they take) are somebody's from now on: of the workers with most cores left first, as managers do. How
+ * many found room. */
+int layout_take(struct layout_room *r, struct layout_ask ask);
 
 /* This was not granted. False: there are too many refusals to note one more. */
 bool layout_refuse(struct layout_room *r, struct layout_ask ask);
