@@ -15,6 +15,7 @@
 #include "app/app.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/strv.h"
 #include "core/layout.h"
 
@@ -71,7 +72,7 @@ struct cluster_view { /* zeroed: empty */
     double left_gb;
     char limit[CLUSTER_NAME_MAX]; /* its name */
     struct layout_takes takes;    /* what a part takes of a worker for its heap */
-    struct layout_ask beside;     /* what an application takes beside its parts; no parts: nothing */
+    struct layout_ask beside;     /* what an application takes beside its parts, as it is taken; no parts: nothing */
 };
 void cluster_view_done(struct cluster_view *v);
 
@@ -85,6 +86,7 @@ struct cluster_part *cluster_add_part(struct cluster_view *v);
 struct cluster_asked {
     const char *base;  /* address of its page or API, without a slash at its end */
     const char *space; /* namespace; NULL: the kind has none, or the default one */
+    const char *user;  /* as whom, where nobody is asked to prove it */
     const struct cluster_key *keys;
     size_t n_keys;
 };
@@ -127,6 +129,7 @@ struct cluster_row {
     void (*submit)(const struct app_launch *l, int cores_each, struct strv *out);
 };
 
+extern const struct cluster_row cluster_standalone, cluster_yarn;
 extern const struct cluster_row *const cluster_rows[]; /* ends with NULL */
 
 const struct cluster_row *cluster_find(const char *master); /* NULL: a local one */
@@ -134,12 +137,20 @@ const struct cluster_row *cluster_find(const char *master); /* NULL: a local one
 /* By an answer's status: 0; -EACCES, with what may be done; -EPROTO. */
 int cluster_status(int status, struct err *e);
 
+/* A number of an answer as cores and as GiB of so many MiB: none is less than nothing, or more than a machine has. */
+int cluster_cores(const json_t *o, const char *key);
+double cluster_mib(const json_t *o, const char *key);
+
+/* Appends what stands for itself in a URL's query, the rest as %XX. */
+void cluster_put_query(struct buf *out, const char *text);
+
 /* --- what follows of it --- */
 
 /* A launch that was asked of the cluster; what of it a view shows counts as taken there, the rest is promised. */
 struct cluster_launch {
     struct cluster_key key;
     struct layout_ask ask;
+    bool granted; /* it has said so itself: nothing is promised any more */
 };
 
 /* What one more launch can have now, or (`all`) could if nobody had anything. */
@@ -148,6 +159,9 @@ void cluster_room(const struct cluster_view *v, const struct cluster_launch *lau
 
 /* NULL: the view does not show it. */
 const struct cluster_app *cluster_app_of(const struct cluster_view *v, const char *tag);
+
+/* "2 of its 4 cores are free, at most 1 on a worker, with 3.5 GiB" */
+void cluster_put_free(const struct cluster_view *v, char out[CLUSTER_WHY_MAX]);
 
 /* Why a launch has not got what it asked for, in words. */
 void cluster_why(const struct cluster_view *v, const struct cluster_launch *l, char out[CLUSTER_WHY_MAX]);

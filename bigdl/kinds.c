@@ -9,7 +9,6 @@
 #include "base/own.h"
 #include "bigdl/checkpoint.h"
 #include "bigdl/log.h"
-#include "bigdl/master.h"
 #include "bigdl/properties.h"
 #include "bigdl/submit.h"
 
@@ -110,9 +109,9 @@ static void offer(const struct application *a, const struct space *space, struct
         o->part_gb = spark_file_memory_gb(f->executor_memory);
 }
 
-static int ask(const struct application *a, char *url, size_t size)
+static const char *master(const struct application *a)
 {
-    return master_url(((const struct spark_file *)a->own)->master, url, size);
+    return ((const struct spark_file *)a->own)->master;
 }
 
 static const struct app_member bigdl_members[] = { SPARK_FILE_MEMBERS, { NULL, NULL, 0 } };
@@ -149,8 +148,7 @@ static const struct app_kind bigdl_kind = {
     .is_one_machine = is_one_machine,
     .memory_gb = memory_gb,
     .offer = offer,
-    .ask = ask,
-    .answer = master_parse,
+    .master = master,
     .part = checkpoint_classify,
     .is_folder = checkpoint_is_folder,
 };
@@ -265,8 +263,7 @@ static const struct app_kind spark_kind = {
     .is_one_machine = is_one_machine,
     .memory_gb = memory_gb,
     .offer = offer,
-    .ask = ask,
-    .answer = master_parse,
+    .master = master,
 };
 
 const struct app_kind *const app_kinds[] = { &bigdl_kind, &command_kind, &spark_kind, NULL };

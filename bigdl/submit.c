@@ -9,6 +9,7 @@
 #include "app/app_args.h"
 #include "base/buf.h"
 #include "base/own.h"
+#include "bigdl/cluster.h"
 
 /* What the lines below are made of. */
 struct submit {
@@ -65,11 +66,6 @@ static void add_joined(struct strv *out, const char *option, const struct strv *
 
 /* ---- master, cores, memory ------------------------------------------------------------------------------------------ */
 
-static bool is_standalone(const struct spark_file *f)
-{
-    return strncmp(f->master, "spark://", 8) == 0;
-}
-
 /* The driver's machine runs the executors too, so our log4j2 file is there. */
 static bool is_loopback(const struct spark_file *f)
 {
@@ -106,13 +102,13 @@ static int add_cores(struct strv *out, const struct submit *s, struct err *e)
     int each = cores_each(s, e);
     if (each < 0)
         return each;
-    if (is_standalone(s->file)) {
-        strv_add(out, "--total-executor-cores");
-        strv_addf(out, "%d", s->l->slots);
-    } else {
-        strv_add(out, "--num-executors");
-        strv_addf(out, "%d", s->l->slots / each);
+    const struct cluster_row *cluster = cluster_find(s->file->master);
+    if (cluster) {
+        cluster->submit(s->l, each, out);
+        return 0;
     }
+    strv_add(out, "--num-executors");
+    strv_addf(out, "%d", s->l->slots / each);
     strv_add(out, "--executor-cores");
     strv_addf(out, "%d", each);
     return 0;

@@ -161,10 +161,8 @@ struct app_kind {
         const struct application *a); /* that one trial takes here where no knob says; NULL: not known (0) */
     /* What the file bounds of the offer, which is this machine's where it is local, else nothing; NULL: nothing. */
     void (*offer)(const struct application *a, const struct space *space, struct offer *out);
-    /* Where a cluster can be asked what it has (-EINVAL: nowhere), and what it answers: fills the cores, memory and workers that are free of
-     * *out (`all`: with what is taken now). -EINVAL, -ENODEV. NULL: nobody can be asked. */
-    int (*ask)(const struct application *a, char *url, size_t size);
-    int (*answer)(struct offer *out, const char *text, size_t len, bool all, struct err *e);
+    /* Whom it asks for the room of its parts, as its file says: a cluster is found by that (bigdl/cluster.h). NULL: nobody. */
+    const char *(*master)(const struct application *a);
 
     /* --- checkpoints that are found by name; NULL: only those that it tells of --- */
     enum app_part (*part)(const char *file, int64_t *out_n); /* n = steps + 1 */

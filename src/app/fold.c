@@ -263,9 +263,9 @@ int fold_report(struct fold *f, const struct app_report *ev, uint64_t end, struc
         f->open = f->pending = false; /* what no checkpoint holds is trained again */
         break;
     case REPORT_CAUSE: on_cause(f, ev, end); break;
+    case REPORT_LOST: f->starved += ev->cause && ev->cause->traits & CAUSE_IS_MEMORY && f->starved < INT_MAX; break;
     case REPORT_CHECKPOINT:
     case REPORT_MARK:
-    case REPORT_LOST:
     case REPORT_PAUSE: break;
     }
     if (ev->stamp_ms >= 0 && trains(ev->kind))

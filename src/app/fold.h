@@ -45,6 +45,7 @@ struct fold {
     int parts, cores; /* granted; cores 0: not told */
     char app_id[64];  /* what its place calls it */
     int recoveries;
+    int starved; /* parts that its place has killed for want of memory, which may replace them for ever */
     char reported[FOLD_REPORTED_MAX][REPORT_NAME_MAX]; /* names of validation results so far, the first of them */
     int n_reported;
     bool has_metric; /* the study's was among them */

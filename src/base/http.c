@@ -2,6 +2,9 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <string.h>
+
+#include "base/own.h"
 
 struct sink {
     struct buf *out;
@@ -18,35 +21,72 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
-static CURLcode perform(CURL *c, const char *url, struct sink *s, long timeout_ms, char *why)
+/* "NAME: VALUE"; false: memory. */
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
 {
-    (void)curl_easy_setopt(c, CURLOPT_URL, url);
+    AUTO_BUF struct buf line = BUF_INIT;
+    buf_printf(&line, "%s: %s", name, value);
+    struct curl_slist *grown = line.failed ? NULL : curl_slist_append(*list, buf_text(&line));
+    if (line.data)
+        explicit_bzero(line.data, line.len);
+    *list = grown ? grown : *list;
+    return grown != NULL;
+}
+
+static CURLcode perform(CURL *c, const struct http_ask *a, struct curl_slist *headers, struct sink *s, char *why)
+{
+    (void)curl_easy_setopt(c, CURLOPT_URL, a->url);
+    (void)curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, a->method);
     (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(c, CURLOPT_NOPROXY, "*"); /* it asks machines of the cluster */
     (void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, timeout_ms);
+    (void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, a->timeout_ms);
+    (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
     (void)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
     (void)curl_easy_setopt(c, CURLOPT_WRITEDATA, s);
     (void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
+    if (a->type)
+        (void)curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE, (long)a->body_len);
+    if (a->type && curl_easy_setopt(c, CURLOPT_COPYPOSTFIELDS, a->body ? a->body : "") != CURLE_OK)
+        return CURLE_OUT_OF_MEMORY;
+    if (a->ca_file && curl_easy_setopt(c, CURLOPT_CAINFO, a->ca_file) != CURLE_OK)
+        return CURLE_OUT_OF_MEMORY;
     return curl_easy_perform(c);
 }
 
-int http_get(struct buf *out, const char *url, size_t max, long timeout_ms, struct err *e)
+static int explain(CURLcode rc, const struct http_ask *a, const char *why, struct err *e)
 {
-    CURL *c = curl_easy_init();
-    if (!c)
-        return err_sys(e, -ENOMEM, "'%s'", url);
-    char why[CURL_ERROR_SIZE] = "";
-    struct sink s = { .out = out, .left = max };
-    CURLcode rc = perform(c, url, &s, timeout_ms, why);
-    long status = 0;
-    (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(c);
+    if (rc == CURLE_OUT_OF_MEMORY)
+        return err_sys(e, -ENOMEM, "'%s'", a->url);
     if (rc == CURLE_WRITE_ERROR)
-        return err_set(e, -EPROTO, "'%s': the answer is larger than %zu bytes", url, max);
+        return err_set(e, -EPROTO, "'%s': the answer is larger than %zu bytes", a->url, a->max);
+    return err_set(e, -EHOSTUNREACH, "'%s': %s", a->url, *why ? why : curl_easy_strerror(rc));
+}
+
+int http_ask(struct buf *out, int *out_status, const struct http_ask *a, struct err *e)
+{
+    if (a->token && strncmp(a->url, "https://", 8) != 0)
+        return err_set(e, -EACCES, "'%s' would be sent a token that everybody could read: use https", a->url);
+    CURL *c = curl_easy_init();
+    struct curl_slist *headers = NULL;
+    char why[CURL_ERROR_SIZE] = "";
+    struct sink s = { .out = out, .left = a->max };
+    AUTO_BUF struct buf bearer = BUF_INIT;
+    if (a->token)
+        buf_printf(&bearer, "Bearer %s", a->token);
+    bool ready = c && !bearer.failed && add_header(&headers, "Accept", "application/json") &&
+                 (!a->type || add_header(&headers, "Content-Type", a->type)) &&
+                 (!a->token || add_header(&headers, "Authorization", buf_text(&bearer)));
+    CURLcode rc = ready ? perform(c, a, headers, &s, why) : CURLE_OUT_OF_MEMORY;
+    long status = 0;
+    if (c)
+        (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(c);
+    if (bearer.data)
+        explicit_bzero(bearer.data, bearer.len);
     if (rc != CURLE_OK)
-        return err_set(e, -EHOSTUNREACH, "'%s': %s", url, *why ? why : curl_easy_strerror(rc));
-    if (status != 200)
-        return err_set(e, -EPROTO, "'%s': status %ld", url, status);
-    return out->failed ? err_sys(e, -ENOMEM, "'%s'", url) : 0;
+        return explain(rc, a, why, e);
+    *out_status = (int)status;
+    return out->failed ? err_sys(e, -ENOMEM, "'%s'", a->url) : 0;
 }

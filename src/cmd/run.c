@@ -108,13 +108,13 @@ static int print_command(const struct plan *p, const struct proposal *pr, uint64
 }
 
 /* What a cluster has, and what of the space it has not. */
-static void ask_master(struct plan *p, bool all)
+static void ask_master(struct plan *p)
 {
     AUTO_BUF struct buf left_out = BUF_INIT;
     struct err why;
     char *save = NULL, memory[256];
-    if (plan_ask_cluster(p, all, &why) == 1)
-        cmd_say("the master was not asked what it offers, the setting is used as it is: %s", why.text);
+    if (plan_ask_cluster(p, &why) == 1)
+        cmd_say("the cluster was not asked what it has, the setting is used as it is: %s", why.text);
     if (plan_left_out(p, memory))
         cmd_say("%s", memory);
     setting_put_left_out(&p->space, &p->offer, &left_out);
@@ -127,7 +127,7 @@ static int dry_run(struct plan *p, struct err *e)
 {
     if (study_check(p, e) < 0)
         return -EINVAL;
-    ask_master(p, false);
+    ask_master(p);
     struct search s;
     struct search_cfg cfg = { .seed = (uint64_t)p->cfg.seed,
                               .epochs = (int)p->cfg.epochs,
@@ -373,7 +373,7 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
     if (rc == 0)
         rc = check_repeats(p, e);
     if (rc == 0)
-        ask_master(p, study_left_running(p));
+        ask_master(p);
     if (rc == 0)
         rc = plan_require_files(p, e);
     if (rc == 0)

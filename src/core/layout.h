@@ -27,7 +27,8 @@ struct layout_takes {
 /* Where parts can be had. Zeroed: nothing is known, and everything may be asked for. */
 struct layout_room {
     struct layout_takes takes;
-    struct layout_ask beside;                         /* what a launch takes beside its parts; no parts: nothing */
+    struct layout_ask beside; /* what a launch takes beside its parts, as it is taken; no parts: nothing */
+    bool full;                /* no workers are none, instead of not known */
     struct layout_worker workers[LAYOUT_WORKERS_MAX]; /* of different sizes; none: not known */
     int n_workers;
     struct layout_ask
@@ -35,12 +36,19 @@ struct layout_room {
     int n_refused;
 };
 
-/* More workers of a size. Those of more sizes than fit are passed over: less is offered, never more. */
+/* More workers of a size. Of those of more sizes than fit each counts as the next smaller one, or is passed over: less is offered, never
+ * more. */
 void layout_add(struct layout_room *r, struct layout_worker w);
 
-/* So many parts (those of an ask in truth, whatever they take) are somebody's from now on: of the workers with most cores left first, as managers do. How
- * many found room. */
+/* What of a worker's memory a part takes that is given so much, and what it can be given at most where so much is left. */
+double layout_takes_gb(const struct layout_takes *t, double memory_gb);
+double layout_gives_gb(const struct layout_takes *t, double memory_gb);
+
+/* These parts are somebody's from now on: off the workers with most cores left first, as managers do. How many found room. */
 int layout_take(struct layout_room *r, struct layout_ask ask);
+
+/* … and what a launch takes beside its parts: off the workers with fewest cores left. False: there is no room for it. */
+bool layout_take_beside(struct layout_room *r);
 
 /* This was not granted. False: there are too many refusals to note one more. */
 bool layout_refuse(struct layout_room *r, struct layout_ask ask);

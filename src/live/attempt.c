@@ -34,6 +34,7 @@ enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
     LINGER_MS = 60000, /* an application may take this long to end after its last epoch */
     EXIT_NOTE_MAX = 4096,
+    STARVED_MAX = 3,      /* a cluster that kills parts for want of memory goes on doing so */
     WRITTEN_MS = 500,     /* a checkpoint that has not grown for so long is whole */
     PUNCH_UNIT = 1 << 20, /* a multiple of any file system's blocks: only whole ones leave the disk */
 };
@@ -80,6 +81,7 @@ static struct plan_launch plan_launch_of(const struct attempt *a, const struct s
     return (struct plan_launch){ .setting = set,
                                  .one_cpu = packed && setting_number(&a->study->plan->space, &set, KNOB_CORES, 0) == 1,
                                  .slots = a->trial->row.slots,
+                                 .parts = a->trial->parts,
                                  .epochs = a->trial->row.epochs,
                                  .launch = a->row.launch,
                                  .checkpoint = there->checkpoint ? there->checkpoint : a->checkpoint_dir,
@@ -1073,6 +1075,8 @@ enum attempt_stop attempt_overdue(const struct attempt *a, int64_t now_ms)
         return a->stop;
     if (!a->run_id && a->done_ms && now_ms - a->done_ms > LINGER_MS)
         return STOP_LINGERS;
+    if (a->fold.starved >= STARVED_MAX || a->starved >= STARVED_MAX)
+        return STOP_STARVED;
     if (attempt_wait(a).kind == WAIT_ROOM && now_ms - a->born_ms > c->grant_seconds * 1000)
         return STOP_NO_ROOM;
     return now_ms - a->line_ms > c->stall_seconds * 1000 ? STOP_STALLED : STOP_NONE;
@@ -1197,7 +1201,15 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
 {
     const struct config *c = &a->study->plan->cfg;
     switch (a->stop) {
-    case STOP_NO_ROOM: grant_put_refused(a->study, &a->fold, a->trial->row.slots, text); return OUTCOME_INFEASIBLE;
+    case STOP_NO_ROOM:
+        grant_put_refused(a->study, &a->fold, a->trial->row.slots, a->crowded_out, a->why_no_room, text);
+        return a->crowded_out ? OUTCOME_INTERRUPTED : OUTCOME_INFEASIBLE;
+    case STOP_STARVED:
+        (void)snprintf(text, 512,
+                       "out_of_memory: its cluster killed %d of its %ss for exceeding their memory; raise memory, or "
+                       "lower the batch",
+                       a->fold.starved > a->starved ? a->fold.starved : a->starved, a->study->plan->offer.part_word);
+        return OUTCOME_INFEASIBLE;
     case STOP_STALLED: (void)snprintf(text, 512, "no line for %" PRId64 " s", c->stall_seconds); return OUTCOME_FAILED;
     case STOP_ORIGIN:
         (void)snprintf(text, 512, "%s, and begins anew", a->study->plan->app.kind->words.lost);
@@ -1437,7 +1449,8 @@ static bool refuse_setting(struct attempt *a, const struct attempt_exit *x)
 {
     struct study_trial *t = a->trial;
     const struct fold_seen *why = cause_of(a);
-    a->out_of_memory = a->study->tuning && (x->limited || (why && (why->cause->traits & CAUSE_IS_MEMORY)));
+    a->out_of_memory =
+        a->study->tuning && (x->limited || a->stop == STOP_STARVED || (why && (why->cause->traits & CAUSE_IS_MEMORY)));
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;

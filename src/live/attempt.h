@@ -24,6 +24,7 @@ enum attempt_stop {
     STOP_USER,
     STOP_METRIC, /* the study's metric is not reported */
     STOP_NO_ROOM,
+    STOP_STARVED, /* its cluster kills its parts for want of memory, again and again */
     STOP_STALLED,
     STOP_LINGERS,
     STOP_ORIGIN,
@@ -76,6 +77,9 @@ struct attempt {
     struct site_launch at; /* its launch; without its own where a session serves it */
     bool over;             /* its end is stored */
     const char *lost;      /* why it cannot be found again; NULL */
+    bool crowded_out;      /* what it waited for others have: it is placed again */
+    char why_no_room[256]; /* what its cluster says of that; "": nothing */
+    int starved;           /* parts of it that its cluster tells to have killed for want of memory */
     /* served by a warm session: its lines are those between its two marks */
     char *session_dir; /* NULL: a submission of its own */
     char *run_id;

@@ -17,6 +17,7 @@ struct cluster_at {
     struct strv bases;     /* of several masters the one that answered last is asked first */
     char *space;           /* NULL: none */
     char *token_file, *ca; /* NULL: none */
+    char *user;            /* as whom, where nobody is asked to prove it; NULL: not known */
 };
 void cluster_at_done(struct cluster_at *at);
 
@@ -35,7 +36,7 @@ struct cluster_ops {
     void (*note)(void *ctx, const char *text); /* it cannot be asked, or can again: once each */
 };
 
-/* Takes `at`. Keeps `ops` and `ctx`. -ENOMEM. */
+/* Keeps `at`, whose masters it puts into another order, `ops` and `ctx`. -ENOMEM. */
 int cluster_open(struct cluster **out, uv_loop_t *loop, struct cluster_at *at, const struct cluster_ops *ops, void *ctx,
                  struct err *e);
 void cluster_close(struct cluster *c); /* what is under way ends first, with the loop. NULL is fine */
@@ -43,12 +44,13 @@ void cluster_close(struct cluster *c); /* what is under way ends first, with the
 /* Asks anew where the newest view is older than this, and nothing is under way: `keys` are the launches that are asked for. To be called at every tick. */
 void cluster_tick(struct cluster *c, const struct cluster_key *keys, size_t n, int older_ms);
 
-/* The newest view, until the next tick, and when it was asked for; NULL: it has never answered, or not for CLUSTER_STALE_MS. */
-enum { CLUSTER_STALE_MS = 30000 };
+/* The newest view, until the next tick, and when it was asked for; NULL: the last try failed, or there was none yet. */
 const struct cluster_view *cluster_now(const struct cluster *c, int64_t *out_asked_ms);
+
+/* It has been asked in vain, and has never answered. */
+bool cluster_is_mute(const struct cluster *c);
 
 /* Ends the application of this launch, if it is still there `after_ms` from now: what a driver leaves behind. Asked again until the
  * cluster says that it is over, for some minutes. Copies the key. -ENOMEM. */
 int cluster_end(struct cluster *c, const struct cluster_key *key, int after_ms);
-
 #endif

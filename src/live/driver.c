@@ -72,6 +72,7 @@ struct slot *driver_add_slot(struct driver *d)
     if (s) {
         s->a.heard_fd = -1;
         d->slots[d->n++] = s;
+        d->turned_ms = clock_ms();
         d->changed_ms = study_clock_ms(d->study);
     }
     return s;
@@ -84,6 +85,7 @@ void driver_drop_slot(struct driver *d, struct slot *s)
             continue;
         memmove(&d->slots[i], &d->slots[i + 1], (d->n - i - 1) * sizeof(struct slot *));
         d->n--;
+        d->turned_ms = clock_ms();
         d->changed_ms = study_clock_ms(d->study);
         break;
     }
@@ -215,7 +217,7 @@ static void start(struct driver *d, int number)
     }
     aims_launched(d->study);
     driver_tell_load(d); /* whether others wait for room decides what it is launched with */
-    int rc = d->study->tuning ? driver_choose(d, t) : 0;
+    int rc = d->cluster ? driver_choose_in_cluster(d, t) : d->study->tuning ? driver_choose(d, t) : 0;
     struct slot *s = rc == 0 ? driver_add_slot(d) : NULL;
     if (!s) {
         driver_fail(d, rc < 0 ? rc : err_sys(d->e, -ENOMEM, "trial %d", number));
@@ -320,8 +322,8 @@ void driver_schedule(struct driver *d)
         enum sched_verb verb = sched_next(&d->study->sched, driver_fits, d, &number);
         d->awaits_cpus =
             verb == SCHED_START && d->n == 0 && driver_place(d, number) == 0 && !driver_has_cpus(d, number);
-        d->awaits_hosts = verb == SCHED_END && driver_awaits_hosts(d);
-        if (d->awaits_cpus || d->awaits_hosts)
+        d->awaits_place = verb == SCHED_END && (driver_awaits_hosts(d) || driver_awaits_cluster(d));
+        if (d->awaits_cpus || d->awaits_place)
             break;
         if (verb == SCHED_START && !d->given_up) {
             start(d, number);
@@ -488,6 +490,8 @@ static bool tend(struct driver *d, struct slot *s, int64_t now)
     if (attempt_has_news(&s->a) && driver_store_news(d) < 0)
         return false;
     enum attempt_stop why = attempt_overdue(&s->a, now);
+    if (why == STOP_NO_ROOM && s->a.kill_ms == 0)
+        s->a.crowded_out = driver_is_crowded_out(d, s, s->a.why_no_room);
     if (why != STOP_NONE && s->a.kill_ms == 0)
         driver_end_attempt(s, why, false);
     else if (s->a.kill_ms && now >= s->a.kill_ms) {
@@ -532,12 +536,13 @@ static void on_tick(uv_timer_t *timer)
         driver_fail(d, rc);
     driver_tick_cpus(d);
     driver_tick_hosts(d);
+    driver_tick_cluster(d);
     driver_tick_outlook(d, now);
     if (d->packs || d->gone_warm || d->awaits_cpus || d->hosts || d->study->woken ||
         count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = d->study->woken = false;
-    if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus && !d->awaits_hosts) {
+    if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus && !d->awaits_place) {
         d->leaving = true;
         uv_stop(&d->loop);
     }
@@ -633,6 +638,7 @@ static void tear_down(struct driver *d)
     free(d->slots);
     pool_close(d->pool);
     hosts_close(d->hosts);
+    cluster_close(d->cluster);
     nodes_close(d->nodes);
     places_close(d->places);
     driver_close_outlook(d);
@@ -653,7 +659,7 @@ static void run_loop(struct driver *d)
         (void)uv_run(&d->loop, UV_RUN_ONCE); /* a proposal, or a hello, away: not until the next tick */
         driver_schedule(d);
     }
-    bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0 || d->awaits_cpus || d->awaits_hosts);
+    bool more = d->rc == 0 && !d->leaving && (d->n > 0 || pool_count(d->pool) > 0 || d->awaits_cpus || d->awaits_place);
     if (more)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* until uv_stop() */
 }

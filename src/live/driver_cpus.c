@@ -106,8 +106,10 @@ void driver_let_go(struct driver *d, struct slot *s)
     places_free(d->places, s->a.trial->row.number);
     if (w) /* its processes have what its next trial says */
         w->trial = 0;
-    else if (s->a.row.launch)
+    else if (s->a.row.launch) {
         nodes_release(d->nodes, s->a.row.launch);
+        driver_leave_cluster(d, s->a.row.launch, s->a.row.app_id);
+    }
 }
 
 /* --- settings in force --- */
@@ -234,6 +236,8 @@ int driver_set_up_places(struct driver *d)
         rc = places_open(&d->places, &p->offer, local, d->nodes, hosts_wanted(p) ? p->n_nodes : 0, d->e);
     if (rc == 0)
         rc = driver_set_up_hosts(d);
+    if (rc == 0)
+        rc = driver_set_up_cluster(d);
     if (rc == 0 && d->study->energy)
         rc = nodes_meter(d->nodes, energy_wanted(d->study->energy), d->e);
     return rc;

@@ -57,6 +57,8 @@ int driver_place(struct driver *d, int number)
 {
     const struct study_trial *t = number == SCHED_ANY ? NULL : study_trial(d->study, number);
     int best = -1;
+    if (d->cluster)
+        return driver_fits_cluster(d, t) ? 0 : -1;
     if (!d->hosts)
         return d->n == 0 || !d->packs || driver_may_pack(d, t, 0) ? 0 : -1;
     for (size_t i = 0; i <= hosts_count(d->hosts); i++) {

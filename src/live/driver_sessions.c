@@ -115,6 +115,8 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
 {
     double batch = plan_batch(d->study->plan, &t->point);
     struct warm *w = pool_idle(d->pool, t->row.slots, t->setting.cold, batch);
+    if (w && d->cluster && w->slots != t->row.slots) /* it would keep from others what this one does not need */
+        w = NULL;
     s->a = (struct attempt){ .study = d->study, .trial = t, .heard_fd = -1 };
     driver_own(d, &s->a);
     s->started_ms = clock_ms();
@@ -187,21 +189,40 @@ void driver_on_done(void *ctx, struct warm *w, const struct session_message *m)
         attempt_done_said(&s->a, m);
 }
 
+/* Others have the room that its session was to have: it has cost nothing, and is placed again. */
+static bool is_crowded_out(struct driver *d, const struct slot *s)
+{
+    char why[CLUSTER_WHY_MAX], text[CLUSTER_WHY_MAX + 64];
+    if (!driver_is_crowded_out(d, s, why))
+        return false;
+    (void)snprintf(text, sizeof text, "its session had no room: %s; it is placed again", why);
+    driver_note(d, &s->a.trial->row, text);
+    aims_not_launched(d->study);
+    return true;
+}
+
 void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
 {
     struct driver *d = ctx;
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
     bool served = s && (s->a.running || s->stores == STORES_LAUNCH);
     d->gone_warm = true; /* it is in the pool until this returns */
-    if (w->tag)
+    if (w->tag) {
         nodes_release(d->nodes, w->tag);
+        driver_leave_cluster(d, w->tag, w->fold.app_id[0] ? w->fold.app_id : NULL);
+    }
     s = s && s->warm == w->id ? s : NULL;
+    bool crowded_out = s && w->not_granted && d->rc == 0 && is_crowded_out(d, s);
     if (s)
         s->warm = 0;
     if (served && s) {
         s->a.told_to_end = w->ending;
         attempt_signal(&s->a, true);
         driver_settle(d, s);
+        return;
+    }
+    if (s && crowded_out) {
+        driver_give_back(d, s);
         return;
     }
     if (s && w->not_granted && d->rc == 0) {

@@ -1,13 +1,14 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_stores.c (what is committed
  * before it is acted on), driver_sessions.c (warm sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of
  * trials), driver_outlook.c (what they are foretold to come to), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_hosts.c
- * (where a trial is placed; other hosts), driver_loop.c. */
+ * (where a trial is placed; other hosts), driver_cluster.c (the room of a cluster), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
 #include <uv.h>
 
 #include "live/attempt.h"
+#include "live/cluster.h"
 #include "live/driver.h"
 #include "live/pool.h"
 
@@ -61,7 +62,11 @@ struct driver {
     struct hosts *hosts;            /* NULL: trials are placed on this machine alone, or on a cluster */
     bool local;                     /* trials are placed on this machine, too */
     bool one_each;                  /* … one on each place */
-    bool awaits_hosts;              /* what is next is not started for want of one */
+    bool awaits_place;              /* what is next is not started for want of one */
+    struct cluster *cluster;        /* that trials are placed on; NULL: none that can be asked */
+    size_t cluster_most;            /* trials that it starts at once, as it showed; 0: as many as fit */
+    bool told_no_room;              /* … that others have all of it */
+    int64_t turned_ms;              /* monotonic: when a trial came or went last */
     struct places *places;          /* the room that there is, and who has it */
     struct nodes *nodes;            /* NULL: nothing is narrowed, nor measured */
     bool told_closed;               /* why nothing more is started */
@@ -145,6 +150,16 @@ bool driver_is_alone(const struct driver *d, const struct slot *s);
 struct site driver_site(struct driver *d, size_t node);
 bool driver_awaits_hosts(struct driver *d); /* something waits, and nothing runs: is a host to be waited for? */
 bool driver_knows_next(const struct driver *d, const struct study_trial *first, struct study_trial *out);
+
+int driver_set_up_cluster(struct driver *d);
+void driver_tick_cluster(struct driver *d);
+bool driver_fits_cluster(struct driver *d, const struct study_trial *t); /* NULL: any */
+int driver_choose_in_cluster(struct driver *d, struct study_trial *t);
+bool driver_awaits_cluster(struct driver *d);
+/* It has waited for its room in vain: others have it, or the cluster starts no more at once, so that it is to be placed again. `why`: what the
+ * cluster says, also where it could have started it. */
+bool driver_is_crowded_out(struct driver *d, const struct slot *s, char why[CLUSTER_WHY_MAX]);
+void driver_leave_cluster(struct driver *d, const char *tag, const char *id);
 
 int driver_set_up_places(struct driver *d);
 bool driver_has_cpus(struct driver *d, int number);            /* for a trial that starts while none runs */

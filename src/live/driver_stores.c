@@ -203,7 +203,7 @@ static void on_refusal_stored(void *ctx, int rc, const struct err *e)
 void driver_store_refusal(struct driver *d, struct slot *s, const struct warm *w)
 {
     s->a.fold = w->fold; /* which goes with the session */
-    grant_put_refused(d->study, &w->fold, w->slots, s->a.end.text);
+    grant_put_refused(d->study, &w->fold, w->slots, false, "", s->a.end.text);
     s->stores = STORES_REFUSAL;
     (void)hand_over(d, (struct write){ .rows = put_refusal, .done = on_refusal_stored, .ctx = s });
 }

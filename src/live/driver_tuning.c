@@ -102,7 +102,7 @@ static bool enough_wait(const struct driver *d)
 /* While fewer wait, seconds count instead of core-seconds. */
 void driver_tell_load(struct driver *d)
 {
-    if (!d->packs || !(least_cores(d) > 0))
+    if ((!d->packs && !d->cluster) || !(least_cores(d) > 0))
         return;
     int rc = tuning_load(d->study->tuning, enough_wait(d) ? 1 : 0, d->e);
     if (rc < 0)

@@ -10,7 +10,7 @@
 static bool others_wait(const struct plan *p, uint64_t trials)
 {
     const struct tuner_space s = plan_tuner_space(p);
-    bool packs = p->policy->shares && app_is_local(&p->app) && study_parallel(p) > 1 &&
+    bool packs = p->policy->shares && plan_packs(p) && study_parallel(p) > 1 &&
                  objective_find(p->cfg.objective) == OBJECTIVE_TIME;
     struct rooms here = { 0 };
     if (!packs || !space_knob(&p->space, KNOB_CORES) || trials < 2 || rooms_add(&here, p->offer.cores, 0) < 0)

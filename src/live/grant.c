@@ -21,7 +21,10 @@ const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX])
 static struct layout_ask ask_of(const struct study *s, const struct study_trial *t, int slots)
 {
     struct setting set = study_setting(s, t);
-    return setting_ask(&s->plan->space, &set, &s->plan->offer, slots);
+    struct layout_ask ask = setting_ask(&s->plan->space, &set, &s->plan->offer, slots);
+    if (t->parts > 0)
+        ask = (struct layout_ask){ t->parts, slots / t->parts, ask.memory_gb };
+    return ask;
 }
 
 /* Where the log tells of no cores, as some managers do not, parts are counted. */
@@ -49,15 +52,20 @@ struct wait grant_wait(const struct study *s, const struct study_trial *t, const
     return grant_wait_for(&s->plan->app.kind->words, f, slots, divided && parts < 1 ? 1 : parts);
 }
 
-void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512])
+void grant_put_refused(const struct study *s, const struct fold *f, int slots, bool again, const char *said,
+                       char text[512])
 {
     int64_t seconds = s->plan->cfg.grant_seconds;
+    char got[128];
     if (f->cores > 0)
-        (void)snprintf(text, 512, "%d of %d cores were granted in %" PRId64 " s: more than the cluster has free",
-                       f->cores, slots, seconds);
+        (void)snprintf(got, sizeof got, "%d of %d cores were granted in %" PRId64 " s", f->cores, slots, seconds);
     else
-        (void)snprintf(text, 512, "%s in %" PRId64 " s: more cores or memory than the cluster has",
-                       s->plan->app.kind->words.not_granted, seconds);
+        (void)snprintf(got, sizeof got, "%s in %" PRId64 " s", s->plan->app.kind->words.not_granted, seconds);
+    if (*said)
+        (void)snprintf(text, 512, "%s: %s%s", got, said, again ? "; it is placed again" : "");
+    else
+        (void)snprintf(text, 512, "%s: more %s", got,
+                       f->cores > 0 ? "than the cluster has free" : "cores or memory than the cluster has");
 }
 
 int grant_refuse(struct study *s, struct study_trial *t, const struct fold *f, int slots, const char *why,

@@ -31,8 +31,9 @@ struct wait grant_wait(const struct study *s, const struct study_trial *t, const
 /* The same with what was asked for: slots, in so many parts; 0: none are granted, as on this machine alone. */
 struct wait grant_wait_for(const struct app_words *words, const struct fold *f, int slots, int parts);
 
-/* It has waited in vain for room: why, in words. */
-void grant_put_refused(const struct study *s, const struct fold *f, int slots, char text[512]);
+/* It has waited in vain for room: why, in words. `again`: it is placed again; `said`: what the cluster says of it. */
+void grant_put_refused(const struct study *s, const struct fold *f, int slots, bool again, const char *said,
+                       char text[512]);
 
 /* … and that it is not to be asked for again. 1: the trial can be launched otherwise; 0. In the caller's transaction. */
 int grant_refuse(struct study *s, struct study_trial *t, const struct fold *f, int slots, const char *why,

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/http.h"
 #include "base/io.h"
 #include "base/own.h"
 #include "base/utf8.h"
@@ -558,6 +557,7 @@ void plan_done(struct plan *p)
     nodes_cfg_free(p->nodes, p->n_nodes);
     meters_cfg_done(&p->meters);
     strv_done(&p->paths);
+    cluster_at_done(&p->cluster);
     free(p->entered);
     free(p->events);
     p->entered = p->events = NULL;
@@ -571,26 +571,49 @@ void plan_done(struct plan *p)
     json_doc_done(&p->app_doc);
 }
 
-int plan_ask_cluster(struct plan *p, bool all, struct err *why)
+/* What there is, as an offer: of the parts of a launch the largest has no more memory than the largest worker. */
+static void take_room(struct plan *p, const struct cluster_view *v)
 {
-    enum { ANSWER_MAX = 4 << 20, TIMEOUT_MS = 3000 };
-    char url[512];
-    AUTO_BUF struct buf text = BUF_INIT;
-    struct offer offer = p->offer;
-    const struct app_kind *k = p->app.kind;
-    if (!k->ask || k->ask(&p->app, url, sizeof url) < 0)
-        return 0;
-    const char *asked = p->cfg.master_ui ? p->cfg.master_ui : url;
-    if (http_get(&text, asked, ANSWER_MAX, TIMEOUT_MS, why) < 0)
-        return 1;
-    if (k->answer(&offer, buf_text(&text), text.len, all, why) < 0) {
-        err_prefix(why, "'%s'", asked);
-        return 1;
+    struct offer *o = &p->offer;
+    int refused = o->room.n_refused, most = (int)knob_kinds[KNOB_CORES].max;
+    struct layout_room before = o->room;
+    cluster_room(v, NULL, 0, true, &o->room);
+    memcpy(o->room.refused, before.refused, sizeof before.refused);
+    o->room.n_refused = refused;
+    o->room.full = false;
+    o->cores = 0;
+    o->memory_gb = 0;
+    for (int i = 0; i < o->room.n_workers; i++) {
+        const struct layout_worker *w = &o->room.workers[i];
+        double gives = layout_gives_gb(&o->room.takes, w->memory_gb);
+        for (int k = 0; k < w->count && o->cores < most; k++)
+            o->cores += w->cores < most - o->cores ? w->cores : most - o->cores;
+        o->memory_gb = w->cores > 0 && gives > o->memory_gb ? gives : o->memory_gb;
     }
-    if (offer.file_cores > 0 && offer.file_cores < offer.cores) /* what the file grants is the most */
-        offer.cores = offer.file_cores;
-    p->offer = offer;
+    if (o->file_cores > 0 && o->file_cores < o->cores) /* what the file grants is the most */
+        o->cores = o->file_cores;
+}
+
+int plan_ask_cluster(struct plan *p, struct err *why)
+{
+    const char *master = p->app.kind->master ? p->app.kind->master(&p->app) : "";
+    const struct cluster_row *row = cluster_find(master);
+    struct cluster_view view = { 0 };
+    if (!row)
+        return 0;
+    if (!p->cluster.row && cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, why) < 0)
+        return 1;
+    if (cluster_look(&view, &p->cluster, NULL, 0, why) < 0)
+        return 1;
+    take_room(p, &view);
+    cluster_view_done(&view);
     return choose_setting(p, why) == 0 ? 0 : 1;
+}
+
+bool plan_packs(const struct plan *p)
+{
+    bool alone = objective_needs_power(objective_find(p->cfg.objective));
+    return !alone && (p->cluster.row || (p->policy->shares && app_is_local(&p->app)));
 }
 
 static int require_path(void *ctx, const char *key, char **path, struct err *e)
@@ -738,7 +761,7 @@ int plan_steps(const struct plan *p, const struct point *pt, const struct plan_l
         .n_properties = n_properties,
         .epochs = l->epochs,
         .slots = l->slots,
-        .parts = setting_parts(&p->space, &l->setting, &p->offer, l->slots),
+        .parts = l->parts > 0 ? l->parts : setting_parts(&p->space, &l->setting, &p->offer, l->slots),
         .memory_gb = setting_number(&p->space, &l->setting, KNOB_MEMORY, NAN),
         .launch = l->launch,
         .checkpoint = l->checkpoint,

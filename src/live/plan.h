@@ -9,6 +9,7 @@
 #include "core/demands.h"
 #include "core/objective.h"
 #include "core/policy.h"
+#include "live/cluster.h"
 #include "live/env.h"
 #include "live/nodes.h"
 #include "live/secrets.h"
@@ -21,7 +22,8 @@ struct plan {
     struct demands demands; /* constraints on what trials come to */
     struct application app;
     struct env env;
-    struct offer offer; /* to one trial */
+    struct offer offer;        /* to one trial: all that there is, and while one is placed what is free of it */
+    struct cluster_at cluster; /* that trials are placed on; no row: it is none, or none that can be asked */
     const struct policy *policy;
     char *entered;            /* by the user, as text; NULL: nothing */
     struct setting requested; /* the default setting, or the one entered by the user */
@@ -48,15 +50,18 @@ void plan_done(struct plan *p);
 /* Are the files there that would be submitted (application, jars, properties)? -ENOENT names the first that is not. */
 int plan_require_files(const struct plan *p, struct err *e);
 
-/* Asks a cluster, where that can be asked, what it has free (`all`: and taken, by trials of this study that still run), and cuts the setting to it.
- * One that does not answer changes nothing; 1 and the reason in *why when it was asked in vain. Blocks for a few seconds at
- * most: before the loop. */
-int plan_ask_cluster(struct plan *p, bool all, struct err *why);
+/* Asks a cluster, where that can be asked, what it has, whoever has it now, and cuts the setting to it. One that does not answer changes
+ * nothing; 1 and the reason in *why when it was asked in vain. Blocks for a few seconds at most: before the loop. */
+int plan_ask_cluster(struct plan *p, struct err *why);
+
+/* Are trials packed beside each other, on this machine or on a cluster, where as many as fit are wanted? */
+bool plan_packs(const struct plan *p);
 
 /* One launch. */
 struct plan_launch {
     struct setting setting; /* effective */
     int slots;
+    int parts; /* of a cluster's workers; 0: as there is room for them */
     int epochs;
     const char *launch;     /* tag; NULL for --dry-run */
     const char *checkpoint; /* folder; NULL: none */

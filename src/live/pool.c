@@ -259,6 +259,7 @@ static int session_command(const struct pool *p, const struct warm *w, const str
     struct setting set = study_setting(p->study, t);
     struct plan_launch l = { .setting = set,
                              .slots = w->slots,
+                             .parts = w->parts,
                              .launch = w->tag,
                              .session = path,
                              .properties = properties,
@@ -282,6 +283,7 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
     if (!w || !w->dir || !(w->tag = launcher_new_tag(0, w->number)))
         return err_sys(e, -ENOMEM, "session %d", p->next_number);
     w->slots = t->row.slots;
+    w->parts = t->parts;
     w->cold = t->setting.cold;
     w->trial = t->row.number;
     AUTO_COMMAND struct launcher_command command = { 0 };

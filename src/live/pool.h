@@ -15,6 +15,7 @@ struct warm {
     struct launcher_ready at; /* its launcher: boot id, pid, start time */
     struct launcher *launcher;
     struct session_link *link;
+    int parts;                     /* of a cluster's workers; 0: not known */
     int slots, cold;               /* what it was launched with; cold -1: found again, and not known */
     bool running;                  /* its process has been let go */
     bool ready;                    /* it has said hello */

@@ -501,8 +501,7 @@ int study_max_trials(const struct config *c, const struct search *search)
  * for where there are other hosts, else one. Joules are told of nodes: what a trial's setting costs is known where it runs alone. */
 int study_parallel(const struct plan *p)
 {
-    bool alone = objective_needs_power(objective_find(p->cfg.objective));
-    bool packs = (p->policy->shares && app_is_local(&p->app) && !alone) || hosts_wanted(p);
+    bool packs = plan_packs(p) || hosts_wanted(p);
     return p->cfg.parallel != CONFIG_PARALLEL_AUTO ? (int)p->cfg.parallel : packs ? PARALLEL_MAX : 1;
 }
 
@@ -644,15 +643,8 @@ void study_close(struct study *s)
     *s = (struct study){ .lock_fd = -1 };
 }
 
-static int note_running(void *ctx, const struct store_trial *row)
-{
-    bool *running = ctx;
-    *running |= strcmp(row->state, trial_state_name(TRIAL_RUNNING)) == 0;
-    return 0;
-}
-
-/* Is the study of this plan in the store? Whether trials of it run to *out_running. */
-static bool is_begun(const struct plan *plan, bool *out_running)
+/* Is the study of this plan in the store? */
+static bool is_begun(const struct plan *plan)
 {
     AUTO_FREE char *path = study_store_path(plan->cfg.store);
     struct store *store = NULL;
@@ -661,25 +653,16 @@ static bool is_begun(const struct plan *plan, bool *out_running)
         store_open(&store, path, STORE_READ, NULL) < 0) /* there is none, or study_open() says what is wrong with it */
         return false;
     bool begun = store_study_find(store, plan->name, &row, NULL) == 1;
-    if (begun)
-        (void)store_trials(store, row.id, 0, note_running, out_running, NULL);
     store_study_done(&row);
     store_close(store);
     return begun;
 }
 
-bool study_left_running(const struct plan *plan)
-{
-    bool running = false;
-    return is_begun(plan, &running) && running;
-}
-
 int study_check(const struct plan *plan, struct err *e)
 {
     const struct config *c = &plan->cfg;
-    bool ignored = false;
     const char *algorithm = c->algorithm ? c->algorithm : search_default(&plan->space);
-    return is_begun(plan, &ignored) ? 0 : config_check(c, c->stop ? c->stop : search_default_stop(algorithm), e);
+    return is_begun(plan) ? 0 : config_check(c, c->stop ? c->stop : search_default_stop(algorithm), e);
 }
 
 /* --- going on --- */

@@ -17,6 +17,7 @@ struct study_trial {
     bool end_told;                 /* … it was told to end, and gets no further */
     /* of the next launch, or of the attempt that runs; only where the policy chooses settings */
     struct tuner_setting setting;
+    int parts;             /* that its launch divides its slots into; 0: none, or not known */
     size_t place;          /* the node that it is on (live/nodes.h); 0: this machine, or a cluster */
     bool alone;            /* nothing runs beside it there */
     int room;              /* CPUs that it may have */
@@ -102,8 +103,6 @@ int study_open(struct study *out, struct plan *plan, bool again, struct err *e);
 /* Does the plan's config contradict itself (config_check())? One that has begun goes on as it is. Creates nothing. */
 int study_check(const struct plan *plan, struct err *e);
 
-/* May trials of the study of this plan run, left by an earlier driver? */
-bool study_left_running(const struct plan *plan);
 void study_close(struct study *s);
 
 /* What the search answered: a new trial's row and point, or a paused one that is gone on with (borrowed), or none of both. Zeroed: nothing. */

@@ -103,7 +103,7 @@ static const struct {
       "--executor-memory 3g --total-executor-cores 4 --executor-cores 4 " REMOTE_CONF JVM_REST },
     { "yarn", JVM("yarn"),
       "spark-submit --master yarn --deploy-mode client --properties-file /b/spark.conf --driver-memory 2g "
-      "--executor-memory 3g --num-executors 1 --executor-cores 4 " REMOTE_CONF JVM_REST },
+      "--executor-memory 3g --num-executors 1 --executor-cores 4 --conf spark.yarn.tags=s-1-1 " REMOTE_CONF JVM_REST },
     { "k8s", JVM("k8s://https://h:6443"),
       "spark-submit --master k8s://https://h:6443 --deploy-mode client --properties-file /b/spark.conf --driver-memory "
       "2g "
