@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/own.h"
 
-const struct cluster_row *const cluster_rows[] = { &cluster_standalone, &cluster_yarn, NULL };
+const struct cluster_row *const cluster_rows[] = { &cluster_kubernetes, &cluster_standalone, &cluster_yarn, NULL };
 
 const struct cluster_row *cluster_find(const char *master)
 {

@@ -18,6 +18,7 @@
 #include "live/nodes.h"
 #include "live/places.h"
 #include "live/publish.h"
+#include "live/resizer.h"
 #include "live/tidy.h"
 #include "live/tuning.h"
 #include "live/writer.h"
@@ -639,6 +640,7 @@ static void tear_down(struct driver *d)
     pool_close(d->pool);
     hosts_close(d->hosts);
     cluster_close(d->cluster);
+    resizer_close(d->resizer);
     nodes_close(d->nodes);
     places_close(d->places);
     driver_close_outlook(d);

@@ -594,6 +594,16 @@ static void take_room(struct plan *p, const struct cluster_view *v)
         o->cores = o->file_cores;
 }
 
+static int find_cluster(struct plan *p, const struct cluster_row *row, const char *master, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    const char *file = p->app.kind->properties_file ? p->app.kind->properties_file(&p->app) : NULL;
+    AUTO_FREE char *path = file ? strdup(file) : env_default_properties(&p->env);
+    if (path && io_exists(path) && io_read_file(&text, path, FILE_MAX, e) < 0)
+        return e->code;
+    return cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, buf_text(&text), e);
+}
+
 int plan_ask_cluster(struct plan *p, struct err *why)
 {
     const char *master = p->app.kind->master ? p->app.kind->master(&p->app) : "";
@@ -601,7 +611,7 @@ int plan_ask_cluster(struct plan *p, struct err *why)
     struct cluster_view view = { 0 };
     if (!row)
         return 0;
-    if (!p->cluster.row && cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, why) < 0)
+    if (!p->cluster.row && find_cluster(p, row, master, why) < 0)
         return 1;
     if (cluster_look(&view, &p->cluster, NULL, 0, why) < 0)
         return 1;
