@@ -173,7 +173,7 @@ check-net:
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check net
 
-# Kubernetes: etcd, a real kube-apiserver, a stand-in for kubelets, real Spark; needs root and ./run-pipetune.sh kube.
+# Kubernetes: etcd, a real kube-apiserver, a stand-in for kubelets, real Spark; needs root and ./run-pipetune.sh setup --kube.
 check-k8s: all
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check k8s
@@ -273,7 +273,7 @@ help:
 	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
 	@echo "make check-apps   the studies of examples/ (needs ./run-pipetune.sh setup --light)"
 	@echo "make check-net    nodes over real ssh, in network namespaces (needs root)"
-	@echo "make check-k8s    Kubernetes on loopback: a real API server, pods as processes (needs root and ./run-pipetune.sh kube)"
+	@echo "make check-k8s    Kubernetes on loopback: a real API server, pods as processes (needs root and ./run-pipetune.sh setup --kube)"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make coverage     unit and integration tests again, and what share of the lines they pass, by folder"
 	@echo "make compile_commands  compile_commands.json, for editors"

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/own.h"
 
-const struct cluster_row *const cluster_rows[] = { &cluster_kubernetes, &cluster_standalone, &cluster_yarn, NULL };
+const struct cluster_row *const cluster_rows[] = { &cluster_standalone, &cluster_yarn, &cluster_kubernetes, NULL };
 
 const struct cluster_row *cluster_find(const char *master)
 {
@@ -197,6 +197,10 @@ void cluster_put_free(const struct cluster_view *v, char out[CLUSTER_WHY_MAX])
         size_t len = strlen(out);
         (void)snprintf(out + len, CLUSTER_WHY_MAX - len, ", at most %d on a worker, with %.1f GiB", most->free_cores,
                        floor(most->free_gb * 10) / 10);
+    }
+    if (v->limited && v->left_cores < cores) {
+        size_t len = strlen(out);
+        (void)snprintf(out + len, CLUSTER_WHY_MAX - len, "; '%.100s' leaves %d", v->limit, v->left_cores);
     }
 }
 

@@ -39,8 +39,8 @@ struct cluster_key {
 struct cluster_worker {
     char host[CLUSTER_NAME_MAX];
     int cores, free_cores; /* all of it, and what nobody has */
-    int64_t free_milli;    /* the same in thousandths, where CPUs are counted so */
     double memory_gb, free_gb;
+    int64_t free_milli; /* the cores in thousandths, where CPUs are counted so */
 };
 
 enum cluster_state { CLUSTER_WAITS, CLUSTER_RUNS, CLUSTER_OVER };

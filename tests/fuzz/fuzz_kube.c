@@ -7,6 +7,7 @@
 
 #include "bigdl/kube.h"
 #include "bigdl/kube_resize.h"
+#include "bigdl/properties.h"
 #include "tests/fuzz/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -71,6 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size);
     char why[KUBE_WHY_MAX];
     struct err e = { 0 };
+    struct buf value = BUF_INIT;
+    if (properties_find(text, "spark.a", &value)) /* a properties file, too, may hold anything */
+        check(value.len <= size);
+    buf_done(&value);
     check_look(text, size);
     check_resize(text, size);
     kube_refusal(403, text, size, why);

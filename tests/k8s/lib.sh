@@ -1,10 +1,12 @@
-# Shared by tests/k8s/test-*: a Kubernetes of Debian's etcd, a kube-apiserver (./run-pipetune.sh kube builds it) and a stand-in for kubelets, on
+# Shared by tests/k8s/test-*: a Kubernetes of Debian's etcd, a kube-apiserver (./run-pipetune.sh setup --kube builds it) and a stand-in for kubelets, on
 # loopback; real Spark on it. Sourced; runs in the tree's root. The real API server, its roles, tokens, quotas and resizes; pods are processes.
 # shellcheck shell=bash
 apiserver=${KUBE_APISERVER:-.pipetune/kube/kube-apiserver}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-[ -x "$apiserver" ] || { echo "SKIP there is no kube-apiserver in .pipetune/kube: ./run-pipetune.sh kube builds it (8 minutes)"; exit 77; }
-for tool in etcd openssl curl unshare; do
+[ -x "$apiserver" ] || { echo "SKIP there is no kube-apiserver in .pipetune/kube: ./run-pipetune.sh setup --kube builds it (minutes)"; exit 77; }
+etcd=.pipetune/kube/etcd
+[ -x $etcd ] || etcd=etcd
+for tool in "$etcd" openssl curl unshare; do
     command -v "$tool" >/dev/null || { echo "SKIP no $tool: ./run-pipetune.sh setup --dev"; exit 77; }
 done
 source tests/spark/lib.sh
@@ -98,7 +100,7 @@ start_kube() {
     echo "admin-token-of-a-test" >"$KUBE_TOKEN"
     chmod 600 "$KUBE_TOKEN" "$kube/tokens.csv"
     openssl genrsa -out "$kube/accounts.key" 2048 2>/dev/null
-    etcd --data-dir "$kube/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
+    "$etcd" --data-dir "$kube/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
         --listen-peer-urls "http://127.0.0.1:$peer_port" --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" \
         --initial-cluster "default=http://127.0.0.1:$peer_port" --unsafe-no-fsync >"$kube/etcd.log" 2>&1 &
     pids+=($!)
@@ -120,4 +122,34 @@ spark.kubernetes.authenticate.oauthTokenFile $2
 spark.driver.host 127.0.0.1
 spark.driver.bindAddress 127.0.0.1
 PROPERTIES
+}
+
+# few_images TRAIN TEST: so many of MNIST, in $work/few
+few_images() {
+    mkdir -p "$work/few"
+    python3 - .pipetune/data/mnist "$work/few" "$@" <<'PY'
+import struct, sys
+source, out, *counts = sys.argv[1:]
+for part, count in zip(("train", "t10k"), map(int, counts)):
+    for kind, head, each in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
+        with open(f"{source}/{part}-{kind}-ubyte", "rb") as f:
+            data = f.read(head + count * each)
+        with open(f"{out}/{part}-{kind}-ubyte", "wb") as f:
+            f.write(data[:4] + struct.pack(">I", count) + data[8:])
+PY
+}
+
+# study NAME SYSTEM HYPER [MORE]: LeNet on few images, in $work/NAME.conf
+study() {
+    [ -d "$work/few" ] || few_images 16000 1000
+    python3 - "$work" "$kube/spark.conf" "k8s://$KUBE_SERVER" "$1" <<'PY'
+import json, sys
+work, properties, master, name = sys.argv[1:]
+app = json.load(open("bigdl/config/mnist.json"))
+app.update(master=master, properties_file=properties, driver_memory="1g", executor_memory="1g", extras={"folder": work + "/few"})
+json.dump(app, open(f"{work}/{name}.json", "w"))
+PY
+    cat >"$work/$1.conf" <<CONF
+{ "application": "$work/$1.json", "study": { "name": "$1", "epochs": ${epochs:-1} }, "systemParameters": $2, "hyperParameters": $3 ${4:-} }
+CONF
 }
