@@ -61,7 +61,7 @@ sys.path.insert(0, "tests/k8s")
 import kube_client
 plural = {"ServiceAccount": "serviceaccounts", "Role": "roles", "RoleBinding": "rolebindings", "ClusterRole": "clusterroles",
           "ClusterRoleBinding": "clusterrolebindings", "Namespace": "namespaces", "ResourceQuota": "resourcequotas", "Pod": "pods",
-          "ConfigMap": "configmaps", "Secret": "secrets", "Service": "services"}
+          "ConfigMap": "configmaps", "Secret": "secrets", "Service": "services", "PersistentVolumeClaim": "persistentvolumeclaims"}
 api = kube_client.from_environment()
 with open(sys.argv[1]) as f:
     documents = [d for d in re.split(r"(?m)^---\s*$", f.read()) if re.search(r"(?m)^kind:", d)]
