@@ -28,10 +28,9 @@ static const struct {
     const char *suffix;
     double factor;
 } units[] = {
-    { "", 1 },       { "n", 1e-9 },   { "u", 1e-6 },          { "m", 1e-3 },          { "k", 1e3 },
-    { "M", 1e6 },    { "G", 1e9 },    { "T", 1e12 },          { "P", 1e15 },          { "E", 1e18 },
-    { "Ki", 0x1p10 }, { "Mi", 0x1p20 }, { "Gi", 0x1p30 },       { "Ti", 0x1p40 },       { "Pi", 0x1p50 },
-    { "Ei", 0x1p60 },
+    { "", 1 },        { "n", 1e-9 },    { "u", 1e-6 },    { "m", 1e-3 },    { "k", 1e3 },     { "M", 1e6 },
+    { "G", 1e9 },     { "T", 1e12 },    { "P", 1e15 },    { "E", 1e18 },    { "Ki", 0x1p10 }, { "Mi", 0x1p20 },
+    { "Gi", 0x1p30 }, { "Ti", 0x1p40 }, { "Pi", 0x1p50 }, { "Ei", 0x1p60 },
 };
 
 static double text_quantity(const char *text)
@@ -83,11 +82,10 @@ static bool takes_pods(const json_t *node)
     const json_t *conditions = json_object_get(json_object_get(node, "status"), "conditions");
     size_t i;
     bool ready = false;
-    json_array_foreach (json_object_get(spec, "taints"), i, taint)
-        if (!is(taint, "effect", "PreferNoSchedule"))
-            return false;
-    json_array_foreach (conditions, i, condition)
-        ready |= is(condition, "type", "Ready") && is(condition, "status", "True");
+    json_array_foreach(json_object_get(spec, "taints"), i,
+                       taint) if (!is(taint, "effect", "PreferNoSchedule")) return false;
+    json_array_foreach(conditions, i, condition) ready |=
+        is(condition, "type", "Ready") && is(condition, "status", "True");
     return ready && !json_is_true(json_object_get(spec, "unschedulable"));
 }
 
@@ -104,9 +102,11 @@ int kube_read_nodes(struct cluster_view *v, const char *text, size_t len, struct
     size_t i;
     if (!nodes)
         return no_list("nodes", e);
-    json_array_foreach (nodes, i, node) {
+    json_array_foreach(nodes, i, node)
+    {
         const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
-        double cpus = kube_quantity(json_object_get(has, "cpu")), memory = kube_quantity(json_object_get(has, "memory"));
+        double cpus = kube_quantity(json_object_get(has, "cpu")),
+               memory = kube_quantity(json_object_get(has, "memory"));
         if (!takes_pods(node) || !(cpus > 0) || !(memory > 0))
             continue;
         struct cluster_worker *w = cluster_add_worker(v);
@@ -127,9 +127,8 @@ static const json_t *status_of(const json_t *pod, const char *container)
 {
     const json_t *s;
     size_t i;
-    json_array_foreach (json_object_get(json_object_get(pod, "status"), "containerStatuses"), i, s)
-        if (is(s, "name", container))
-            return s;
+    json_array_foreach(json_object_get(json_object_get(pod, "status"), "containerStatuses"), i,
+                       s) if (is(s, "name", container)) return s;
     return NULL;
 }
 
@@ -148,10 +147,9 @@ static double pod_has(const json_t *pod, const char *what)
     const json_t *spec = json_object_get(pod, "spec"), *container;
     double sum = 0, first = 0, over = kube_quantity(json_object_get(json_object_get(spec, "overhead"), what));
     size_t i;
-    json_array_foreach (json_object_get(spec, "containers"), i, container)
-        sum += container_has(pod, container, what);
-    json_array_foreach (json_object_get(spec, "initContainers"), i, container)
-        first = fmax(first, kube_request(json_object_get(container, "resources"), what));
+    json_array_foreach(json_object_get(spec, "containers"), i, container) sum += container_has(pod, container, what);
+    json_array_foreach(json_object_get(spec, "initContainers"), i, container) first =
+        fmax(first, kube_request(json_object_get(container, "resources"), what));
     return fmax(sum, first) + (isnan(over) ? 0 : over);
 }
 
@@ -176,7 +174,8 @@ int kube_take_pods(struct cluster_view *v, const char *text, size_t len, struct 
     size_t i;
     if (!pods)
         return no_list("pods", e);
-    json_array_foreach (pods, i, pod) {
+    json_array_foreach(pods, i, pod)
+    {
         struct cluster_worker *w = worker_of(v, text_of(json_object_get(pod, "spec"), "nodeName"));
         if (!w || is_over(pod))
             continue;
@@ -195,10 +194,9 @@ static int slots_of(const json_t *pod)
 {
     const json_t *container, *env;
     size_t i, k;
-    json_array_foreach (json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
-        json_array_foreach (json_object_get(container, "env"), k, env)
-            if (is(env, "name", "SPARK_EXECUTOR_CORES"))
-                return whole(text_quantity(text_of(env, "value")));
+    json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container) json_array_foreach(
+        json_object_get(container, "env"), k,
+        env) if (is(env, "name", "SPARK_EXECUTOR_CORES")) return whole(text_quantity(text_of(env, "value")));
     return whole(pod_has(pod, "cpu"));
 }
 
@@ -225,10 +223,11 @@ static void read_why(struct cluster_app *a, const json_t *status)
 {
     const json_t *c;
     size_t i;
-    json_array_foreach (json_object_get(status, "conditions"), i, c)
-        if (is(c, "type", "PodScheduled") && is(c, "status", "False"))
-            put_why(a, text_of(c, "message"));
-    json_array_foreach (json_object_get(status, "containerStatuses"), i, c) {
+    json_array_foreach(json_object_get(status, "conditions"), i,
+                       c) if (is(c, "type", "PodScheduled") && is(c, "status", "False"))
+        put_why(a, text_of(c, "message"));
+    json_array_foreach(json_object_get(status, "containerStatuses"), i, c)
+    {
         const json_t *waiting = json_object_get(json_object_get(c, "state"), "waiting");
         if (*text_of(waiting, "message"))
             put_why(a, text_of(waiting, "message"));
@@ -240,8 +239,8 @@ static int kills_of(const json_t *status)
     const json_t *c;
     size_t i;
     int n = 0;
-    json_array_foreach (json_object_get(status, "containerStatuses"), i, c)
-        n += is(json_object_get(json_object_get(c, "state"), "terminated"), "reason", "OOMKilled");
+    json_array_foreach(json_object_get(status, "containerStatuses"), i, c) n +=
+        is(json_object_get(json_object_get(c, "state"), "terminated"), "reason", "OOMKilled");
     return n;
 }
 
@@ -284,9 +283,7 @@ int kube_read_launches(struct cluster_view *v, const char *text, size_t len, str
     size_t i;
     if (!pods)
         return no_list("pods", e);
-    json_array_foreach (pods, i, pod)
-        if (read_ours(v, pod) < 0)
-            return err_sys(e, -ENOMEM, "the list of pods");
+    json_array_foreach(pods, i, pod) if (read_ours(v, pod) < 0) return err_sys(e, -ENOMEM, "the list of pods");
     return 0;
 }
 
@@ -297,9 +294,9 @@ static const struct {
     const char *name;
     enum { OF_CORES, OF_MEMORY, OF_PODS } of;
 } bounds[] = {
-    { "cpu", OF_CORES },          { "requests.cpu", OF_CORES },     { "limits.cpu", OF_CORES },
-    { "memory", OF_MEMORY },      { "requests.memory", OF_MEMORY }, { "limits.memory", OF_MEMORY },
-    { "pods", OF_PODS },          { "count/pods", OF_PODS },
+    { "cpu", OF_CORES },     { "requests.cpu", OF_CORES },     { "limits.cpu", OF_CORES },
+    { "memory", OF_MEMORY }, { "requests.memory", OF_MEMORY }, { "limits.memory", OF_MEMORY },
+    { "pods", OF_PODS },     { "count/pods", OF_PODS },
 };
 
 /* Executors live until they are ended, and ask for CPUs. Of classes of priority nothing is known here. */
@@ -307,7 +304,8 @@ static bool binds(const json_t *quota)
 {
     const json_t *spec = json_object_get(quota, "spec"), *scope;
     size_t i;
-    json_array_foreach (json_object_get(spec, "scopes"), i, scope) {
+    json_array_foreach(json_object_get(spec, "scopes"), i, scope)
+    {
         const char *name = json_string_value(scope);
         if (!name || (strcmp(name, "NotTerminating") != 0 && strcmp(name, "NotBestEffort") != 0))
             return false;
@@ -353,9 +351,7 @@ int kube_read_quotas(struct cluster_view *v, const char *text, size_t len, struc
     size_t i;
     if (!quotas)
         return no_list("quotas", e);
-    json_array_foreach (quotas, i, quota)
-        if (binds(quota))
-            read_quota(v, quota);
+    json_array_foreach(quotas, i, quota) if (binds(quota)) read_quota(v, quota);
     return 0;
 }
 

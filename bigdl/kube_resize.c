@@ -34,9 +34,8 @@ static bool says_so(int status, const char *text, size_t len)
     AUTO_JSON json_t *root = status == 200 ? json_loadb(text, len, 0, NULL) : NULL;
     const json_t *resource;
     size_t i;
-    json_array_foreach (json_object_get(root, "resources"), i, resource)
-        if (is(resource, "name", "pods/resize"))
-            return true;
+    json_array_foreach(json_object_get(root, "resources"), i,
+                       resource) if (is(resource, "name", "pods/resize")) return true;
     return false;
 }
 
@@ -59,9 +58,8 @@ static const json_t *told_of(const json_t *pod, const char *name)
 {
     const json_t *s;
     size_t i;
-    json_array_foreach (json_object_get(json_object_get(pod, "status"), "containerStatuses"), i, s)
-        if (is(s, "name", name))
-            return s;
+    json_array_foreach(json_object_get(json_object_get(pod, "status"), "containerStatuses"), i,
+                       s) if (is(s, "name", name)) return s;
     return NULL;
 }
 
@@ -97,15 +95,16 @@ static void judge(struct resize_part *p, const json_t *pod)
     const json_t *c;
     size_t i;
     p->at = p->wanted == p->has ? RESIZE_IN_FORCE : RESIZE_UNDER_WAY;
-    json_array_foreach (json_object_get(json_object_get(pod, "status"), "conditions"), i, c)
-        for (size_t k = 0; k < ARRAY_LEN(conditions); k++) {
-            if (!is(c, "type", conditions[k].type) || !is(c, "status", "True") || is_old(c, pod) ||
-                (conditions[k].reason && !is(c, "reason", conditions[k].reason)))
-                continue;
-            p->at = conditions[k].at > p->at ? conditions[k].at : p->at;
-            (void)snprintf(p->why, sizeof p->why, "%s", text_of(c, "message"));
-            break;
-        }
+    json_array_foreach(json_object_get(json_object_get(pod, "status"), "conditions"), i,
+                       c) for (size_t k = 0; k < ARRAY_LEN(conditions); k++)
+    {
+        if (!is(c, "type", conditions[k].type) || !is(c, "status", "True") || is_old(c, pod) ||
+            (conditions[k].reason && !is(c, "reason", conditions[k].reason)))
+            continue;
+        p->at = conditions[k].at > p->at ? conditions[k].at : p->at;
+        (void)snprintf(p->why, sizeof p->why, "%s", text_of(c, "message"));
+        break;
+    }
 }
 
 static int read_pod(struct resize_view *out, const json_t *pod)
@@ -145,8 +144,7 @@ static int read_parts(struct resize_view *out, int status, const char *text, siz
     if (!pods)
         return err_set(e, -EINVAL, "the answer is no list of pods of a Kubernetes API server");
     int rc = 0;
-    json_array_foreach (pods, i, pod)
-        rc = rc < 0 ? rc : read_pod(out, pod);
+    json_array_foreach(pods, i, pod) rc = rc < 0 ? rc : read_pod(out, pod);
     return rc < 0 ? err_sys(e, rc, "the list of pods") : 0;
 }
 
@@ -158,7 +156,8 @@ static bool is_name(const char *name)
 }
 
 /* Its class of service is fixed when it is made: where request and limit were the same, they stay so. */
-static bool change(const struct cluster_asked *a, const struct resize_part *p, int64_t milli, struct cluster_request *out)
+static bool change(const struct cluster_asked *a, const struct resize_part *p, int64_t milli,
+                   struct cluster_request *out)
 {
     if (!is_name(p->name) || !is_name(p->container) || milli < 1)
         return false;
@@ -166,8 +165,8 @@ static bool change(const struct cluster_asked *a, const struct resize_part *p, i
     out->type = "application/strategic-merge-patch+json";
     buf_printf(&out->url, "%s/api/v1/namespaces/%s/pods/%s/resize", a->base, a->space, p->name);
     buf_printf(&out->body,
-               "{\"spec\":{\"containers\":[{\"name\":\"%s\",\"resources\":{\"requests\":{\"cpu\":\"%lldm\"}", p->container,
-               (long long)milli);
+               "{\"spec\":{\"containers\":[{\"name\":\"%s\",\"resources\":{\"requests\":{\"cpu\":\"%lldm\"}",
+               p->container, (long long)milli);
     if (p->limited)
         buf_printf(&out->body, ",\"limits\":{\"cpu\":\"%lldm\"}", (long long)milli);
     buf_puts(&out->body, "}}]}}");
@@ -182,13 +181,11 @@ static int answer(int status, const char *text, size_t len, struct err *e)
         return refused(status, text, len, -ENOTSUP, e);
     if (status == 404 || status == 409)
         return refused(status, text, len, -EAGAIN, e);
-    bool no = status == 403 || status == 400 || status == 422; /* a quota, a role, a limit's range, a class of service */
+    bool no =
+        status == 403 || status == 400 || status == 422; /* a quota, a role, a limit's range, a class of service */
     return refused(status, text, len, no ? -EACCES : -EPROTO, e);
 }
 
-const struct cluster_resize kube_resize = { .can = can,
-                                            .says_so = says_so,
-                                            .ask = ask,
-                                            .read = read_parts,
-                                            .change = change,
-                                            .answer = answer };
+const struct cluster_resize kube_resize = {
+    .can = can, .says_so = says_so, .ask = ask, .read = read_parts, .change = change, .answer = answer
+};

@@ -47,7 +47,8 @@ struct cluster_resize {
 
     /* Asks for one of them to have so much. `answer`: 0; -EAGAIN: it is gone, or changed meanwhile; -ENOTSUP: nothing is resized there; -EACCES:
      * it is refused, and says why. */
-    bool (*change)(const struct cluster_asked *a, const struct resize_part *p, int64_t milli, struct cluster_request *out);
+    bool (*change)(const struct cluster_asked *a, const struct resize_part *p, int64_t milli,
+                   struct cluster_request *out);
     int (*answer)(int status, const char *text, size_t len, struct err *e);
 };
 

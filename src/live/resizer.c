@@ -204,7 +204,8 @@ static void note_none(struct resizer *r)
         if (o->rc != -ENOTSUP)
             continue;
         r->none = true;
-        (void)snprintf(text, sizeof text, "CPUs of executors stay as they are launched: %s resizes none", r->at.row->what);
+        (void)snprintf(text, sizeof text, "CPUs of executors stay as they are launched: %s resizes none",
+                       r->at.row->what);
         r->ops->note(r->ctx, text);
     }
 }

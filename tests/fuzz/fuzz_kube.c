@@ -37,8 +37,9 @@ static void check_view(const struct cluster_view *v)
 
 static void check_look(const char *text, size_t size)
 {
-    static int (*const reads[])(struct cluster_view *v, const char *text, size_t len,
-                                struct err *e) = { kube_read_nodes, kube_take_pods, kube_read_quotas, kube_read_launches };
+    static int (*const reads[])(struct cluster_view * v, const char *text, size_t len,
+                                struct err *e) = { kube_read_nodes, kube_take_pods, kube_read_quotas,
+                                                   kube_read_launches };
     struct cluster_view v = { 0 };
     for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
         struct err e = { 0 };

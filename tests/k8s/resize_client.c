@@ -28,7 +28,8 @@ static void ask(struct client *c)
 static void on_applied(void *ctx, const struct desired_want *want, const struct desired_have *have, const char *why)
 {
     struct client *c = ctx;
-    printf("cores %d of %d, %d ms: %s\n", have->cores, want->cores, (int)(clock_ms() - c->since_ms), why ? why : "in force");
+    printf("cores %d of %d, %d ms: %s\n", have->cores, want->cores, (int)(clock_ms() - c->since_ms),
+           why ? why : "in force");
     (void)fflush(stdout);
     if (*++c->cores) {
         ask(c);

@@ -131,9 +131,11 @@ static void test_what_pods_have_is_not_free(void **state)
 
 /* An executor of launch `tag`: its phase, slots and what else its status tells. */
 #define EXECUTOR(name, tag, phase, slots, more)                                                                        \
-    "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"" KUBE_LABEL "\":\"" tag "\",\"spark-app-selector\":\"spark-1\"}}," \
-    "\"spec\":{\"nodeName\":\"a\",\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"SPARK_EXECUTOR_CORES\",\"value\":\"" slots \
-    "\"}],\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]},\"status\":{\"phase\":\"" phase "\"" more "}}"
+    "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"" KUBE_LABEL "\":\"" tag                                       \
+    "\",\"spark-app-selector\":\"spark-1\"}},"                                                                         \
+    "\"spec\":{\"nodeName\":\"a\",\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"SPARK_EXECUTOR_CORES\","        \
+    "\"value\":\"" slots "\"}],\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]},\"status\":{\"phase\":\"" phase         \
+    "\"" more "}}"
 
 static const struct {
     const char *name, *pods;
@@ -142,23 +144,29 @@ static const struct {
     const char *why;
 } launches[] = {
     { "two executors, one of which was narrowed",
-      LIST(EXECUTOR("x", "pt-1", "Running", "2", "") "," EXECUTOR("y", "pt-1", "Running", "2", "")), CLUSTER_RUNS, 2, 4, 0,
-      "" },
+      LIST(EXECUTOR("x", "pt-1", "Running", "2", "") "," EXECUTOR("y", "pt-1", "Running", "2", "")), CLUSTER_RUNS, 2, 4,
+      0, "" },
     { "one that waits",
       LIST(EXECUTOR("x", "pt-1", "Pending", "2",
-                    ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"message\":\"0/2 nodes are available\"}]")),
+                    ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"message\":\"0/2 nodes are "
+                    "available\"}]")),
       CLUSTER_WAITS, 0, 0, 0, "0/2 nodes are available" },
     { "one whose image cannot be had",
       LIST(EXECUTOR("x", "pt-1", "Pending", "2",
-                    ",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":\"ImagePullBackOff\",\"message\":\"no image\"}}}]")),
+                    ",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":\"ImagePullBackOff\",\"message\":\"no "
+                    "image\"}}}]")),
       CLUSTER_WAITS, 0, 0, 0, "no image" },
     { "one that was killed, and its successor",
-      LIST(EXECUTOR("x", "pt-1", "Failed", "1", ",\"containerStatuses\":[{\"state\":{\"terminated\":{\"reason\":\"OOMKilled\"}}}]")
-               "," EXECUTOR("y", "pt-1", "Running", "1", "")),
+      LIST(EXECUTOR(
+          "x", "pt-1", "Failed", "1",
+          ",\"containerStatuses\":[{\"state\":{\"terminated\":{\"reason\":\"OOMKilled\"}}}]") "," EXECUTOR("y", "pt-1",
+                                                                                                           "Running",
+                                                                                                           "1", "")),
       CLUSTER_RUNS, 1, 1, 1, "" },
     { "what is over", LIST(EXECUTOR("x", "pt-1", "Succeeded", "1", "")), CLUSTER_OVER, 0, 0, 0, "" },
-    { "others between", LIST("{}," EXECUTOR("x", "pt-1", "Running", "1", "") "," EXECUTOR("y", "pt-2", "Running", "9", "")),
-      CLUSTER_RUNS, 1, 1, 0, "" },
+    { "others between",
+      LIST("{}," EXECUTOR("x", "pt-1", "Running", "1", "") "," EXECUTOR("y", "pt-2", "Running", "9", "")), CLUSTER_RUNS,
+      1, 1, 0, "" },
 };
 
 static void test_launches_of_ours(void **state)
@@ -188,14 +196,16 @@ static const struct {
 } quotas[] = {
     { "none", LIST(""), false, 0, "" },
     { "of CPUs", LIST(QUOTA("q", "", "\"requests.cpu\":\"4\"", "\"requests.cpu\":\"1500m\"")), true, 2, "q" },
-    { "the tightest", LIST(QUOTA("q", "", "\"cpu\":\"4\"", "") "," QUOTA("r", "", "\"limits.cpu\":\"2\"", "")), true, 2, "r" },
+    { "the tightest", LIST(QUOTA("q", "", "\"cpu\":\"4\"", "") "," QUOTA("r", "", "\"limits.cpu\":\"2\"", "")), true, 2,
+      "r" },
     { "used up", LIST(QUOTA("q", "", "\"cpu\":\"4\"", "\"cpu\":\"5\"")), true, 0, "q" },
     { "of pods, some left", LIST(QUOTA("q", "", "\"pods\":\"4\"", "\"pods\":\"3\"")), false, 0, "" },
     { "of pods, none left", LIST(QUOTA("q", "", "\"pods\":\"4\"", "\"pods\":\"4\"")), true, 0, "q" },
     { "of what has nothing to do with us", LIST(QUOTA("q", "", "\"configmaps\":\"1\"", "")), false, 0, "" },
     { "of other pods", LIST(QUOTA("q", "\"scopes\":[\"Terminating\"]", "\"cpu\":\"1\"", "")), false, 0, "" },
     { "of such pods", LIST(QUOTA("q", "\"scopes\":[\"NotTerminating\"]", "\"cpu\":\"1\"", "")), true, 1, "q" },
-    { "that was not reckoned yet", LIST("{\"metadata\":{\"name\":\"q\"},\"spec\":{\"hard\":{\"cpu\":\"1\"}}}"), false, 0, "" },
+    { "that was not reckoned yet", LIST("{\"metadata\":{\"name\":\"q\"},\"spec\":{\"hard\":{\"cpu\":\"1\"}}}"), false,
+      0, "" },
 };
 
 static void test_the_tightest_quota_counts(void **state)
@@ -215,7 +225,8 @@ static void test_the_tightest_quota_counts(void **state)
 static void test_a_refusal_says_why_in_one_line(void **state)
 {
     static const char status[] = "{\"kind\":\"Status\",\"message\":\"exceeded\\nquota\",\"code\":403}";
-    static const char gone[] = "{\"message\":\"pods \\\"x\\\" not found\",\"details\":{\"name\":\"x\",\"kind\":\"pods\"}}";
+    static const char gone[] =
+        "{\"message\":\"pods \\\"x\\\" not found\",\"details\":{\"name\":\"x\",\"kind\":\"pods\"}}";
     static const char unknown[] = "{\"message\":\"the server could not find the requested resource\",\"details\":{}}";
     char why[KUBE_WHY_MAX];
     (void)state;
