@@ -13,13 +13,13 @@ RUN_PACKAGES=(ca-certificates procps)
 APPS_PACKAGES=(python3 python3-numpy python3-sklearn)     # of examples/
 JAVA_PACKAGES=(openjdk-17-jre-headless)
 PYTHON_PACKAGES=(python3 python3-venv)
-CHECK_PACKAGES=(python3-xgboost libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client snmpsim groff-base zsh fish
+CHECK_PACKAGES=(python3-xgboost libcmocka-dev clang clang-format libclang-rt-14-dev llvm sqlite3 git python3 iproute2 openssh-server openssh-client openssl curl snmpsim groff-base zsh fish
     libreadline8 libjson-c5 libnuma1 liblz4-1 libdbus-1-3 libyaml-0-2 libgcrypt20 libpam0g)     # the last: of Slurm
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 here=$PWD
 home=.pipetune
-dev=0 yes=0 light=0
+dev=0 yes=0 light=0 kube=0
 tmp=
 declare -a phases=()
 
@@ -34,10 +34,12 @@ usage: ./run-pipetune.sh [--yes] [COMMAND]
   demo [--with-model] [OPTION...]
                         set up, build, and tune LeNet on MNIST (the default; about 2 minutes after set-up); --with-model: with what
                         was learnt of such jobs elsewhere (examples/demo-model.json), so that the search is skipped
-  setup [--light | --dev]
+  setup [--light | --dev [--kube]]
                         install what is missing: Debian packages, Java, Spark, BigDL, data; --light: neither Java nor Spark, what
-                        building and examples/sklearn.conf need; --dev: what `check` needs too
-  check                 set up, then run every test, the sanitizers, the linter, and a build with clang
+                        building and examples/sklearn.conf need; --dev: what `check` needs too; --kube: and a Kubernetes
+                        API server, built from its sources (about 6 minutes of CPU time, 2 GB of memory, once)
+  check                 set up, then run every test, the sanitizers, the linter, and a build with clang; with PIPETUNE_CHECK_KUBE=0
+                        no Kubernetes API server is built, and what needs one left out
   run CONF [OPTION...]  set up, build, and tune what CONF describes; the options go to `./pipetune run`
   cluster start [--workers N] [--cores N[,N...]] [--memory GIB] [--port P]
                         a standalone Spark on loopback, its workers with so many cores each; prints the URL of its master
@@ -409,6 +411,35 @@ make_hadoop() {
     hadoop_whole || die 3 "the servers of YARN are not whole; remove $home/hadoop and run this again"
 }
 
+etcd_whole() { command -v etcd >/dev/null || [ -x $home/kube/etcd ]; }
+
+fetch_etcd() { (cd "$tmp" && apt-get -qq download etcd-server >>"$root/$home/log/apt.log" 2>&1); }
+
+make_etcd() {   # unpacked, as InfluxDB is
+    command -v apt-get >/dev/null || die 3 "missing: etcd, and there is no apt-get here"
+    say "fetching etcd"
+    fetch_etcd || { apt update && retry fetch_etcd; } ||
+        { tail -n 5 $home/log/apt.log >&2; die 3 "apt-get download etcd-server failed; check the network and the package sources"; }
+    mkdir -p "$tmp/etcd" $home/kube
+    dpkg-deb -x "$tmp"/etcd-server*.deb "$tmp/etcd"
+    mv "$tmp/etcd/usr/bin/etcd" $home/kube/
+}
+
+apiserver_version() { tests/k8s/make-apiserver --version; }
+
+apiserver_whole() { [ -x $home/kube/kube-apiserver ] && stamped kube "$(apiserver_version)"; }
+
+make_apiserver() {
+    say "building a Kubernetes API server $(apiserver_version) from its sources, which Go fetches: 4 minutes on two cores"
+    if ! PYTHON=$(find_python) tests/k8s/make-apiserver $home/kube/kube-apiserver >$home/log/kube.log 2>&1; then
+        tail -n 5 $home/log/kube.log >&2
+        [ "$kube" = maybe ] || die 3 "no Kubernetes API server could be built (all of it: $home/log/kube.log)"
+        warn "note: no Kubernetes API server could be built (see $home/log/kube.log): what needs one is left out"
+        return 0
+    fi
+    stamp kube "$(apiserver_version)"
+}
+
 set_up_classes() {
     rm -rf $home/classes $home/tmp.*
     tmp=$(mktemp -d $home/tmp.XXXXXX)
@@ -427,6 +458,8 @@ plan() {   # PACKAGE...: prints what set-up would do, nothing when there is noth
     [ "$dev" = 0 ] || slurm_whole || say "  Slurm 22.05 from Debian, into $home/slurm (for tests; no service is installed)"
     [ "$dev" = 0 ] || hadoop_whole || say "  the servers of YARN (Hadoop $HADOOP) from Maven Central, into $home/hadoop (72 MB; for tests)"
     [ "$dev" = 0 ] || influxdb_whole || say "  InfluxDB 1.6 from Debian, into $home/influxdb (for tests; no server is installed)"
+    [ "$dev" = 0 ] || etcd_whole || say "  etcd from Debian, into $home/kube (for tests; no server is installed)"
+    [ "$kube" = 0 ] || apiserver_whole || say "  kube-apiserver $(apiserver_version), built from its sources, into $home/kube (for tests; 100 MB, and 3 GB while it is built)"
 }
 
 confirm() {
@@ -477,6 +510,8 @@ setup() {
         [ "$dev" = 0 ] || hadoop_whole || make_hadoop
         [ "$dev" = 0 ] || influxdb_whole || make_influxdb
         [ "$dev" = 0 ] || slurm_whole || make_slurm
+        [ "$dev" = 0 ] || etcd_whole || make_etcd
+        [ "$kube" = 0 ] || apiserver_whole || make_apiserver
         rm -rf -- "$tmp"
         tmp=
     fi
@@ -569,6 +604,7 @@ check_one() {   # NAME COMMAND...: appends to `results`
 
 cmd_check() {
     dev=1
+    [ "${PIPETUNE_CHECK_KUBE:-1}" = 0 ] || kube=maybe
     local failed=0 results=() jobs
     jobs=-j$(nproc)
     phase setup setup
@@ -581,6 +617,11 @@ cmd_check() {
     check_one net make "$jobs" check-net
     check_one apps make check-apps
     check_one spark make check-spark
+    if apiserver_whole; then
+        check_one k8s make check-k8s
+    else
+        results+=("k8s        left out: there is no kube-apiserver ($([ "$kube" = 0 ] && echo PIPETUNE_CHECK_KUBE=0 || echo "see $home/log/kube.log"))")
+    fi
     say
     say "summary (logs: $home/log/check-*.log):"
     printf '  %s\n' "${results[@]}"
@@ -722,7 +763,7 @@ main() {
     demo | run | cluster) "cmd_$command" "$@" ;;
     setup)
         while [ $# -gt 0 ]; do
-            case $1 in --dev) dev=1 ;; --light) light=1 ;; *) die 2 "setup: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
+            case $1 in --dev) dev=1 ;; --kube) dev=1 kube=1 ;; --light) light=1 ;; *) die 2 "setup: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
             shift
         done
         phase setup setup

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-const struct cluster_row *const cluster_rows[] = { &cluster_standalone, &cluster_yarn, NULL };
+const struct cluster_row *const cluster_rows[] = { &cluster_standalone, &cluster_yarn, &cluster_kubernetes, NULL };
 
 const struct cluster_row *cluster_find(const char *master)
 {

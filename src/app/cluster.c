@@ -186,6 +186,10 @@ void cluster_put_free(const struct cluster_view *v, char out[CLUSTER_WHY_MAX])
         (void)snprintf(out + len, CLUSTER_WHY_MAX - len, ", at most %d on a worker, with %.1f GiB", most->free_cores,
                        floor(most->free_gb * 10) / 10);
     }
+    if (v->limited && v->left_cores < cores) {
+        size_t len = strlen(out);
+        (void)snprintf(out + len, CLUSTER_WHY_MAX - len, "; '%.100s' leaves %d", v->limit, v->left_cores);
+    }
 }
 
 void cluster_why(const struct cluster_view *v, const struct cluster_launch *l, char out[CLUSTER_WHY_MAX])

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "app/app.h"
 #include "base/buf.h"
@@ -39,6 +40,7 @@ struct cluster_worker {
     char host[CLUSTER_NAME_MAX];
     int cores, free_cores; /* all of it, and what nobody has */
     double memory_gb, free_gb;
+    int64_t free_milli; /* the cores in thousandths, where CPUs are counted so */
 };
 
 enum cluster_state { CLUSTER_WAITS, CLUSTER_RUNS, CLUSTER_OVER };
@@ -109,7 +111,11 @@ struct cluster_row {
     const char *folder_env,
         *file; /* a file that names its address: "HADOOP_CONF_DIR", "yarn-site.xml"; NULL: the master itself does */
     const char *token_file,
-        *ca_file; /* where they lie unless the environment says otherwise; NULL: none is wanted by default */
+        *ca_file;                   /* where they lie unless somebody says otherwise; NULL: none is wanted by default */
+    const char *space_file, *space; /* what names our namespace, and what it is else; NULL: there are none */
+    struct {
+        const char *space, *token_file, *ca_file;
+    } properties; /* of Spark that say otherwise; NULL: none */
     /* Appends its addresses, those of several masters in their order. `text`: of that file; NULL: there is none. -EINVAL says what is wanted. */
     int (*bases)(const char *master, const char *text, struct strv *out, struct err *e);
 
@@ -127,6 +133,10 @@ struct cluster_row {
     /* --- a launch --- */
     /* Appends what is told to it: how many executors of how many cores, and how the application is found again. */
     void (*submit)(const struct app_launch *l, int cores_each, struct strv *out);
+
+    /* --- while it runs --- */
+    const struct cluster_resize
+        *resize; /* CPUs of executors can be changed (bigdl/resize.h); NULL: by helpers on the nodes alone */
 };
 
 /* By an answer's status: 0; -EACCES, with what may be done; -EPROTO. */

@@ -12,6 +12,7 @@
 #include "base/http.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "bigdl/properties.h"
 
 enum {
     ANSWER_MAX = 32 << 20,
@@ -39,16 +40,44 @@ static const char *filled(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* What the environment says, else the row, where that is there. */
-static int find_file(char **out, const char *name, const char *usual, struct err *e)
+/* What the environment says, else Spark's property, else the row, where that is there. */
+static int find_file(char **out, const char *name, const char *properties, const char *property, const char *usual,
+                     struct err *e)
 {
-    const char *path = filled(name) ? filled(name) : usual && io_exists(usual) ? usual : NULL;
+    AUTO_BUF struct buf value = BUF_INIT;
+    bool says = !filled(name) && properties && property && properties_find(properties, property, &value) && value.len;
+    const char *path = filled(name) ? filled(name) : says ? buf_text(&value) : usual && io_exists(usual) ? usual : NULL;
     if (!path)
         return 0;
     if (!io_exists(path))
-        return err_set(e, -ENOENT, "%s names '%s', which is not there", name, path);
+        return err_set(e, -ENOENT, "%s names '%s', which is not there", says ? property : name, path);
     *out = strdup(path);
     return *out ? 0 : err_sys(e, -ENOMEM, "'%s'", path);
+}
+
+static bool is_space(const char *name)
+{
+    return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name);
+}
+
+static int find_space(char **out, const struct cluster_row *row, const char *properties, struct err *e)
+{
+    enum { SPACE_MAX = 256 };
+    static const char name[] = "PIPETUNE_CLUSTER_NAMESPACE";
+    AUTO_BUF struct buf value = BUF_INIT;
+    if (!row->space)
+        return 0;
+    if (filled(name))
+        buf_puts(&value, filled(name));
+    else if (!properties || !row->properties.space || !properties_find(properties, row->properties.space, &value))
+        if (io_exists(row->space_file) && io_read_file(&value, row->space_file, SPACE_MAX, e) < 0)
+            return e->code;
+    while (value.len > 0 && value.data[value.len - 1] == '\n')
+        buf_cut(&value, value.len - 1);
+    *out = strdup(value.len ? buf_text(&value) : row->space);
+    if (!*out)
+        return err_sys(e, -ENOMEM, "%s", row->what);
+    return is_space(*out) ? 0 : err_set(e, -EINVAL, "'%s' is no namespace: small letters, digits and -", *out);
 }
 
 static int find_user(char **out)
@@ -84,7 +113,7 @@ static int find_bases(struct strv *out, const struct cluster_row *row, const cha
 }
 
 int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const char *master, const char *ui,
-                    struct err *e)
+                    const char *properties, struct err *e)
 {
     struct cluster_at at = { .row = row };
     int rc = 0;
@@ -93,9 +122,12 @@ int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const
     else
         rc = find_bases(&at.bases, row, master, e);
     if (rc == 0)
-        rc = find_file(&at.token_file, "PIPETUNE_CLUSTER_TOKEN_FILE", row->token_file, e);
+        rc = find_file(&at.token_file, "PIPETUNE_CLUSTER_TOKEN_FILE", properties, row->properties.token_file,
+                       row->token_file, e);
     if (rc == 0)
-        rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", row->ca_file, e);
+        rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", properties, row->properties.ca_file, row->ca_file, e);
+    if (rc == 0)
+        rc = find_space(&at.space, row, properties, e);
     if (rc == 0 && (find_user(&at.user) < 0 || at.bases.failed))
         rc = err_sys(e, -ENOMEM, "'%s'", master);
     if (rc < 0)
@@ -145,6 +177,15 @@ static int request(const struct cluster_at *at, const char *token, struct cluste
     return http_ask(text, out_status, &ask, e);
 }
 
+int cluster_at_ask(const struct cluster_at *at, struct cluster_request *q, int *out_status, struct buf *out,
+                   struct err *e)
+{
+    AUTO_BUF struct buf token_text = BUF_INIT;
+    const char *token = NULL;
+    int rc = read_token(at, &token_text, &token, e);
+    return rc < 0 ? rc : request(at, token, q, out, out_status, e);
+}
+
 /* All that a look asks, of one master. */
 static int look_at(struct cluster_view *v, const struct cluster_at *at, const struct cluster_asked *a,
                    const char *token, struct err *e)
@@ -171,6 +212,32 @@ static struct cluster_asked asked_of(const struct cluster_at *at, const struct c
     return (struct cluster_asked){
         .base = at->bases.v[0], .space = at->space, .user = at->user, .keys = keys, .n_keys = n
     };
+}
+
+struct cluster_asked cluster_at_asked(const struct cluster_at *at)
+{
+    return asked_of(at, NULL, 0);
+}
+
+static bool copy_text(char **out, const char *text)
+{
+    *out = text ? strdup(text) : NULL;
+    return *out || !text;
+}
+
+int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at)
+{
+    struct cluster_at c = { .row = at->row };
+    for (size_t i = 0; i < at->bases.n; i++)
+        strv_add(&c.bases, at->bases.v[i]);
+    bool whole = copy_text(&c.space, at->space) && copy_text(&c.token_file, at->token_file) &&
+                 copy_text(&c.ca, at->ca) && copy_text(&c.user, at->user) && !c.bases.failed;
+    if (!whole) {
+        cluster_at_done(&c);
+        return -ENOMEM;
+    }
+    *out = c;
+    return 0;
 }
 
 /* The next master is first from now on. */
@@ -278,13 +345,11 @@ static void end_one(struct cluster *c, const struct cluster_app *app)
 {
     struct cluster_request r = { 0 };
     AUTO_BUF struct buf text = BUF_INIT;
-    AUTO_BUF struct buf token_text = BUF_INIT;
-    const char *token = NULL;
     struct cluster_asked a = asked_of(c->at, NULL, 0);
     struct err ignored; /* it is asked again */
     int status;
-    if (c->at->row->end && c->at->row->end(&a, app, &r) && read_token(c->at, &token_text, &token, &ignored) == 0)
-        (void)request(c->at, token, &r, &text, &status, &ignored);
+    if (c->at->row->end && c->at->row->end(&a, app, &r))
+        (void)cluster_at_ask(c->at, &r, &status, &text, &ignored);
     cluster_request_done(&r);
 }
 

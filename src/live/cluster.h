@@ -1,6 +1,7 @@
 /* A cluster that is asked, again and again, what is free there and how our applications fare: the requests of its row (app/cluster.h), made
  * on a worker, each with a time-out, and their newest view. The token and the CA come from files, which are read anew for each look,
- * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else where the row says. */
+ * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else what Spark's properties say, else where
+ * the row says; as the namespace does: $PIPETUNE_CLUSTER_NAMESPACE. */
 #ifndef LIVE_CLUSTER_H
 #define LIVE_CLUSTER_H
 
@@ -21,10 +22,17 @@ struct cluster_at {
 };
 void cluster_at_done(struct cluster_at *at);
 
-/* Of `master`; `ui`: an address in the place of what the master says, or NULL. -EINVAL and -ENOENT name what is missing, and where it is
- * looked for. */
+/* Of `master`; `ui`: an address in the place of what the master says, or NULL; `properties`: the text of Spark's file of them. -EINVAL and
+ * -ENOENT name what is missing, and where it is looked for. */
 int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const char *master, const char *ui,
-                    struct err *e);
+                    const char *properties, struct err *e);
+
+int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at); /* -ENOMEM */
+
+/* One request, for which the token is read anew: blocks. 0 and the answer with its status, whatever that is; else as http_ask(). */
+int cluster_at_ask(const struct cluster_at *at, struct cluster_request *q, int *out_status, struct buf *out,
+                   struct err *e);
+struct cluster_asked cluster_at_asked(const struct cluster_at *at); /* of no launch in particular */
 
 /* One look, at once: blocks for a few seconds at most, so before the loop alone. *out is untouched on failure: -EHOSTUNREACH, -EACCES, -EPROTO,
  * -EINVAL, -ENODEV, -ENOMEM. */

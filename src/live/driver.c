@@ -18,6 +18,7 @@
 #include "live/nodes.h"
 #include "live/places.h"
 #include "live/publish.h"
+#include "live/resizer.h"
 #include "live/slurm.h"
 #include "live/tidy.h"
 #include "live/tuning.h"
@@ -648,6 +649,7 @@ static void tear_down(struct driver *d)
     gangs_close(d->gangs);
     slurm_close(d->slurm);
     cluster_close(d->cluster);
+    resizer_close(d->resizer);
     nodes_close(d->nodes);
     places_close(d->places);
     driver_close_outlook(d);

@@ -13,6 +13,7 @@
 #include "live/places.h"
 #include "live/profiles.h"
 #include "live/publish.h"
+#include "live/resizer.h"
 #include "live/tuning.h"
 
 /* Other drivers are asked for CPUs so long: who is asked can do with fewer once its trial trains. Then theirs are used, too. */
@@ -111,6 +112,7 @@ void driver_let_go(struct driver *d, struct slot *s)
         w->trial = 0;
     else if (s->a.row.launch) {
         nodes_release(d->nodes, s->a.row.launch);
+        resizer_release(d->resizer, s->a.row.launch);
         driver_leave_cluster(d, s->a.row.launch, s->a.row.app_id);
     }
 }
@@ -157,7 +159,7 @@ void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
         driver_apply_gang(d, s, &want);
         return;
     }
-    int rc = n < 0 ? n : nodes_apply(d->nodes, &want, d->e);
+    int rc = n < 0 ? n : d->resizer ? resizer_apply(d->resizer, &want, d->e) : nodes_apply(d->nodes, &want, d->e);
     if (rc < 0)
         driver_fail(d, rc);
 }
@@ -225,6 +227,14 @@ static void on_changed(void *ctx, const char *tag, const struct desired_have *ha
     }
 }
 
+/* Where the cluster narrows, a helper here sees whose processes it may, and measures them alone. */
+static void on_node_changed(void *ctx, const char *tag, const struct desired_have *have)
+{
+    struct driver *d = ctx;
+    if (!d->resizer)
+        on_changed(ctx, tag, have);
+}
+
 static void on_node_note(void *ctx, const char *text)
 {
     driver_note(ctx, NULL, text);
@@ -233,7 +243,9 @@ static void on_node_note(void *ctx, const char *text)
 /* The ledger, and helpers where something is to be narrowed, measured or leased. */
 int driver_set_up_places(struct driver *d)
 {
-    static const struct nodes_ops ops = { on_applied, on_changed, driver_on_sampled, driver_on_metered, on_node_note };
+    static const struct nodes_ops ops = { on_applied, on_node_changed, driver_on_sampled, driver_on_metered,
+                                          on_node_note };
+    static const struct resizer_ops resizes = { on_applied, on_changed, on_node_note };
     const struct plan *p = d->study->plan;
     bool local = plan_is_local(p);
     int rc = 0;
@@ -245,6 +257,8 @@ int driver_set_up_places(struct driver *d)
         rc = driver_set_up_hosts(d);
     if (rc == 0)
         rc = driver_set_up_cluster(d);
+    if (rc == 0 && d->narrows && p->cluster.row && p->cluster.row->resize)
+        rc = resizer_open(&d->resizer, &d->loop, &p->cluster, &resizes, d, d->e);
     if (rc == 0 && d->study->energy)
         rc = nodes_meter(d->nodes, energy_wanted(d->study->energy), d->e);
     return rc;
@@ -293,6 +307,8 @@ static void tend(struct driver *d, struct slot *s)
 void driver_tick_cpus(struct driver *d)
 {
     places_look(d->places);
+    if (d->resizer)
+        resizer_tick(d->resizer);
     for (size_t i = 0; d->rc == 0 && i < d->n; i++)
         tend(d, d->slots[i]);
     driver_tell_room(d);

@@ -1,5 +1,6 @@
 #include "live/driver_state.h"
 #include "live/nodes.h"
+#include "live/resizer.h"
 #include "live/tuning.h"
 
 #include <errno.h>
@@ -209,6 +210,7 @@ void driver_on_warm_gone(void *ctx, struct warm *w, const char *why)
     d->gone_warm = true; /* it is in the pool until this returns */
     if (w->tag) {
         nodes_release(d->nodes, w->tag);
+        resizer_release(d->resizer, w->tag);
         driver_leave_cluster(d, w->tag, w->fold.app_id[0] ? w->fold.app_id : NULL);
     }
     s = s && s->warm == w->id ? s : NULL;

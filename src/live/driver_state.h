@@ -20,6 +20,7 @@ struct nodes;
 struct nodes_reading;
 struct nodes_sample;
 struct places;
+struct resizer;
 
 /* What of it is on its way to the disk. Until that is there the slot is not dropped, nor anything else done with it. */
 enum slot_stores { STORES_NOTHING, STORES_LAUNCH, STORES_END, STORES_REFUSAL };
@@ -75,6 +76,7 @@ struct driver {
     int64_t turned_ms;              /* monotonic: when a trial came or went last */
     struct places *places;          /* the room that there is, and who has it */
     struct nodes *nodes;            /* NULL: nothing is narrowed, nor measured */
+    struct resizer *resizer;        /* narrows in place of the nodes; NULL: the cluster cannot */
     bool told_closed;               /* why nothing more is started */
     bool narrows;                   /* settings are brought into force while trials run */
     bool holds;                     /* … and from their beginning, since they stay as they are launched */

@@ -653,6 +653,16 @@ static void take_room(struct plan *p, const struct cluster_view *v)
         o->cores = o->file_cores;
 }
 
+static int find_cluster(struct plan *p, const struct cluster_row *row, const char *master, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    const char *file = p->app.kind->properties_file ? p->app.kind->properties_file(&p->app) : NULL;
+    AUTO_FREE char *path = file ? strdup(file) : env_default_properties(&p->env);
+    if (path && io_exists(path) && io_read_file(&text, path, FILE_MAX, e) < 0)
+        return e->code;
+    return cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, buf_text(&text), e);
+}
+
 int plan_ask_cluster(struct plan *p, struct err *why)
 {
     const char *master = NULL;
@@ -662,7 +672,7 @@ int plan_ask_cluster(struct plan *p, struct err *why)
         return ask_slurm(p, why);
     if (!row)
         return 0;
-    if (!p->cluster.row && cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, why) < 0)
+    if (!p->cluster.row && find_cluster(p, row, master, why) < 0)
         return 1;
     if (cluster_look(&view, &p->cluster, NULL, 0, why) < 0)
         return 1;

@@ -38,7 +38,7 @@ static void check_room(const struct cluster_view *v, bool all)
 static void check_answer(const struct cluster_row *row, size_t i, const char *text, size_t size)
 {
     struct cluster_view v = { 0 };
-    struct cluster_asked a = { .base = "http://h", .keys = keys, .n_keys = ARRAY_LEN(keys) };
+    struct cluster_asked a = { .base = "http://h", .space = "s", .keys = keys, .n_keys = ARRAY_LEN(keys) };
     struct err e = { 0 };
     if (row->begin)
         row->begin(&v);
@@ -68,12 +68,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)
         return 0;
-    size_t row = (data[0] - 48u) % 2u, i = (data[1] - 48u) % 10u;
+    size_t row = (data[0] - 48u) % 3u, i = (data[1] - 48u) % 10u;
     AUTO_FREE char *text = strndup((const char *)data + 2, size - 2);
     check(text != NULL);
-    if (i == 9 && (row == 1 || cluster_find(text) == cluster_rows[0]))
+    if (i == 9 && (row == 1 || cluster_find(text) == cluster_rows[row]))
         check_file(cluster_rows[row], text);
-    else if (i < 3)
+    else if (i < (row == 2 ? 4u : 3u))
         check_answer(cluster_rows[row], i, text, strlen(text));
     return 0;
 }

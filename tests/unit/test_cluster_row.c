@@ -34,7 +34,11 @@ static const struct {
     const char *master, *row, *file, *bases; /* row NULL: none; bases NULL: -EINVAL */
 } masters[] = {
     { "local[*]", NULL, NULL, NULL },
-    { "k8s://https://h:6443", NULL, NULL, NULL },
+    { "k8s://https://h:6443", "kubernetes", NULL, "https://h:6443" },
+    { "k8s://h:6443", "kubernetes", NULL, "https://h:6443" },
+    { "k8s://http://h:8080/", "kubernetes", NULL, "http://h:8080" },
+    { "k8s://https://", "kubernetes", NULL, NULL },
+    { "k8s://https://h:6443/path", "kubernetes", NULL, NULL },
     { "yarnish", NULL, NULL, NULL },
     { "spark://h:7077", "standalone", NULL, "http://h:8080" },
     { "spark://h:7077,g:7077", "standalone", NULL, "http://h:8080 http://g:8080" },
@@ -366,7 +370,7 @@ static void test_what_was_promised_is_not_free(void **state)
         double gb;
         for (size_t k = 0; k < ARRAY_LEN(cores); k++) {
             struct cluster_worker *w = cluster_add_worker(&v);
-            *w = (struct cluster_worker){ "h", cores[k], rooms[i].free[k], 4, 4 };
+            *w = (struct cluster_worker){ "h", cores[k], rooms[i].free[k], 4, 4, 0 };
         }
         if (rooms[i].parts > -2)
             *cluster_add_app(&v) = (struct cluster_app){
@@ -407,12 +411,51 @@ static void test_a_quota_leaves_no_more(void **state)
     struct layout_room r;
     double gb;
     for (int i = 0; i < 3; i++)
-        *cluster_add_worker(&v) = (struct cluster_worker){ "h", 2, 2, 4, 4 };
+        *cluster_add_worker(&v) = (struct cluster_worker){ "h", 2, 2, 4, 4, 0 };
     cluster_room(&v, NULL, 0, false, &r);
     assert_int_equal(cores_in(&r, &gb), 3);
     cluster_room(&v, NULL, 0, true, &r);
     assert_int_equal(cores_in(&r, &gb), 6);
     cluster_view_done(&v);
+}
+
+/* --- Kubernetes ---------------------------------------------------------------------------------------------------------------- */
+
+static void test_a_look_at_kubernetes_asks_for_all(void **state)
+{
+    static const char *const want[] = {
+        "https://h:6443/api/v1/nodes",
+        "https://h:6443/api/v1/pods?fieldSelector=status.phase!%3DSucceeded,status.phase!%3DFailed",
+        "https://h:6443/api/v1/namespaces/trials/resourcequotas",
+        "https://h:6443/api/v1/namespaces/trials/pods?labelSelector=pipetune-launch",
+    };
+    const struct cluster_asked a = { .base = "https://h:6443", .space = "trials" };
+    const struct cluster_app app = { .tag = "pt-1" };
+    struct cluster_view v = { 0 };
+    struct cluster_request r = { 0 };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        assert_true(cluster_kubernetes.ask(&a, &v, i, &r));
+        assert_string_equal(buf_text(&r.url), want[i]);
+        cluster_request_done(&r);
+    }
+    assert_false(cluster_kubernetes.ask(&a, &v, ARRAY_LEN(want), &r));
+    assert_true(cluster_kubernetes.end(&a, &app, &r));
+    assert_string_equal(r.method, "DELETE");
+    assert_string_equal(buf_text(&r.url),
+                        "https://h:6443/api/v1/namespaces/trials/pods?labelSelector=pipetune-launch%3Dpt-1");
+    cluster_request_done(&r);
+}
+
+static void test_a_role_that_may_not_look_is_told_how_it_might(void **state)
+{
+    struct cluster_view v = { 0 };
+    struct err e = { 0 };
+    (void)state;
+    assert_int_equal(take(&cluster_kubernetes, &v, 0, 403, "{\"message\":\"nodes is forbidden\"}", &e), -EACCES);
+    assert_string_equal(e.text, "the Kubernetes API server does not let us list nodes (403: nodes is forbidden): "
+                                "conf/kubernetes has a role that may");
+    assert_int_equal(take(&cluster_kubernetes, &v, 0, 500, "", &e), -EPROTO);
 }
 
 /* --- a launch ----------------------------------------------------------------------------------------------------------------- */
@@ -423,6 +466,8 @@ static void test_what_spark_submit_is_told(void **state)
     static const char *const want[] = {
         "--total-executor-cores 4 --executor-cores 2",
         "--num-executors 2 --executor-cores 2 --conf spark.yarn.tags=pt-1",
+        "--num-executors 2 --executor-cores 2 --conf spark.cores.max=4 --conf spark.kubernetes.executor.limit.cores=2 "
+        "--conf spark.kubernetes.executor.label.pipetune-launch=pt-1",
     };
     for (size_t i = 0; cluster_rows[i]; i++) {
         AUTO_STRV struct strv argv = STRV_INIT;
@@ -447,6 +492,8 @@ int main(void)
         cmocka_unit_test(test_what_was_promised_is_not_free),
         cmocka_unit_test(test_what_is_taken_beside_counts),
         cmocka_unit_test(test_a_quota_leaves_no_more),
+        cmocka_unit_test(test_a_look_at_kubernetes_asks_for_all),
+        cmocka_unit_test(test_a_role_that_may_not_look_is_told_how_it_might),
         cmocka_unit_test(test_what_spark_submit_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
