@@ -42,7 +42,7 @@
     "squeue) for tag in jobs/*/tag; do [ -e $tag ] || continue; job=${tag%/tag}\n"                                     \
     "  echo \"${job#jobs/}|$(cat $job/state)|0:00|1:00|fake|$(cat $tag)|$(cat $job/reason)\"; done ;;\n"               \
     "scancel) echo CANCELLED >jobs/$last/state ;;\n"                                                                   \
-    "sinfo) echo 'main*|1|2|2000' ;;\n"                                                                                \
+    "sinfo) echo 'main*|2|2000' ;;\n"                                                                                  \
     "sacct) echo 'Slurm accounting storage is disabled'; exit 1 ;;\n"                                                  \
     "esac\n"
 static int open_fake(void **state)
@@ -133,7 +133,7 @@ static void what_goes_wrong_is_told_and_survived(void **state)
         void *opened = NULL;
         assert_int_equal(open_fake(&opened), 0);
         struct world *w = opened;
-        print_message("%s\n", cases[i].name);
+        print_message("%s:\n", cases[i].name);
         if (cases[i].file)
             harness_write(w->dir, cases[i].file, cases[i].text);
         if (cases[i].file2)
@@ -141,6 +141,8 @@ static void what_goes_wrong_is_told_and_survived(void **state)
         struct harness_output o = RUN(w, "run", "--config", "s.conf");
         if (o.code != cases[i].code || (!strstr(o.out, cases[i].said) && !strstr(o.err, cases[i].said)))
             fail_msg("%s: exit %d, %s%s", cases[i].name, o.code, o.out, o.err);
+        AUTO_FREE char *causes = harness_ask("pipetune.db", "SELECT cause FROM attempts WHERE cause <> ''");
+        print_message("  %s\n", causes);
         if (cases[i].attempts)
             harness_expect_rows(cases[i].name, "pipetune.db", ATTEMPTS_SQL, cases[i].attempts);
         AUTO_FREE char *begun = harness_read(w->dir, "begun"), *calls = harness_read(w->dir, "calls");
