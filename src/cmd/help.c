@@ -155,6 +155,9 @@ const struct help_key help_wide_keys[] = {
       "names, or patterns with *, of what is a secret beside all that Spark redacts (secret, password, token, "
       "access.key): not stored, shown as ***, compared by its sum" },
     { "nodes", "[HOST, …], or objects with host, user, port, key" },
+    { "places.slurm.options",
+      "options of sbatch for each job, such as [\"--qos=long\"]; places.slurm: {} is enough to run "
+      "trials as jobs of Slurm" },
     { "monitoring.events",
       "hardware events to count, of the 58 that `pipetune events` lists (default: all; [] is none): a name "
       "or a list of names" },

@@ -52,8 +52,8 @@ void slurm_verdict(const struct slurm_ended *x, struct slurm_verdict *out)
         say(out, OUTCOME_INTERRUPTED, "its job %" PRIu64 " was cancelled from outside", j->id);
         return;
     case SLURM_TIMEOUT:
-        say(out, OUTCOME_FAILED, "time_limit: its job was over its time of %s; give places.slurm.time more",
-            j->limit[0] ? j->limit : "Slurm's partition");
+        say(out, OUTCOME_FAILED, "time_limit: its job was over its time%s%s; give places.slurm.time more",
+            j->limit[0] ? " of " : "", j->limit);
         return;
     case SLURM_LOST:
         say(out, OUTCOME_INTERRUPTED, "its job %" PRIu64 " lost its node: %s", j->id,

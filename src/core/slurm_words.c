@@ -259,22 +259,20 @@ static bool is_meant(const char *name, const char *partition)
 
 bool slurm_words_room(const char *text, const char *partition, struct slurm_room *out)
 {
-    enum { CPUS_MAX = 65536, NODES_MAX = 1 << 20 };
+    enum { CPUS_MAX = 65536 };
     const double gb = 1024; /* MB as Slurm counts them */
     struct slurm_room r = { 0 };
     for (const char *at = text, *next; at && *at; at = next) {
         const char *end = at + strcspn(at, "\n");
-        char name[128], nodes[32], cpus[32], memory[32];
-        uint64_t n, c, mb;
+        char name[128], cpus[32], memory[32];
+        uint64_t c, mb;
         next = *end ? end + 1 : NULL;
-        if (!take_field(&at, end, name, sizeof name) || !take_field(&at, end, nodes, sizeof nodes) ||
-            !take_field(&at, end, cpus, sizeof cpus) || !take_field(&at, end, memory, sizeof memory) ||
-            !take_number(nodes, NODES_MAX, &n) || !take_number(cpus, CPUS_MAX, &c) ||
+        if (!take_field(&at, end, name, sizeof name) || !take_field(&at, end, cpus, sizeof cpus) ||
+            !take_field(&at, end, memory, sizeof memory) || !take_number(cpus, CPUS_MAX, &c) ||
             !take_number(memory, INT64_MAX / 16, &mb) || !is_meant(name, partition))
             continue;
         r.cpus = (int)c > r.cpus ? (int)c : r.cpus;
         r.memory_gb = fmax(r.memory_gb, (double)mb / gb);
-        r.cpus_all += (int64_t)(n * c);
     }
     if (r.cpus == 0)
         return false;
@@ -292,9 +290,8 @@ static void add_text(struct strv *argv, const char *option, const char *value)
 
 void slurm_words_sbatch(const struct slurm_ask *a, struct strv *argv)
 {
-    static const char *const always[] = { "--parsable",        "--hold",
-                                          "--no-requeue",      "--nodes=1",
-                                          "--ntasks=1",        "--output=/dev/null",
+    static const char *const always[] = { "--parsable",       "--hold",     "--no-requeue",
+                                          "--nodes=1",        "--ntasks=1", "--output=/dev/null",
                                           "--error=/dev/null" };
     strv_add(argv, "sbatch");
     for (size_t i = 0; a->options && i < a->options->n; i++)

@@ -59,9 +59,8 @@ bool slurm_words_accounted(const char *text, struct slurm_end *out);
 struct slurm_room {
     int cpus;         /* of the largest node */
     double memory_gb; /* of the one that has most */
-    int64_t cpus_all;
 };
-#define SLURM_NODE_FORMAT "%P|%D|%c|%m"
+#define SLURM_NODE_FORMAT "%P|%c|%m"
 bool slurm_words_room(const char *text, const char *partition, struct slurm_room *out);
 
 /* What a refusal, or the reason of a job that waits, means. */

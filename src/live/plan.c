@@ -298,7 +298,9 @@ static int begin_setting(struct plan *p, const char *setting, struct err *e)
     if (setting && !p->entered)
         return err_sys(e, -ENOMEM, "option '--setting'");
     char why[SETTING_WHY_MAX];
-    int rc = choose_setting(p, e);
+    int rc = fit_to_slurm(p, e);
+    if (rc == 0)
+        rc = choose_setting(p, e);
     if (rc == 0 && p->offer.divided && setting_infeasible(&p->space, &p->requested, &p->offer, why))
         return json_doc_err(&p->doc, "systemParameters", e, -EINVAL, "cannot be had anywhere: %s", why);
     return rc;
@@ -562,8 +564,6 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
         rc = read_hosts(p, e);
     if (rc == 0)
         rc = nodes_cfg_read(&p->nodes, &p->n_nodes, &p->doc, e);
-    if (rc == 0)
-        rc = fit_to_slurm(p, e);
     if (rc == 0)
         rc = begin_setting(p, setting, e);
     if (rc == 0)

@@ -58,7 +58,7 @@ static void on_refused(struct slurm *s, struct slurm_launch *l, const struct slu
         (void)snprintf(l->end.why, sizeof l->end.why, "%s", text);
         ready(l);
     } else if (fault == SLURM_PASSES) {
-        s->rests_until_ms = clock_ms() + SLURM_SILENT_MS;
+        s->rests_until_ms = clock_ms() + slurm_patience_ms("PIPETUNE_REST_MS", SLURM_SILENT_MS);
         s->ops->unplaced(s->ctx, l->id, text);
     } else {
         s->launcher->refused(s->ctx, l->id, false, text);

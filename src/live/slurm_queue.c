@@ -125,22 +125,11 @@ void slurm_sweep(struct slurm *s)
 }
 /* --- what squeue says -------------------------------------------------------------------------------------------------------------- */
 
-static int64_t patience_ms(const char *variable, int64_t usual)
-{
-#ifdef PIPETUNE_FAILPOINTS
-    const char *ms = getenv(variable); /* tests don't wait as long as people do */
-    if (ms)
-        return strtol(ms, NULL, 10);
-#endif
-    (void)variable;
-    return usual;
-}
-
 static void tell_wait(struct slurm_launch *l, int64_t now)
 {
     struct slurm *s = l->all;
     char text[256];
-    if (now - l->went_ms < patience_ms("PIPETUNE_TOLD_MS", TOLD_MS) || strcmp(l->told, l->seen.reason) == 0)
+    if (now - l->went_ms < slurm_patience_ms("PIPETUNE_TOLD_MS", TOLD_MS) || strcmp(l->told, l->seen.reason) == 0)
         return;
     (void)snprintf(l->told, sizeof l->told, "%s", l->seen.reason);
     (void)snprintf(text, sizeof text, "waits in Slurm's queue since %d s, as job %" PRIu64 ": %s",
@@ -162,7 +151,7 @@ static void on_pending(struct slurm_launch *l, int64_t now)
         return;
     }
     l->hopeless_ms = l->hopeless_ms ? l->hopeless_ms : now;
-    if (now - l->hopeless_ms < patience_ms("PIPETUNE_HOPE_MS", HOPE_MS))
+    if (now - l->hopeless_ms < slurm_patience_ms("PIPETUNE_HOPE_MS", HOPE_MS))
         return;
     slurm_verdict_never(&l->seen, fault, &l->end);
     slurm_cancel(l->all, l->number, NULL, NULL);
@@ -209,9 +198,21 @@ static bool awaits_note(struct slurm_launch *l, int64_t now)
     return now - l->settle_ms < SETTLE_MS;
 }
 
+/* One answer without it says little. */
+static bool has_vanished(struct slurm_launch *l)
+{
+    enum { MISSED_MAX = 2 };
+    l->missed = l->listed ? 0 : l->missed + 1;
+    return l->missed >= MISSED_MAX;
+}
+
 static void on_seen(struct slurm_launch *l, int64_t now)
 {
     const struct slurm_end end = { .state = l->seen.state };
+    if (!has_vanished(l) && !l->listed) {
+        slurm_poll_within(l->all, SLURM_SOON_MS);
+        return;
+    }
     if (l->listed && l->seen.state == SLURM_PENDING) {
         on_pending(l, now);
         return;
@@ -240,7 +241,7 @@ static void on_line(void *ctx, const struct slurm_job *line)
 static void on_silent(struct slurm *s, const struct slurm_command *c)
 {
     char why[SLURM_SAID_MAX], text[SLURM_SAID_MAX + 64];
-    s->poll_ms = clock_ms() + SLURM_SILENT_MS;
+    s->poll_ms = clock_ms() + slurm_patience_ms("PIPETUNE_REST_MS", SLURM_SILENT_MS);
     if (s->told_silent)
         return;
     s->told_silent = true;

@@ -38,6 +38,7 @@ struct slurm_launch {
     bool begun, noted, over;                           /* noted: its launcher has written how it ended */
     bool asked, listed;                                /* by the squeue under way; in its answer */
     bool killed;                                       /* it was to be */
+    int missed;                                        /* answers in a row that did not list it */
     struct slurm_job seen;                             /* as squeue has it */
     int64_t went_ms, settle_ms, hopeless_ms, retry_ms; /* when; 0: not yet */
     char told[96];                                     /* the reason that was */
@@ -64,6 +65,7 @@ int slurm_command(struct slurm *s, uint64_t id, struct strv *argv,
 void slurm_command_fault(const struct slurm_command *c,
                          char out[SLURM_SAID_MAX]); /* what it says is wrong, in one line */
 void slurm_cancel(struct slurm *s, uint64_t number, const char *how, const char *signal); /* `how`, `signal`: NULL */
+int64_t slurm_patience_ms(const char *variable, int64_t usual); /* tests have less, by the variable */
 void slurm_free_when_idle(struct slurm *s);
 
 struct slurm_launch *slurm_find(const struct slurm *s, uint64_t id);

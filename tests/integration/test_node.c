@@ -803,6 +803,45 @@ static void an_idle_launcher_costs_nothing(void **state)
         fail_msg("%ld waits in one idle second", switches);
 }
 
+/* A batch system starts it in a process group of its own, and asks it nothing: its steps begin at once, its socket is where this machine has
+ * them, and what cannot be is told on stderr. */
+static void without_a_control_it_begins_at_once(void **state)
+{
+    struct bench *b = *state;
+    char *const argv[] = { b->program,
+                           "exec",
+                           "--dir",
+                           b->dir,
+                           "--attempt",
+                           "1",
+                           "--launch",
+                           b->tag,
+                           "--tell",
+                           "-",
+                           "--answer",
+                           "{}",
+                           "--",
+                           "3",
+                           "/bin/sh",
+                           "-c",
+                           "test -S \"$PIPETUNE_TELL\" && exit 3",
+                           NULL };
+    struct harness_output o = harness_run(argv, HARNESS_MS);
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.out, "");
+    assert_string_equal(o.err, "");
+    harness_output_done(&o);
+    AUTO_FREE char *note = harness_read(b->dir, "exit");
+    assert_non_null(note);
+    assert_non_null(strstr(note, "kind=exited code=3 "));
+    char *const bad[] = { b->program, "exec", "--dir", "/dev/null", "--attempt", "1",
+                          "--launch", b->tag, "--",    "1",         "/bin/true", NULL };
+    o = harness_run(bad, HARNESS_MS);
+    assert_int_equal(o.code, 1);
+    assert_true(strncmp(o.err, "error ", 6) == 0);
+    harness_output_done(&o);
+}
+
 /* --- wrong usage and sudden ends ------------------------------------------------------------------------------------ */
 
 static void garbage_command_lines_are_refused(void **state)
@@ -957,6 +996,7 @@ int main(void)
         NODE_TEST(a_full_disk_pauses_the_step),
         NODE_TEST(a_full_disk_does_not_stop_term),
         NODE_TEST(an_idle_launcher_costs_nothing),
+        NODE_TEST(without_a_control_it_begins_at_once),
         NODE_TEST(garbage_command_lines_are_refused),
         NODE_TEST(help_and_version_are_there),
         NODE_TEST(killed_anywhere_nothing_runs_twice),

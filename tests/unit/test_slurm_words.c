@@ -117,15 +117,15 @@ static void test_what_nodes_have(void **state)
 {
     (void)state;
     struct slurm_room r = { 0 };
-    static const char text[] = "main*|1|2|2000\nmain*|3|16|64000\nbig|2|128|1024000\nsinfo: warning\n";
+    static const char text[] = "main*|2|2000\nmain*|16|64000\nbig|128|1024000\nsinfo: warning\n";
     assert_true(slurm_words_room(text, "", &r));
-    assert_true(r.cpus == 16 && r.memory_gb == 62.5 && r.cpus_all == 50);
+    assert_true(r.cpus == 16 && r.memory_gb == 62.5);
     assert_true(slurm_words_room(text, "main", &r) && r.cpus == 16);
     assert_true(slurm_words_room(text, "big", &r) && r.cpus == 128 && r.memory_gb == 1000);
     assert_false(slurm_words_room(text, "bi", &r));
     assert_false(slurm_words_room(text, "none", &r));
     assert_false(slurm_words_room("", "", &r));
-    assert_true(slurm_words_room("main*|2|8+|3000+\n", "", &r) && r.cpus == 8);
+    assert_true(slurm_words_room("main*|8+|3000+\n", "", &r) && r.cpus == 8);
 }
 
 static void test_which_faults_pass(void **state)
