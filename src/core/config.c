@@ -124,9 +124,13 @@ static int check_node_env(const struct json_doc *doc, const char *path, const js
     json_t *value;
     if (!json_is_object(env))
         return json_doc_err(doc, path, e, -EINVAL, "has a bad 'env': it must be an object");
-    json_object_foreach((json_t *)env, name, value)
-        if (!*name || strchr(name, '=') || !json_is_string(value))
-            return json_doc_err(doc, path, e, -EINVAL, "has a bad 'env': '%s' must be a name, and what it is a string", name);
+    json_object_foreach(
+        (json_t *)env, name,
+        value) if (!*name || strchr(name, '=') ||
+                   !json_is_string(
+                       value)) return json_doc_err(doc, path, e, -EINVAL,
+                                                   "has a bad 'env': '%s' must be a name, and what it is a string",
+                                                   name);
     return 0;
 }
 
@@ -140,7 +144,8 @@ static int check_node_key(const struct json_doc *doc, const char *path, const ch
     if (i == ARRAY_LEN(node_keys) && near)
         return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': did you mean '%s'?", key, near);
     if (i == ARRAY_LEN(node_keys))
-        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key, port and env", key);
+        return json_doc_err(doc, path, e, -EINVAL, "has an unknown '%s': a node has host, user, key, port and env",
+                            key);
     bool port = strcmp(key, "port") == 0;
     if (strcmp(key, "env") == 0)
         return check_node_env(doc, path, value, e);

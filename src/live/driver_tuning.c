@@ -174,7 +174,8 @@ int driver_set_up_tuning(struct driver *d)
         rc = driver_set_up_samples(d);
     if (rc == 0)
         rc = driver_set_up_places(d);
-    if (rc == 0 && p->policy->shares && p->app.file.session && !hosts_wanted(p)) /* sessions are of this machine alone */
+    if (rc == 0 && p->policy->shares && p->app.file.session &&
+        !hosts_wanted(p)) /* sessions are of this machine alone */
         rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
     return rc;
 }

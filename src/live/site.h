@@ -67,8 +67,9 @@ struct site_row {
     bool (*boot_id)(void *own, char out[PROC_BOOT_ID_SIZE]); /* of its machine, now. False: not known */
     /* By how much its stamps are ahead of our clock. False: not known yet. */
     bool (*ahead)(void *own, int64_t *out_ms);
-    const char *(*lost)(void *own);       /* why nothing more will be heard of it; NULL: it will */
-    bool (*is_one_of_many)(void *own);    /* could another place take it? So what fails here says little of others. NULL: no */
+    const char *(*lost)(void *own); /* why nothing more will be heard of it; NULL: it will */
+    bool (*is_one_of_many)(
+        void *own); /* could another place take it? So what fails here says little of others. NULL: no */
     void (*let_go)(void *own, bool over); /* `over`: its end is stored, and what is left of it at its place may go */
 };
 
