@@ -409,8 +409,7 @@ bool desired_tell(struct desired *d, struct desired_news *out)
         for (struct row *r = d->rows; r; r = r->next) {
             if (applied ? !r->untold || r->n_awaited > 0 : !r->changed || !r->stamp || r->dropped)
                 continue;
-            *out =
-                (struct desired_news){ .applied = applied, .want = r->want, .have = applied ? r->have : have_of(r) };
+            *out = (struct desired_news){ .applied = applied, .want = r->want, .have = applied ? r->have : have_of(r) };
             memcpy(out->tag, r->tag, sizeof out->tag);
             out->want.tag = out->tag;
             out->want.cpus = NULL;

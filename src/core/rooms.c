@@ -16,6 +16,7 @@ void rooms_done(struct rooms *r)
     }
     free(r->nodes);
     free(r->leases);
+    free(r->by_trial);
     *r = (struct rooms){ 0 };
 }
 
@@ -62,10 +63,33 @@ int rooms_know(struct rooms *r, size_t node, const int *cpus, int n)
 
 static struct rooms_lease *find_lease(const struct rooms *r, int trial)
 {
+    size_t at = trial >= 0 && (size_t)trial < r->n_by_trial ? r->by_trial[trial] : 0;
+    return at ? &r->leases[at - 1] : NULL;
+}
+
+/* So that it is found by its number: those are given one by one, and a table of them stays small. */
+static int index_trial(struct rooms *r, int trial)
+{
+    size_t n = r->n_by_trial ? r->n_by_trial : 64;
+    while (n <= (size_t)trial)
+        n *= 2;
+    size_t *grown = n > r->n_by_trial ? realloc(r->by_trial, n * sizeof *grown) : r->by_trial;
+    if (!grown)
+        return -ENOMEM;
+    memset(grown + r->n_by_trial, 0, (n - r->n_by_trial) * sizeof *grown);
+    r->by_trial = grown;
+    r->n_by_trial = n;
+    return 0;
+}
+
+/* Added up anew, so that no error does. */
+static void reckon(struct rooms *r, size_t node)
+{
+    double all = 0;
     for (size_t i = 0; i < r->n_leases; i++)
-        if (r->leases[i].trial == trial)
-            return &r->leases[i];
-    return NULL;
+        if (r->leases[i].node == node)
+            all += r->leases[i].memory_gb;
+    r->nodes[node].kept_gb = all;
 }
 
 /* NULL: memory. */
@@ -78,6 +102,9 @@ static struct rooms_lease *lease_of(struct rooms *r, size_t node, int trial)
     if (!grown)
         return NULL;
     r->leases = grown;
+    if (index_trial(r, trial) < 0)
+        return NULL;
+    r->by_trial[trial] = r->n_leases + 1;
     r->leases[r->n_leases] = (struct rooms_lease){ .trial = trial, .node = node };
     return &r->leases[r->n_leases++];
 }
@@ -135,16 +162,24 @@ int rooms_keep(struct rooms *r, size_t node, int trial, double memory_gb)
     struct rooms_lease *l = lease_of(r, node, trial);
     if (!l)
         return -ENOMEM;
+    size_t before = l->node;
     l->node = node;
     l->memory_gb = memory_gb;
+    reckon(r, before);
+    reckon(r, node);
     return 0;
 }
 
 void rooms_free(struct rooms *r, int trial)
 {
     struct rooms_lease *l = find_lease(r, trial);
-    if (l)
+    if (l) {
+        size_t before = l->node;
         *l = r->leases[--r->n_leases];
+        r->by_trial[l->trial] = (size_t)(l - r->leases) + 1;
+        r->by_trial[trial] = 0;
+        reckon(r, before);
+    }
     for (size_t node = 0; node < r->n; node++)
         for (int i = 0; i < r->nodes[node].n; i++)
             if (r->nodes[node].holder[i] == trial)
@@ -189,19 +224,10 @@ int rooms_room(const struct rooms *r, size_t node, int trial)
     return left < fair ? left : fair;
 }
 
-static double memory_used(const struct rooms *r, size_t node)
-{
-    double all = 0;
-    for (size_t i = 0; i < r->n_leases; i++)
-        if (r->leases[i].node == node)
-            all += r->leases[i].memory_gb;
-    return all;
-}
-
 bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want want)
 {
     double there = r->nodes[node].memory_gb;
-    bool memory = !(there > 0) || memory_used(r, node) + want.memory_gb <= there;
+    bool memory = !(there > 0) || r->nodes[node].kept_gb + want.memory_gb <= there;
     return memory && !r->nodes[node].closed && rooms_room(r, node, trial) >= want.cpus;
 }
 

@@ -16,6 +16,7 @@ enum { ROOMS_MAX_CPUS = 4096, ROOMS_OTHERS = -1 };
 struct room {
     int said;         /* CPUs that trials may have of it, whichever they are; 0: not known */
     double memory_gb; /* 0: not known, so that whatever is asked for fits */
+    double kept_gb;   /* that trials have of it together */
     int n;            /* CPUs known by number; 0: not yet */
     int *cpu;         /* in the order they are given out */
     int *holder;      /* of each: a trial; 0: free; ROOMS_OTHERS: another driver has it */
@@ -37,6 +38,8 @@ struct rooms { /* zeroed: no machine */
     size_t n, cap;
     struct rooms_lease *leases;
     size_t n_leases, cap_leases;
+    size_t *by_trial; /* where its lease is, plus 1; 0: it has none */
+    size_t n_by_trial;
 };
 
 /* What a trial asks for. */

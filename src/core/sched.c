@@ -111,12 +111,12 @@ static const struct sched_trial *pick(const struct sched *s, bool (*fits)(void *
     const struct sched_trial *fresh = NULL;
     for (size_t i = 0; i < s->n; i++) {
         const struct sched_trial *t = &s->trials[i];
-        if (!is_to_start(t) || (fits && !fits(ctx, t->number)))
+        bool begun = t->state == TRIAL_INTERRUPTED || (t->state == TRIAL_WAITING && t->failures > 0);
+        if (!is_to_start(t) || (fresh && !begun) || (fits && !fits(ctx, t->number)))
             continue;
-        if (t->state == TRIAL_INTERRUPTED || (t->state == TRIAL_WAITING && t->failures > 0))
+        if (begun)
             return t;
-        if (t->state == TRIAL_WAITING && !fresh)
-            fresh = t;
+        fresh = t;
     }
     return fresh;
 }

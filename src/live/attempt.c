@@ -953,7 +953,8 @@ static int on_epoch(struct attempt *a, struct fold_epoch *f, struct err *e)
     a->gained = true;
     a->epochs_done = row.epoch;
     const struct app_kind *kind = a->study->plan->app.kind;
-    if (!a->tells_checkpoints && (kind->tells || kind->part) && writes_checkpoints(a))
+    a->unseen = kind->part && writes_checkpoints(a) ? row.epoch : 0;
+    if (!a->tells_checkpoints && kind->tells && !kind->part && writes_checkpoints(a))
         rc = a->at.row->checkpoint(a->at.own, row.epoch, NULL, e);
     if (rc < 0)
         return rc;
@@ -1120,6 +1121,14 @@ static int keep_checkpoint(struct attempt *a, const struct app_report *r, struct
     return rc == 0 ? attempt_checkpoint(a, epoch, r->text, e) : rc < 0 ? rc : 0;
 }
 
+/* Its folder is looked at when the next epoch has begun: what it writes there of one, by names of its own, is whole then. */
+static int see_checkpoint(struct attempt *a, struct err *e)
+{
+    int epoch = a->unseen, rc = a->at.row ? a->at.row->checkpoint(a->at.own, epoch, NULL, e) : 0;
+    a->unseen = 0;
+    return rc < 0 ? rc : 0;
+}
+
 static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
 {
     struct hearing *r = ctx;
@@ -1140,6 +1149,8 @@ static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
         r->a->row.app_id = strdup(ev->text); /* stored with the next epoch; NULL is "not known" */
     struct app_report step = mended;
     int rc = complete_step(r->a, ev, &step) ? tell_watchers(r, &step, end) : 0;
+    if (rc == 0 && ev->kind == REPORT_STEP && r->a->unseen)
+        rc = see_checkpoint(r->a, r->e);
     if (rc == 0 && ev->kind == REPORT_CHECKPOINT && r->a->study->plan->app.kind->tells)
         rc = keep_checkpoint(r->a, ev, r->e);
     if (rc == 0 && fold_report(&r->a->fold, ev, end, &f))

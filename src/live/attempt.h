@@ -107,6 +107,7 @@ struct attempt {
     struct series series;   /* told by name, of the epoch that is not stored yet */
     uint64_t live_from;     /* lines before it were written while no driver watched: they measure nothing */
     bool tells_checkpoints; /* it has told of one */
+    int unseen; /* an epoch that has ended, whose checkpoint is found by name, and was not looked for; 0: none */
     bool knows_ahead;
     int64_t ahead_ms; /* its stamps are so much ahead of our clock */
     struct attempt_words {

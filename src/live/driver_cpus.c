@@ -249,6 +249,7 @@ int driver_set_up_places(struct driver *d)
     const struct plan *p = d->study->plan;
     bool local = plan_is_local(p);
     int rc = 0;
+    driver_allow_files(d);
     if (d->narrows || d->measures || d->study->energy || local)
         rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &p->app.kind->workers, &ops, d, d->e);
     if (rc == 0)

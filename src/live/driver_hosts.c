@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "live/hosts.h"
@@ -229,6 +230,26 @@ static void on_slurm_note(void *ctx, uint64_t id, const char *text)
 }
 
 /* --- beginning and time -------------------------------------------------------------------------------------------------- */
+
+/* A helper takes three files, a trial some more. No more than that: programs of trials inherit what may be open, and some go through all of it. */
+void driver_allow_files(struct driver *d)
+{
+    enum { OURS = 512, OF_A_HOST = 4, OF_A_TRIAL = 6, TRIALS_MAX = 64 };
+    rlim_t hosts = d->study->plan->n_nodes, trials = (rlim_t)d->study->sched.parallel;
+    trials = trials < TRIALS_MAX * hosts ? trials : TRIALS_MAX * hosts;
+    rlim_t want = OURS + OF_A_HOST * hosts + OF_A_TRIAL * trials;
+    struct rlimit r;
+    char text[200];
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur >= want)
+        return;
+    r.rlim_cur = want < r.rlim_max ? want : r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r); /* it is no more than we may have */
+    if (r.rlim_cur == want)
+        return;
+    (void)snprintf(text, sizeof text, "%llu files may be open, and %llu may be needed for so many hosts: ulimit -Hn",
+                   (unsigned long long)r.rlim_cur, (unsigned long long)want);
+    driver_note(d, NULL, text);
+}
 
 int driver_set_up_hosts(struct driver *d)
 {

@@ -150,6 +150,7 @@ void driver_tell_load(struct driver *d);
 bool driver_fits(void *ctx, int number);
 bool driver_may_pack(struct driver *d, const struct study_trial *t, size_t node); /* beside those that run there */
 
+void driver_allow_files(struct driver *d); /* before helpers are started */
 int driver_set_up_hosts(struct driver *d);
 void driver_tick_hosts(struct driver *d);
 void driver_ended_on(struct driver *d, struct attempt *a); /* how it ended is stored */

@@ -266,6 +266,54 @@ void env_put_portable(const struct env *v, const char *text, struct buf *out)
     buf_puts(out, text);
 }
 
+/* NULL: it says nothing of it. */
+static const char *value_of(const struct strv *env, const char *name)
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i < env->n; i++)
+        if (strncmp(env->v[i], name, len) == 0 && env->v[i][len] == '=')
+            return env->v[i] + len + 1;
+    return NULL;
+}
+
+int env_there(const struct env *v, const struct strv *env, struct there *out, struct err *e)
+{
+    struct place places[PLACES];
+    list_places(v, places);
+    places[PLACES - 1] = (struct place){ "PYSPARK_PYTHON", v->python }; /* our own files are sent */
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < PLACES; i++) {
+        const char *there = value_of(env, places[i].name);
+        if (there && places[i].path)
+            rc = there_add(out, places[i].path, there, e);
+    }
+    return rc;
+}
+
+bool env_is_everywhere(const struct env *v, const char *path)
+{
+    static const char ours[] = "$PIPETUNE_HOME";
+    AUTO_BUF struct buf b = BUF_INIT;
+    env_put_portable(v, path, &b);
+    return b.len > 0 && b.data[0] == '$' && strncmp(buf_text(&b), ours, sizeof ours - 1) != 0;
+}
+
+size_t env_own_files(const struct env *v, const struct application *a, const char *out[ENV_OWN_MAX])
+{
+    size_t n = 0;
+    if (a->kind->needs & APP_NEEDS_SPARK)
+        out[n++] = v->log4j;
+    if (a->kind->part)
+        out[n++] = v->converter;
+    return n;
+}
+
+void env_put(const struct application *a, struct strv *to)
+{
+    if (a->kind->needs & APP_NEEDS_SPARK)
+        strv_add(to, "SPARK_LOCAL_IP=127.0.0.1");
+}
+
 int env_java_major(const struct env *v, int *out_major, struct err *e)
 {
     AUTO_FREE char *java = v->java_home ? io_join(v->java_home, "bin/java") : strdup("java");

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "core/config.h"
 #include "core/setting.h"
+#include "live/there.h"
 
 /* Paths are absolute; NULL where nothing was found, except those that have a place they ought to be in. */
 struct env {
@@ -39,6 +40,21 @@ const char *env_lookup(void *ctx, const char *name);
 /* Appends the text, with $NAME in the place of the folder that it begins with where that is one of ours: what then is the same on
  * every machine. */
 void env_put_portable(const struct env *v, const char *text, struct buf *out);
+
+/* --- a launch on another host, whose own environment is `env`, NAME=VALUE, as far as the config says it --- */
+
+/* Where what is here is there: SPARK_HOME, BIGDL_HOME, PIPETUNE_DATA, PYSPARK_PYTHON. What it does not name is where it is here. -ENOMEM. */
+int env_there(const struct env *v, const struct strv *env, struct there *out, struct err *e);
+
+/* Does the file belong to what every machine that runs such an application has of its own? Then it is not sent. */
+bool env_is_everywhere(const struct env *v, const char *path);
+
+/* Our own files that such an application is launched with: how many. */
+enum { ENV_OWN_MAX = 2 };
+size_t env_own_files(const struct env *v, const struct application *a, const char *out[ENV_OWN_MAX]);
+
+/* What it needs there in its environment, as env_apply() puts it into ours. */
+void env_put(const struct application *a, struct strv *to);
 
 enum { ENV_JAVA_MIN = 8 };
 

@@ -15,7 +15,6 @@
 #include "live/courier.h"
 #include "live/mirror.h"
 #include "live/node_peer.h"
-#include "live/nodes_cfg.h"
 #include "live/remote.h"
 #include "live/there.h"
 
@@ -456,7 +455,7 @@ static int list_there(const struct host *host, const struct site_order *o, struc
 {
     const struct hosts *h = host->all;
     char below[PATH_MAX];
-    int rc = nodes_cfg_there(&h->plan->nodes[host->node - 1], &h->plan->env, out, e);
+    int rc = env_there(&h->plan->env, &h->plan->nodes[host->node - 1].env, out, e);
     for (size_t i = 0; rc == 0 && i < h->parcel.n; i++) {
         (void)snprintf(below, sizeof below, "%s/%s/%s", root_of(host), o->words.tag, h->parcel.v[i].name);
         rc = there_add(out, h->parcel.v[i].path, below, e);
@@ -477,10 +476,10 @@ static int move_order(const struct host *host, struct site_order *o, struct err 
     const struct strv *env = &h->plan->nodes[host->node - 1].env;
     for (size_t i = 0; i < env->n; i++)
         strv_add(&o->steps.env, env->v[i]);
-    if (!(h->plan->app.kind->needs & APP_NEEDS_SPARK))
+    if (!h->plan->app.kind->needs)
         return 0;
     struct there there = { 0 };
-    strv_add(&o->steps.env, "SPARK_LOCAL_IP=127.0.0.1"); /* as here (env_apply) */
+    env_put(&h->plan->app, &o->steps.env);
     int rc = list_there(host, o, &there, e);
     if (rc == 0)
         rc = there_steps(&there, &o->steps, e);
@@ -897,15 +896,11 @@ void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why)
     rest(host, text);
 }
 
-/* What Spark, BigDL and the data's folder hold is there already, or nothing of it would run. */
 static void leave_installed(const struct env *v, struct strv *files)
 {
     AUTO_STRV struct strv left = STRV_INIT;
     for (size_t i = 0; i < files->n; i++) {
-        AUTO_BUF struct buf b = BUF_INIT;
-        env_put_portable(v, files->v[i], &b);
-        const char *text = buf_text(&b);
-        if (*text != '$' || strncmp(text, "$PIPETUNE_HOME", strlen("$PIPETUNE_HOME")) == 0)
+        if (!env_is_everywhere(v, files->v[i]))
             strv_add(&left, files->v[i]);
     }
     left.failed |= files->failed;
@@ -942,23 +937,26 @@ static int make_parcel(struct parcel *out, const struct plan *p, struct err *e)
     AUTO_FREE char *python = library ? io_join(library, "pipetune.py") : NULL;
     p->app.kind->files(&p->app, &files);
     p->app.kind->identity(&p->app, &words);
-    if (p->app.kind->needs & APP_NEEDS_SPARK) {
+    if (p->app.kind->needs) {
         leave_installed(&p->env, &files);
         leave_installed(&p->env, &words);
     }
     int rc = folder && !files.failed && !words.failed ? 0 : err_sys(e, -ENOMEM, "files for other hosts");
     if (rc == 0)
         rc = parcel_add_app(out, folder, &files, &words, e);
-    if (rc == 0 && (p->app.kind->needs & APP_NEEDS_SPARK))
+    if (rc == 0 && p->app.kind->needs)
         rc = add_modules(&files, &modules, e);
     if (rc == 0)
         rc = parcel_add_app(out, folder, &modules, &modules, e);
     if (rc == 0 && python && io_exists(python))
         rc = parcel_add(out, python, "work/.pipetune/pipetune.py", false, e);
-    if (rc == 0 && (p->app.kind->needs & APP_NEEDS_SPARK))
-        rc = parcel_add(out, p->env.log4j, "work/.pipetune/log4j2-pipetune.properties", false, e);
-    if (rc == 0 && p->app.kind->part)
-        rc = parcel_add(out, p->env.converter, "work/.pipetune/convert_checkpoint.py", false, e);
+    const char *own[ENV_OWN_MAX];
+    size_t n_own = env_own_files(&p->env, &p->app, own);
+    for (size_t i = 0; rc == 0 && i < n_own; i++) {
+        const char *last = strrchr(own[i], '/');
+        AUTO_FREE char *name = io_join("work/.pipetune", last ? last + 1 : own[i]);
+        rc = name ? parcel_add(out, own[i], name, false, e) : err_sys(e, -ENOMEM, "'%s'", own[i]);
+    }
     return rc < 0 ? rc : parcel_seal(out, e);
 }
 
@@ -977,7 +975,7 @@ int hosts_open(struct hosts **out, uv_loop_t *loop, struct nodes *nodes, const s
     };
     for (size_t i = 1; i <= h->n; i++)
         v[i] = (struct host){ .all = h, .node = i, .name = p->nodes[i - 1].host };
-    bool secret = p->secrets.knobs && (p->app.kind->needs & APP_NEEDS_SPARK);
+    bool secret = p->secrets.knobs && p->app.kind->needs;
     int rc = secret ? err_set(e, -EINVAL, "secrets of systemParameters are not sent to the hosts of 'nodes'")
                     : make_parcel(&h->parcel, p, e);
     if (rc == 0)

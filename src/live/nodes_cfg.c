@@ -130,33 +130,6 @@ void nodes_cfg_free(struct node_cfg *cfg, size_t n)
     free(cfg);
 }
 
-/* NULL: it says nothing of it. */
-static const char *env_of(const struct node_cfg *cfg, const char *name)
-{
-    size_t len = strlen(name);
-    for (size_t i = 0; i < cfg->env.n; i++)
-        if (strncmp(cfg->env.v[i], name, len) == 0 && cfg->env.v[i][len] == '=')
-            return cfg->env.v[i] + len + 1;
-    return NULL;
-}
-
-int nodes_cfg_there(const struct node_cfg *cfg, const struct env *v, struct there *out, struct err *e)
-{
-    const struct {
-        const char *name, *here;
-    } rows[] = { { "SPARK_HOME", v->spark_home },
-                 { "BIGDL_HOME", v->bigdl_home },
-                 { "PIPETUNE_DATA", v->data },
-                 { "PYSPARK_PYTHON", v->python } };
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(rows); i++) {
-        const char *there = env_of(cfg, rows[i].name);
-        if (there && rows[i].here)
-            rc = there_add(out, rows[i].here, there, e);
-    }
-    return rc;
-}
-
 int nodes_cfg_find(const struct node_cfg *cfg, size_t n, const char *name)
 {
     char host[256] = "";

@@ -10,7 +10,7 @@
 struct there { /* zeroed: all is where it is here */
     struct there_path {
         char *here, *there;
-    } *v;
+    } * v;
     size_t n, cap;
 };
 void there_done(struct there *t);

@@ -104,6 +104,24 @@ static void use_launch(const struct node_words *w)
     buf_done(&bytes);
 }
 
+/* Answers about files. */
+static void use_files(const struct node_words *w)
+{
+    struct err e = { 0 };
+    bool there = false;
+    int rc = node_there_read(&there, w, &e);
+    expect_told(rc, &e);
+    static const char *const keys[] = { "data", "files" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct buf bytes = BUF_INIT;
+        rc = node_file_read(&bytes, w, keys[i], &e);
+        if (rc < 0 && bytes.len > 0)
+            abort();
+        expect_told(rc, &e);
+        buf_done(&bytes);
+    }
+}
+
 static void use_refused(const struct node_words *w)
 {
     struct node_refused r;
@@ -147,6 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     use_sample(&w);
     use_refused(&w);
     use_launch(&w);
+    use_files(&w);
     node_words_done(&w);
     return 0;
 }

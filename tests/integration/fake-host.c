@@ -49,6 +49,12 @@ static unsigned long long number(const char *line, const char *key)
     return p ? strtoull(p + strlen(key), NULL, 10) : 0;
 }
 
+/* One of many honest hosts, of bench_places: what it is given is trained at once. */
+static bool is_quick(void)
+{
+    return strncmp(how, "quick", 5) == 0;
+}
+
 /* The text behind the key, up to its quote. */
 static const char *text_of(const char *line, const char *key, char out[4096])
 {
@@ -105,6 +111,8 @@ static void tell_epoch(void)
 {
     char json[512];
     hear_told("{\"epoch\":1,\"loss\":0.5,\"accuracy\":0.5}");
+    if (is_quick())
+        return;
     (void)snprintf(json, sizeof json, "{\"checkpoint\":\"%s/%s/checkpoint/c-1\",\"epoch\":1}",
                    is("outside") ? "/etc/passwd/.." : "/root", is("outside") ? "x" : tag);
     hear_told(json);
@@ -161,6 +169,8 @@ static void tail(const char *line)
     bool trains = !is("silent") && !is("backwards") && !is("ahead") && !is("talks") && !is("beyond");
     if (trains && !told)
         tell_epoch();
+    if (is_quick() && !told)
+        say("{\"event\":\"launch\",\"tag\":\"%s\",\"state\":\"gone\"}\n", tag);
     told = true;
     flood();
     if (is("one-line"))
@@ -186,7 +196,7 @@ static void launch(unsigned long long id)
 
 static void adopt(unsigned long long id)
 {
-    bool ends = is("ends") || is("ended-far") || is("lacks");
+    bool ends = (is_quick() && *tag) || is("ends") || is("ended-far") || is("lacks");
     if (ends || ended)
         say("{\"id\":%llu,\"ok\":true,\"state\":\"ended\",\"heard\":%llu,\"ago_ms\":%lld,\"exit\":\"attempt=1 "
             "launch=%s kind=%s code=%s log_end=9223372036854775807 cpu_s=1e308 max_rss_kb=-1 leftovers=-9 "

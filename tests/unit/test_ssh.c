@@ -78,7 +78,9 @@ static void test_command_lines(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct node_cfg cfg = { (char *)cases[i].host, (char *)cases[i].user, (char *)cases[i].key, cases[i].port };
+        struct node_cfg cfg = {
+            (char *)cases[i].host, (char *)cases[i].user, (char *)cases[i].key, cases[i].port, { 0 }
+        };
         AUTO_STRV struct strv argv = STRV_INIT;
         AUTO_BUF struct buf b = BUF_INIT;
         struct err e = { 0 };
@@ -95,7 +97,7 @@ static void test_command_lines(void **state)
 static void test_memory_that_runs_out_makes_no_command_line(void **state)
 {
     (void)state;
-    struct node_cfg cfg = { (char *)"w1", (char *)"u", (char *)"/k", 22 };
+    struct node_cfg cfg = { (char *)"w1", (char *)"u", (char *)"/k", 22, { 0 } };
     int rc = -ENOMEM;
     unsigned nth;
     for (nth = 1; rc < 0; nth++) {
