@@ -61,8 +61,27 @@ int rooms_know(struct rooms *r, size_t node, const int *cpus, int n)
 
 /* --- what changes hands --- */
 
+/* Numbers of a gang's other members, beside those of trials. */
+enum { TRIALS_BITS = 24 };
+
+static bool is_member(int holder)
+{
+    return holder >> TRIALS_BITS > 0;
+}
+
+/* Of members there are few at a time. */
+static struct rooms_lease *find_member(const struct rooms *r, int holder)
+{
+    for (size_t i = 0; i < r->n_leases; i++)
+        if (r->leases[i].trial == holder)
+            return &r->leases[i];
+    return NULL;
+}
+
 static struct rooms_lease *find_lease(const struct rooms *r, int trial)
 {
+    if (is_member(trial))
+        return find_member(r, trial);
     size_t at = trial >= 0 && (size_t)trial < r->n_by_trial ? r->by_trial[trial] : 0;
     return at ? &r->leases[at - 1] : NULL;
 }
@@ -102,9 +121,10 @@ static struct rooms_lease *lease_of(struct rooms *r, size_t node, int trial)
     if (!grown)
         return NULL;
     r->leases = grown;
-    if (index_trial(r, trial) < 0)
+    if (!is_member(trial) && index_trial(r, trial) < 0)
         return NULL;
-    r->by_trial[trial] = r->n_leases + 1;
+    if (!is_member(trial))
+        r->by_trial[trial] = r->n_leases + 1;
     r->leases[r->n_leases] = (struct rooms_lease){ .trial = trial, .node = node };
     return &r->leases[r->n_leases++];
 }
@@ -176,8 +196,10 @@ void rooms_free(struct rooms *r, int trial)
     if (l) {
         size_t before = l->node;
         *l = r->leases[--r->n_leases];
-        r->by_trial[l->trial] = (size_t)(l - r->leases) + 1;
-        r->by_trial[trial] = 0;
+        if (!is_member(l->trial))
+            r->by_trial[l->trial] = (size_t)(l - r->leases) + 1;
+        if (!is_member(trial))
+            r->by_trial[trial] = 0;
         reckon(r, before);
     }
     for (size_t node = 0; node < r->n; node++)
@@ -243,7 +265,6 @@ int rooms_find(const struct rooms *r, int trial, struct rooms_want want)
 
 int rooms_member(int trial, size_t k)
 {
-    enum { TRIALS_BITS = 24 }; /* beside the 64 that a gang may have */
     return trial + (int)(k << TRIALS_BITS);
 }
 
@@ -257,7 +278,7 @@ static struct left left_of(const struct rooms *r, size_t node, bool ever)
     const struct room *m = &r->nodes[node];
     if (m->lost || (m->closed && (!ever || node == 0)))
         return (struct left){ -1, 0 };
-    double memory = !(m->memory_gb > 0) ? INFINITY : ever ? m->memory_gb : m->memory_gb - memory_used(r, node);
+    double memory = !(m->memory_gb > 0) ? INFINITY : ever ? m->memory_gb : m->memory_gb - m->kept_gb;
     return (struct left){ ever || m->n == 0 ? rooms_cpus(r, node) : rooms_room(r, node, 0), memory };
 }
 

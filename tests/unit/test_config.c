@@ -185,7 +185,7 @@ static const struct {
     { "a node with a port in words", "{ \"nodes\": [{ \"host\": \"h\", \"port\": \"22\" }] }",
       "'nodes.0' has a bad 'port'" },
     { "a node with something else", "{ \"nodes\": [{ \"host\": \"h\", \"pasword\": \"x\" }] }",
-      "'nodes.0' has an unknown 'pasword': a node has host, user, key, port and env" },
+      "'nodes.0' has an unknown 'pasword': a node has host, user, key, port, address and env" },
     { "a node with an environment that is none", "{ \"nodes\": [{ \"host\": \"h\", \"env\": [\"A=1\"] }] }",
       "'nodes.0' has a bad 'env': it must be an object" },
     { "a node with a variable that is no text", "{ \"nodes\": [{ \"host\": \"h\", \"env\": { \"A\": 1 } }] }",
