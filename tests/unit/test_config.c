@@ -135,7 +135,7 @@ static const struct {
     { "a node with a port in words", "{ \"nodes\": [{ \"host\": \"h\", \"port\": \"22\" }] }",
       "'nodes.0' has a bad 'port'" },
     { "a node with something else", "{ \"nodes\": [{ \"host\": \"h\", \"pasword\": \"x\" }] }",
-      "'nodes.0' has an unknown 'pasword': a node has host, user, key and port" },
+      "'nodes.0' has an unknown 'pasword': a node has host, user, key, port and address" },
     { "a node with a slip of the pen", "{ \"nodes\": [{ \"host\": \"h\", \"prot\": 22 }] }",
       "'nodes.0' has an unknown 'prot': did you mean 'port'?" },
 };
