@@ -43,7 +43,8 @@ int app_kind_of(const struct app_kind **out, const struct json_doc *doc, struct 
     if (kind && !found)
         return unknown_kind(doc, json_string_value(kind), e);
     for (const struct app_kind *const *k = app_kinds; !found && *k; k++)
-        if ((*k)->key && json_object_get(doc->root, (*k)->key))
+        if (((*k)->key && json_object_get(doc->root, (*k)->key)) ||
+            ((*k)->other_key && json_object_get(doc->root, (*k)->other_key)))
             found = *k;
     *out = found ? found : app_kinds[0];
     return 0;

@@ -135,6 +135,8 @@ struct app_kind {
     const char *
         key; /* a file that has this member, and no "kind", is of this kind; NULL: only one that says so, or the table's first */
 
+    const char *other_key; /* … or this one; NULL: no other */
+
     /* --- the file --- */
     struct app_file_rules rules;
     size_t own_size;

@@ -435,6 +435,7 @@ const struct app_kind command_kind = {
     .name = "command",
     .file_word = "application file",
     .key = "command",
+    .other_key = "roles",
     .rules = { .members = members,
                .resume = { "checkpoint", NULL },
                .no_utf8 = "what is stored could not be shown",

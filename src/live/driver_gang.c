@@ -65,12 +65,15 @@ static bool fits(struct driver *d, const struct study_trial *t, const struct app
     return rooms_spread(places_rooms(d->places), wants, g->n, false, out);
 }
 
-static bool any_is_open(const struct driver *d)
+/* -1: there is none. */
+static int first_open(const struct driver *d)
 {
+    if (!d->hosts || d->local)
+        return 0;
     for (size_t i = 1; i <= hosts_count(d->hosts); i++)
         if (hosts_takes(d->hosts, i))
-            return true;
-    return !d->hosts || d->local;
+            return (int)i;
+    return -1;
 }
 
 /* One that is alone is started in any case: it waits for its room, or is told that there is none. */
@@ -80,7 +83,7 @@ int driver_place_gang(struct driver *d, const struct study_trial *t)
     struct app_gang g;
     struct err why;
     if (d->n == 0)
-        return any_is_open(d) ? 0 : -1;
+        return first_open(d);
     for (size_t i = 0; i < d->n; i++)
         if (d->slots[i]->awaits_room)
             return -1;                /* it is its turn */
@@ -252,15 +255,18 @@ int driver_start_gang(struct driver *d, struct slot *s, struct study_trial *t)
 static bool try_again(struct driver *d, struct slot *s)
 {
     size_t nodes[APP_GANG_MAX];
-    char why[512];
+    char why[512], who[LEASE_WHO_MAX];
     struct app_gang g;
     struct study_trial *t = s->a.trial;
     if (driver_gang_never_fits(d, t, why, sizeof why)) {
         driver_give_back(d, s);
         return true;
     }
-    if (shape_of(d, t, &g, d->e) < 0 || !fits(d, t, &g, nodes))
+    if (shape_of(d, t, &g, d->e) < 0 || !fits(d, t, &g, nodes)) {
+        if (places_is_divided(d->places)) /* other drivers here may do with fewer CPUs */
+            places_ask(d->places, who);
         return false;
+    }
     attempt_done(&s->a);
     int rc = driver_start_launcher(d, s, t);
     if (rc < 0)
