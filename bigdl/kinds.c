@@ -8,6 +8,7 @@
 #include "app/progress.h"
 #include "base/own.h"
 #include "bigdl/checkpoint.h"
+#include "bigdl/cluster.h"
 #include "bigdl/log.h"
 #include "bigdl/properties.h"
 #include "bigdl/submit.h"
@@ -109,9 +110,10 @@ static void offer(const struct application *a, const struct space *space, struct
         o->part_gb = spark_file_memory_gb(f->executor_memory);
 }
 
-static const char *master(const struct application *a)
+static const struct cluster_row *cluster(const struct application *a, const char **out_master)
 {
-    return ((const struct spark_file *)a->own)->master;
+    *out_master = ((const struct spark_file *)a->own)->master;
+    return cluster_find(*out_master);
 }
 
 static const struct app_member bigdl_members[] = { SPARK_FILE_MEMBERS, { NULL, NULL, 0 } };
@@ -132,6 +134,7 @@ static const struct app_kind bigdl_kind = {
     .property_prefix = "spark.",
     .put_properties = properties_put,
     .properties_file = properties_file,
+    .find_property = properties_find,
     .needle = needle,
     .stamped = true,
     .needs = APP_NEEDS_SPARK | APP_NEEDS_JAVA,
@@ -148,7 +151,7 @@ static const struct app_kind bigdl_kind = {
     .is_one_machine = is_one_machine,
     .memory_gb = memory_gb,
     .offer = offer,
-    .master = master,
+    .cluster = cluster,
     .part = checkpoint_classify,
     .is_folder = checkpoint_is_folder,
 };
@@ -248,6 +251,7 @@ static const struct app_kind spark_kind = {
     .property_prefix = "spark.",
     .put_properties = properties_put,
     .properties_file = properties_file,
+    .find_property = properties_find,
     .needle = needle_spark,
     .stamped = true, /* by the launcher */
     .tells = true,
@@ -263,7 +267,7 @@ static const struct app_kind spark_kind = {
     .is_one_machine = is_one_machine,
     .memory_gb = memory_gb,
     .offer = offer,
-    .master = master,
+    .cluster = cluster,
 };
 
 const struct app_kind *const app_kinds[] = { &bigdl_kind, &command_kind, &spark_kind, NULL };

@@ -14,6 +14,7 @@
 #include "core/setting.h"
 
 struct app_kind;
+struct cluster_row;
 
 struct application {
     const struct app_kind *kind;
@@ -139,6 +140,8 @@ struct app_kind {
     void (*put_properties)(const json_t *knobs, struct buf *out);
     /* The file that the application would read in the place of that one, of the application file; NULL: none. */
     const char *(*properties_file)(const struct application *a);
+    /* Appends what the text of such a file gives to a name; false: nothing. NULL: there are no such files. */
+    bool (*find_property)(const char *text, const char *name, struct buf *out);
 
     /* --- what it prints --- */
     /* Texts of which every line that counts holds one (any but a cause), for who passes lines on when there are too many: the i-th, NULL
@@ -161,8 +164,9 @@ struct app_kind {
         const struct application *a); /* that one trial takes here where no knob says; NULL: not known (0) */
     /* What the file bounds of the offer, which is this machine's where it is local, else nothing; NULL: nothing. */
     void (*offer)(const struct application *a, const struct space *space, struct offer *out);
-    /* Whom it asks for the room of its parts, as its file says: a cluster is found by that (bigdl/cluster.h). NULL: nobody. */
-    const char *(*master)(const struct application *a);
+    /* The cluster that it asks for the room of its parts (app/cluster.h), and its address as the file has it; NULL: none that can be asked. The
+     * function NULL: it asks nobody. */
+    const struct cluster_row *(*cluster)(const struct application *a, const char **out_master);
 
     /* --- checkpoints that are found by name; NULL: only those that it tells of --- */
     enum app_part (*part)(const char *file, int64_t *out_n); /* n = steps + 1 */

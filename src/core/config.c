@@ -72,7 +72,7 @@ const struct opt_row config_rows[] = {
     { "influxdb", "allow_plain_http", OPT_FLAG, FIELD(allow_plain_http), NULL, 0, 0, NULL, NULL, "the credential may go to another machine over http://, where anyone on the way can read it" },
     { "spark", "home", OPT_TEXT, FIELD(runtime_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
     { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
-    { "spark", "master_ui", OPT_TEXT, FIELD(master_ui), NULL, 0, 0, NULL, "URL", "a standalone master's page, asked what it offers (default http://HOST:8080/json/)" },
+    { "spark", "master_ui", OPT_TEXT, FIELD(master_ui), NULL, 0, 0, NULL, "URL", "the cluster's page, asked what is free: a standalone master's (default http://HOST:8080), or YARN's resource manager's (default: as yarn-site.xml says)" },
     { "spark", "grant_seconds", OPT_INT, FIELD(grant_seconds), "120", 1, 1e6, NULL, "SECONDS", "a cluster may take to grant what was asked for" },
     { "spark", "stall_seconds", OPT_INT, FIELD(stall_seconds), "1800", 1, 1e7, NULL, "SECONDS", "a trial may be silent before it counts as hung" },
 };

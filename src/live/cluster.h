@@ -1,6 +1,6 @@
-/* A cluster that is asked, again and again, what is free there and how our applications fare: the requests of its row (bigdl/cluster.h), made
+/* A cluster that is asked, again and again, what is free there and how our applications fare: the requests of its row (app/cluster.h), made
  * on a worker, each with a time-out, and their newest view. The token and the CA come from files, which are read anew for each look,
- * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else what Spark's properties say, else where
+ * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else what the application's properties say, else where
  * the row says; as the namespace does: $PIPETUNE_CLUSTER_NAMESPACE. */
 #ifndef LIVE_CLUSTER_H
 #define LIVE_CLUSTER_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "bigdl/cluster.h"
+#include "app/cluster.h"
 
 struct cluster;
 
@@ -22,10 +22,15 @@ struct cluster_at {
 };
 void cluster_at_done(struct cluster_at *at);
 
-/* Of `master`; `ui`: an address in the place of what the master says, or NULL; `properties`: the text of Spark's file of them. -EINVAL and
- * -ENOENT name what is missing, and where it is looked for. */
+/* What the application's properties say of it; NULL: nothing. */
+struct cluster_said {
+    const char *space, *token_file, *ca_file;
+};
+
+/* Of `master`; `ui`: an address in the place of what the master says, or NULL. -EINVAL and -ENOENT name what is missing, and where it is
+ * looked for. */
 int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const char *master, const char *ui,
-                    const char *properties, struct err *e);
+                    const struct cluster_said *said, struct err *e);
 
 int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at); /* -ENOMEM */
 

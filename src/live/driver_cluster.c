@@ -162,7 +162,7 @@ static void right_size(struct driver *d, struct study_trial *t)
         t->row.slots = before;
 }
 
-/* Its executors are its own wherever they are, so that it may probe beside others. */
+/* Its cores are its own wherever they are, so that it may probe beside others. */
 int driver_choose_in_cluster(struct driver *d, struct study_trial *t)
 {
     struct layout_room all;

@@ -243,7 +243,7 @@ static void test_every_kind_has_its_words(const struct app_kind *k, const struct
     assert_non_null(k->words.starting);
     assert_true(!k->is_local || (k->words.granting && k->words.not_granted && k->words.lost));
     assert_true(!k->divided || k->why_divided);
-    assert_true(!k->words.granting == !k->master);
+    assert_true(!k->words.granting == !k->cluster);
     assert_true(!k->property_prefix == !k->put_properties);
     assert_true(!k->property_prefix == !k->properties_file);
     assert_true(!k->part == !k->is_folder);
