@@ -78,7 +78,8 @@ static int answer(struct cluster_view *v, const struct cluster_asked *a, size_t 
 static bool end(const struct cluster_asked *a, const struct cluster_app *app, struct cluster_request *out)
 {
     out->method = "DELETE";
-    buf_printf(&out->url, "%s/api/v1/namespaces/%s/pods?labelSelector=" KUBE_LABEL "%%3D%s", a->base, a->space, app->tag);
+    buf_printf(&out->url, "%s/api/v1/namespaces/%s/pods?labelSelector=" KUBE_LABEL "%%3D%s", a->base, a->space,
+               app->tag);
     return true;
 }
 

@@ -111,7 +111,7 @@ struct cluster_row {
     const char *folder_env,
         *file; /* a file that names its address: "HADOOP_CONF_DIR", "yarn-site.xml"; NULL: the master itself does */
     const char *token_file,
-        *ca_file; /* where they lie unless somebody says otherwise; NULL: none is wanted by default */
+        *ca_file;                   /* where they lie unless somebody says otherwise; NULL: none is wanted by default */
     const char *space_file, *space; /* what names our namespace, and what it is else; NULL: there are none */
     struct {
         const char *space, *token_file, *ca_file;
@@ -135,7 +135,8 @@ struct cluster_row {
     void (*submit)(const struct app_launch *l, int cores_each, struct strv *out);
 
     /* --- while it runs --- */
-    const struct cluster_resize *resize; /* CPUs of parts can be changed (app/resize.h); NULL: by helpers on the nodes alone */
+    const struct cluster_resize
+        *resize; /* CPUs of parts can be changed (app/resize.h); NULL: by helpers on the nodes alone */
 };
 
 /* By an answer's status: 0; -EACCES, with what may be done; -EPROTO. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/resize.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "app/resize.h"
 
 enum {
     OPEN_MS = 400,   /* between two rounds while something is to be told */
@@ -204,8 +204,7 @@ static void note_none(struct resizer *r)
         if (o->rc != -ENOTSUP)
             continue;
         r->none = true;
-        (void)snprintf(text, sizeof text, "CPUs stay as they are launched: %s resizes none",
-                       r->at.row->what);
+        (void)snprintf(text, sizeof text, "CPUs stay as they are launched: %s resizes none", r->at.row->what);
         r->ops->note(r->ctx, text);
     }
 }
