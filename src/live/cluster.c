@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/resize.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/http.h"
@@ -221,7 +222,7 @@ static bool copy_text(char **out, const char *text)
 
 int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at)
 {
-    struct cluster_at c = { .row = at->row };
+    struct cluster_at c = { .row = at->row, .resizes = at->resizes };
     for (size_t i = 0; i < at->bases.n; i++)
         strv_add(&c.bases, at->bases.v[i]);
     bool whole = copy_text(&c.space, at->space) && copy_text(&c.token_file, at->token_file) &&
@@ -264,6 +265,19 @@ int cluster_look(struct cluster_view *out, struct cluster_at *at, const struct c
         turn(&at->bases);
     }
     return rc;
+}
+
+void cluster_ask_resize(struct cluster_at *at)
+{
+    const struct cluster_resize *row = at->row->resize;
+    struct cluster_asked a = asked_of(at, NULL, 0);
+    struct cluster_request q = { 0 };
+    AUTO_BUF struct buf text = BUF_INIT;
+    struct err ignored; /* it was asked for other things a moment ago */
+    int status = 0;
+    at->resizes = row && row->can(&a, &q) && cluster_at_ask(at, &q, &status, &text, &ignored) == 0 &&
+                  row->says_so(status, buf_text(&text), text.len);
+    cluster_request_done(&q);
 }
 
 /* --- again and again ------------------------------------------------------------------------------------------------------------ */

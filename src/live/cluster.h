@@ -19,6 +19,7 @@ struct cluster_at {
     char *space;           /* NULL: none */
     char *token_file, *ca; /* NULL: none */
     char *user;            /* as whom, where nobody is asked to prove it; NULL: not known */
+    bool resizes;          /* it has said that it changes CPUs of parts that run */
 };
 void cluster_at_done(struct cluster_at *at);
 
@@ -43,6 +44,9 @@ struct cluster_asked cluster_at_asked(const struct cluster_at *at); /* of no lau
  * -EINVAL, -ENODEV, -ENOMEM. */
 int cluster_look(struct cluster_view *out, struct cluster_at *at, const struct cluster_key *keys, size_t n,
                  struct err *e);
+
+/* Asks whether it changes CPUs of parts that run: blocks, too. */
+void cluster_ask_resize(struct cluster_at *at);
 
 struct cluster_ops {
     void (*seen)(void *ctx);                   /* a new view is there, or none could be had */

@@ -631,6 +631,7 @@ int plan_ask_cluster(struct plan *p, struct err *why)
         return 1;
     take_room(p, &view);
     cluster_view_done(&view);
+    cluster_ask_resize(&p->cluster);
     return choose_setting(p, why) == 0 ? 0 : 1;
 }
 
