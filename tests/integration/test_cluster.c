@@ -30,25 +30,30 @@
 #define ONE_POINT "{ \"batch_size\": [64], \"learning_rate\": [0.1] }"
 #define TWO_POINTS "{ \"batch_size\": [64], \"learning_rate\": [0.1, 0.05] }"
 
-/* What workers have: "CORES:GIB", and D behind it where one is dead. */
-static void write_page(struct buf *out, const char *workers)
+/* What workers have: "CORES:GIB", behind it D where one is dead, B where others have all of it; and the applications that run. */
+static void write_page_with(struct buf *out, const char *workers, const char *apps)
 {
     AUTO_BUF struct buf body = BUF_INIT;
     int cores, gb, n = 0;
     buf_puts(&body, "{\"url\":\"spark://127.0.0.1:7077\",\"workers\":[");
     for (const char *w = workers; w && sscanf(w, "%d:%d", &cores, &gb) == 2;
          w = strchr(w, ',') ? strchr(w, ',') + 1 : NULL) {
-        bool dead = w[strcspn(w, "D,")] == 'D';
+        bool dead = w[strcspn(w, "D,")] == 'D', busy = w[strcspn(w, "B,")] == 'B';
         buf_printf(
             &body,
             "%s{\"id\":\"worker-%d\",\"cores\":%d,\"coresused\":0,\"coresfree\":%d,\"memory\":%d,\"memoryused\":0,"
             "\"memoryfree\":%d,\"state\":\"%s\"}",
-            n ? "," : "", n, cores, cores, gb * 1024, gb * 1024, dead ? "DEAD" : "ALIVE");
+            n ? "," : "", n, cores, busy ? 0 : cores, gb * 1024, busy ? 0 : gb * 1024, dead ? "DEAD" : "ALIVE");
         n++;
     }
-    buf_puts(&body, "],\"activeapps\":[],\"status\":\"ALIVE\"}");
+    buf_printf(&body, "],\"activeapps\":[%s],\"status\":\"ALIVE\"}", apps);
     buf_printf(out, "HTTP/1.1 200 OK\r\nContent-Type: text/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
                body.len, buf_text(&body));
+}
+
+static void write_page(struct buf *out, const char *workers)
+{
+    write_page_with(out, workers, "");
 }
 
 struct cluster {
@@ -313,6 +318,165 @@ static void test_a_trial_that_is_given_up_tells_no_result(void **state)
     cluster_close(&c);
 }
 
+/* --- trials beside each other ------------------------------------------------------------------------------------------- */
+
+/* Attempts that ran while the N-th began, itself among them. */
+#define AT_ONCE                                                                                                        \
+    "SELECT max((SELECT count(*) FROM attempts b WHERE b.started_ms <= a.started_ms AND b.ended_ms > a.started_ms))"   \
+    " FROM attempts a"
+#define MANY_POINTS "{ \"batch_size\": [64], \"learning_rate\": [0.1, 0.05, 0.02, 0.01] }"
+
+static const struct {
+    const char *name, *workers, *system, *parallel, *policy, *at_once;
+} packings[] = {
+    { "as many as there is room for", "1:2,2:4", "{ \"cores\": [\"1\"] }", "auto", "pipetune", "3" },
+    { "settings that never change, too", "1:2,2:4", "{ \"cores\": [\"1\"] }", "auto", "v1", "3" },
+    { "no more than the user says", "1:2,2:4", "{ \"cores\": [\"1\"] }", "2", "pipetune", "2" },
+    { "memory is what there is least of", "4:3", "{ \"cores\": [\"1\"], \"memory\": [\"1.5\"] }", "auto", "pipetune",
+      "2" },
+    { "a worker's cores are no other one's", "1:2,2:4", "{ \"cores\": [\"2\"], \"executors\": [\"1\"] }", "auto",
+      "pipetune", "1" },
+};
+
+static void test_trials_are_packed(void **state)
+{
+    struct world *w = *state;
+    for (size_t i = 0; i < ARRAY_LEN(packings); i++) {
+        struct cluster c;
+        cluster_open(&c, packings[i].workers);
+        write_study(w, "", packings[i].system, MANY_POINTS);
+        (void)setenv("FAKE_EPOCH_MS", "1500", 1);
+        (void)unlink(STORE);
+        expect(packings[i].name,
+               RUN(w, "run", "c.conf", "--master-ui", c.url, "--parallel", packings[i].parallel, "--policy",
+                   packings[i].policy),
+               0, NULL);
+        harness_expect_rows(packings[i].name, STORE, "SELECT count(*), min(state), max(state) FROM trials",
+                            "4|finished|finished");
+        harness_expect_rows(packings[i].name, STORE, AT_ONCE, packings[i].at_once);
+        harness_expect_rows(packings[i].name, STORE, "SELECT count(*) FROM attempts", "4");
+        harness_remove(harness_path(w->dir, "pipetune.d"));
+        cluster_close(&c);
+    }
+}
+
+static bool told(void *text)
+{
+    AUTO_FREE char *out = harness_read(".", "out");
+    return out && strstr(out, text);
+}
+
+static void expect_told(const char *text)
+{
+    if (!harness_wait(told, (void *)(uintptr_t)text, HARNESS_MS)) {
+        AUTO_FREE char *out = harness_read(".", "out");
+        fail_msg("said '%s', want '%s'", out ? out : "", text);
+    }
+}
+
+/* Its words are in the file `out`. */
+static pid_t start_told(struct world *w, const char *url)
+{
+    AUTO_CLOSE int out = open("out", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return START(w, out, "run", "c.conf", "--master-ui", url, "--store", STORE);
+}
+
+static void answer_with(struct cluster *c, const char *workers, const char *apps)
+{
+    sink_answer(c->sink, NULL);
+    buf_clear(&c->page);
+    write_page_with(&c->page, workers, apps);
+    sink_answer(c->sink, buf_text(&c->page));
+}
+
+/* While others have all of it nothing is started. */
+static void test_a_cluster_that_others_have_is_waited_for(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "2:4B");
+    write_study(w, "", "{ \"cores\": [\"2\"] }", ONE_POINT);
+    pid_t pid = start_told(w, c.url);
+    expect_told("waits for room on the cluster: 0 of its 2 cores are free");
+    harness_expect_rows("attempts", STORE, "SELECT count(*) FROM attempts", "0");
+    answer_with(&c, "2:4", "");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    harness_expect_rows("trials", STORE, TRIALS, "1|finished");
+    cluster_close(&c);
+}
+
+/* What was free when it was launched others have taken before it came. */
+static void test_what_was_crowded_out_is_placed_again(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "2:4");
+    (void)setenv("FAKE_WORKERS", "1:4", 1);
+    write_study(w, "", "{ \"cores\": [\"2\"], \"executors\": [\"2\"] }", ONE_POINT);
+    pid_t pid = start_told(w, c.url);
+    expect_told("s/1: attempt 1 started");
+    answer_with(&c, "2:4B", "");
+    expect_told("waits for room on the cluster");
+    harness_expect_rows("attempts", STORE, "SELECT outcome, cause FROM attempts",
+                        "interrupted|1 of 2 cores were granted in 2 s: 0 of its 2 cores are free; it is placed again");
+    harness_expect_rows("refusals", STORE, "SELECT count(*) FROM decisions WHERE kind = 'refused'", "0");
+    (void)setenv("FAKE_WORKERS", "2:4", 1);
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+    answer_with(&c, "2:4", "");
+    expect("again", RUN(w, "run", "c.conf", "--master-ui", c.url), 0, NULL);
+    harness_expect_rows("trials", STORE, TRIALS, "1|finished");
+    cluster_close(&c);
+}
+
+/* A cluster that does not answer any more starts nothing; what runs goes on. */
+static void test_a_master_that_goes_away_is_waited_for(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "1:4");
+    write_study(w, "", "{ \"cores\": [\"1\"] }", TWO_POINTS);
+    (void)setenv("FAKE_EPOCH_MS", "3000", 1);
+    pid_t pid = start_told(w, c.url);
+    expect_told("s/1: attempt 1 started");
+    sink_answer(c.sink, SINK_BUSY);
+    expect_told("s/1: finished");
+    expect_told("the master cannot be asked what is free: 'http://127.0.0.1:");
+    harness_expect_rows("attempts", STORE, "SELECT count(*) FROM attempts", "1");
+    answer_with(&c, "1:4", "");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    expect_told("the master can be asked again");
+    harness_expect_rows("trials", STORE, TRIALS, "1|finished 2|finished");
+    cluster_close(&c);
+}
+
+static bool has_ended(void *store)
+{
+    AUTO_FREE char *got =
+        harness_ask(store, "SELECT count(*) FROM attempts WHERE app_id IS NOT NULL AND state = 'ended'");
+    return got && strcmp(got, "1") == 0;
+}
+
+/* The cluster still has the application of a launch that is over. */
+static void test_what_is_left_there_is_ended(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "1:4");
+    write_study(w, "", "{ \"cores\": [\"1\"] }", TWO_POINTS);
+    (void)setenv("FAKE_EPOCH_MS", "9000", 1);
+    pid_t pid = start_told(w, c.url);
+    assert_true(harness_wait(has_ended, (void *)(uintptr_t)STORE, HARNESS_MS));
+    AUTO_FREE char *id = harness_ask(STORE, "SELECT app_id FROM attempts WHERE trial = 1");
+    AUTO_FREE char *apps = NULL;
+    assert_true(asprintf(&apps, "{\"id\":\"%s\",\"cores\":1,\"state\":\"RUNNING\"}", id) > 0);
+    answer_with(&c, "1:4", apps);
+    expect_told("of a launch that is over: it was told to end it");
+    assert_int_equal(kill(pid, SIGINT), 0);
+    (void)harness_exit_code(pid, HARNESS_MS);
+    cluster_close(&c);
+}
+
 /* --- CPUs of the workers ------------------------------------------------------------------------------------------------ */
 
 static size_t occurrences(const char *text, const char *what)
@@ -458,6 +622,11 @@ int main(void)
         TEST(test_a_trial_that_is_given_up_tells_no_result),
         TEST(test_what_cannot_be_had_at_all_is_infeasible_at_once),
         TEST(test_a_study_that_is_gone_on_with_has_what_it_had),
+        TEST(test_trials_are_packed),
+        TEST(test_a_cluster_that_others_have_is_waited_for),
+        TEST(test_what_was_crowded_out_is_placed_again),
+        TEST(test_a_master_that_goes_away_is_waited_for),
+        TEST(test_what_is_left_there_is_ended),
         TEST(test_executors_on_cpus_of_others_are_told_once),
         TEST(test_a_wait_says_what_for),
         TEST(test_a_terminal_shows_it_at_once),

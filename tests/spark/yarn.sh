@@ -38,7 +38,7 @@ EOC
             "yarn.resourcemanager.admin.address=127.0.0.1:${p[4]}" "yarn.nodemanager.address=127.0.0.1:${p[5]}" \
             "yarn.nodemanager.localizer.address=127.0.0.1:${p[6]}" "yarn.nodemanager.webapp.address=127.0.0.1:${p[7]}" \
             "yarn.nodemanager.collector-service.address=127.0.0.1:${p[8]}" yarn.resourcemanager.hostname=127.0.0.1 yarn.nodemanager.hostname=127.0.0.1 \
-            "yarn.nodemanager.resource.cpu-vcores=$vcores" "yarn.nodemanager.resource.memory-mb=$mib" yarn.scheduler.minimum-allocation-mb=128 \
+            "yarn.nodemanager.resource.cpu-vcores=$vcores" "yarn.nodemanager.resource.memory-mb=$mib" yarn.scheduler.minimum-allocation-mb=32 \
             "yarn.nodemanager.local-dirs=$work/yarn/local" "yarn.nodemanager.log-dirs=$work/yarn/logs" yarn.nodemanager.vmem-check-enabled=false \
             yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage=100 \
             yarn.nodemanager.heartbeat.interval-ms=200 yarn.resourcemanager.nodemanagers.heartbeat-interval-ms=200 \
