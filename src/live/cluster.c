@@ -118,11 +118,12 @@ int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const
     else
         rc = find_bases(&at.bases, row, master, e);
     if (rc == 0)
-        rc = find_file(&at.token_file, "PIPETUNE_CLUSTER_TOKEN_FILE", said->token_file, row->token_file, e);
+        rc = find_file(&at.token_file, "PIPETUNE_CLUSTER_TOKEN_FILE", said ? said->token_file : NULL, row->token_file,
+                       e);
     if (rc == 0)
-        rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", said->ca_file, row->ca_file, e);
+        rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", said ? said->ca_file : NULL, row->ca_file, e);
     if (rc == 0)
-        rc = find_space(&at.space, row, said->space, e);
+        rc = find_space(&at.space, row, said ? said->space : NULL, e);
     if (rc == 0 && (find_user(&at.user) < 0 || at.bases.failed))
         rc = err_sys(e, -ENOMEM, "'%s'", master);
     if (rc < 0)

@@ -28,7 +28,7 @@ struct cluster_said {
     const char *space, *token_file, *ca_file;
 };
 
-/* Of `master`; `ui`: an address in the place of what the master says, or NULL. -EINVAL and -ENOENT name what is missing, and where it is
+/* Of `master`; `ui`: an address in the place of what the master says, or NULL; `said` may be NULL. -EINVAL and -ENOENT name what is missing, and where it is
  * looked for. */
 int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const char *master, const char *ui,
                     const struct cluster_said *said, struct err *e);
