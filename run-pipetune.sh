@@ -396,6 +396,8 @@ make_apiserver() {
         return 0
     fi
     stamp kube "$(apiserver_version)"
+}
+
 hadoop_whole() { stamped hadoop "$HADOOP" && [ -s $home/hadoop/org.apache.hadoop_hadoop-yarn-server-resourcemanager-$HADOOP.jar ]; }
 
 # Spark resolves Maven's coordinates itself; what it then runs says Hadoop's version, so that a class path of its own is tried, too.
