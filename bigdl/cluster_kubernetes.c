@@ -31,7 +31,7 @@ static int bases(const char *master, const char *text, struct strv *out, struct 
 static const struct {
     const char *path; /* with the namespace, where it has one */
     bool in_space;
-    int (*read)(struct cluster_view *v, const char *text, size_t len, struct err *e);
+    int (*take)(struct cluster_view *v, const char *text, size_t len, struct err *e);
     const char *what; /* for people */
 } looks[] = {
     { "/api/v1/nodes", false, kube_read_nodes, "list nodes" },
@@ -67,7 +67,7 @@ static int answer(struct cluster_view *v, const struct cluster_asked *a, size_t 
     char why[KUBE_WHY_MAX];
     (void)a;
     if (status == 200)
-        return looks[i].read(v, text, len, e);
+        return looks[i].take(v, text, len, e);
     kube_refusal(status, text, len, why);
     if (status != 401 && status != 403)
         return err_set(e, -EPROTO, "the Kubernetes API server says %s", why);
@@ -78,7 +78,8 @@ static int answer(struct cluster_view *v, const struct cluster_asked *a, size_t 
 static bool end(const struct cluster_asked *a, const struct cluster_app *app, struct cluster_request *out)
 {
     out->method = "DELETE";
-    buf_printf(&out->url, "%s/api/v1/namespaces/%s/pods?labelSelector=" KUBE_LABEL "%%3D%s", a->base, a->space, app->tag);
+    buf_printf(&out->url, "%s/api/v1/namespaces/%s/pods?labelSelector=" KUBE_LABEL "%%3D%s", a->base, a->space,
+               app->tag);
     return true;
 }
 

@@ -2,7 +2,7 @@
 #ifndef BIGDL_KUBE_RESIZE_H
 #define BIGDL_KUBE_RESIZE_H
 
-#include "bigdl/resize.h"
+#include "app/resize.h"
 
 extern const struct cluster_resize kube_resize;
 

@@ -165,6 +165,8 @@ struct app_kind {
     void (*put_properties)(const json_t *knobs, struct buf *out);
     /* The file that the application would read in the place of that one, of the application file; NULL: none. */
     const char *(*properties_file)(const struct application *a);
+    /* Appends what the text of such a file gives to a name; false: nothing. NULL: there are no such files. */
+    bool (*find_property)(const char *text, const char *name, struct buf *out);
 
     /* --- what it prints --- */
     /* Texts of which every line that counts holds one (any but a cause), for who passes lines on when there are too many: the i-th, NULL

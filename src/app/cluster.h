@@ -115,7 +115,7 @@ struct cluster_row {
     const char *space_file, *space; /* what names our namespace, and what it is else; NULL: there are none */
     struct {
         const char *space, *token_file, *ca_file;
-    } properties; /* of Spark that say otherwise; NULL: none */
+    } properties; /* of the application that say otherwise (app_kind's find_property); NULL: none */
     /* Appends its addresses, those of several masters in their order. `text`: of that file; NULL: there is none. -EINVAL says what is wanted. */
     int (*bases)(const char *master, const char *text, struct strv *out, struct err *e);
 
@@ -136,7 +136,7 @@ struct cluster_row {
 
     /* --- while it runs --- */
     const struct cluster_resize
-        *resize; /* CPUs of executors can be changed (bigdl/resize.h); NULL: by helpers on the nodes alone */
+        *resize; /* CPUs of parts can be changed (app/resize.h); NULL: by helpers on the nodes alone */
 };
 
 /* By an answer's status: 0; -EACCES, with what may be done; -EPROTO. */

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/resize.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/http.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "bigdl/properties.h"
 
 enum {
     ANSWER_MAX = 32 << 20,
@@ -40,17 +40,14 @@ static const char *filled(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* What the environment says, else Spark's property, else the row, where that is there. */
-static int find_file(char **out, const char *name, const char *properties, const char *property, const char *usual,
-                     struct err *e)
+/* What the environment says, else the application, else the row, where that is there. */
+static int find_file(char **out, const char *name, const char *said, const char *usual, struct err *e)
 {
-    AUTO_BUF struct buf value = BUF_INIT;
-    bool says = !filled(name) && properties && property && properties_find(properties, property, &value) && value.len;
-    const char *path = filled(name) ? filled(name) : says ? buf_text(&value) : usual && io_exists(usual) ? usual : NULL;
+    const char *path = filled(name) ? filled(name) : said ? said : usual && io_exists(usual) ? usual : NULL;
     if (!path)
         return 0;
     if (!io_exists(path))
-        return err_set(e, -ENOENT, "%s names '%s', which is not there", says ? property : name, path);
+        return err_set(e, -ENOENT, "%s names '%s', which is not there", filled(name) ? name : "the application", path);
     *out = strdup(path);
     return *out ? 0 : err_sys(e, -ENOMEM, "'%s'", path);
 }
@@ -60,18 +57,17 @@ static bool is_space(const char *name)
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name);
 }
 
-static int find_space(char **out, const struct cluster_row *row, const char *properties, struct err *e)
+static int find_space(char **out, const struct cluster_row *row, const char *said, struct err *e)
 {
     enum { SPACE_MAX = 256 };
     static const char name[] = "PIPETUNE_CLUSTER_NAMESPACE";
     AUTO_BUF struct buf value = BUF_INIT;
     if (!row->space)
         return 0;
-    if (filled(name))
-        buf_puts(&value, filled(name));
-    else if (!properties || !row->properties.space || !properties_find(properties, row->properties.space, &value))
-        if (io_exists(row->space_file) && io_read_file(&value, row->space_file, SPACE_MAX, e) < 0)
-            return e->code;
+    if (filled(name) || said)
+        buf_puts(&value, filled(name) ? filled(name) : said);
+    else if (io_exists(row->space_file) && io_read_file(&value, row->space_file, SPACE_MAX, e) < 0)
+        return e->code;
     while (value.len > 0 && value.data[value.len - 1] == '\n')
         buf_cut(&value, value.len - 1);
     *out = strdup(value.len ? buf_text(&value) : row->space);
@@ -113,7 +109,7 @@ static int find_bases(struct strv *out, const struct cluster_row *row, const cha
 }
 
 int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const char *master, const char *ui,
-                    const char *properties, struct err *e)
+                    const struct cluster_said *said, struct err *e)
 {
     struct cluster_at at = { .row = row };
     int rc = 0;
@@ -122,12 +118,12 @@ int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const
     else
         rc = find_bases(&at.bases, row, master, e);
     if (rc == 0)
-        rc = find_file(&at.token_file, "PIPETUNE_CLUSTER_TOKEN_FILE", properties, row->properties.token_file,
-                       row->token_file, e);
+        rc = find_file(&at.token_file, "PIPETUNE_CLUSTER_TOKEN_FILE", said ? said->token_file : NULL, row->token_file,
+                       e);
     if (rc == 0)
-        rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", properties, row->properties.ca_file, row->ca_file, e);
+        rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", said ? said->ca_file : NULL, row->ca_file, e);
     if (rc == 0)
-        rc = find_space(&at.space, row, properties, e);
+        rc = find_space(&at.space, row, said ? said->space : NULL, e);
     if (rc == 0 && (find_user(&at.user) < 0 || at.bases.failed))
         rc = err_sys(e, -ENOMEM, "'%s'", master);
     if (rc < 0)
@@ -227,7 +223,7 @@ static bool copy_text(char **out, const char *text)
 
 int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at)
 {
-    struct cluster_at c = { .row = at->row };
+    struct cluster_at c = { .row = at->row, .resizes = at->resizes };
     for (size_t i = 0; i < at->bases.n; i++)
         strv_add(&c.bases, at->bases.v[i]);
     bool whole = copy_text(&c.space, at->space) && copy_text(&c.token_file, at->token_file) &&
@@ -270,6 +266,19 @@ int cluster_look(struct cluster_view *out, struct cluster_at *at, const struct c
         turn(&at->bases);
     }
     return rc;
+}
+
+void cluster_ask_resize(struct cluster_at *at)
+{
+    const struct cluster_resize *row = at->row->resize;
+    struct cluster_asked a = asked_of(at, NULL, 0);
+    struct cluster_request q = { 0 };
+    AUTO_BUF struct buf text = BUF_INIT;
+    struct err ignored; /* it was asked for other things a moment ago */
+    int status = 0;
+    at->resizes = row && row->can(&a, &q) && cluster_at_ask(at, &q, &status, &text, &ignored) == 0 &&
+                  row->says_so(status, buf_text(&text), text.len);
+    cluster_request_done(&q);
 }
 
 /* --- again and again ------------------------------------------------------------------------------------------------------------ */

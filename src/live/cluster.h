@@ -1,6 +1,6 @@
 /* A cluster that is asked, again and again, what is free there and how our applications fare: the requests of its row (app/cluster.h), made
  * on a worker, each with a time-out, and their newest view. The token and the CA come from files, which are read anew for each look,
- * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else what Spark's properties say, else where
+ * since tokens expire and are replaced: $PIPETUNE_CLUSTER_TOKEN_FILE and $PIPETUNE_CLUSTER_CA_FILE, else what the application's properties say, else where
  * the row says; as the namespace does: $PIPETUNE_CLUSTER_NAMESPACE. */
 #ifndef LIVE_CLUSTER_H
 #define LIVE_CLUSTER_H
@@ -19,13 +19,19 @@ struct cluster_at {
     char *space;           /* NULL: none */
     char *token_file, *ca; /* NULL: none */
     char *user;            /* as whom, where nobody is asked to prove it; NULL: not known */
+    bool resizes;          /* it has said that it changes CPUs of parts that run */
 };
 void cluster_at_done(struct cluster_at *at);
 
-/* Of `master`; `ui`: an address in the place of what the master says, or NULL; `properties`: the text of Spark's file of them. -EINVAL and
- * -ENOENT name what is missing, and where it is looked for. */
+/* What the application's properties say of it; NULL: nothing. */
+struct cluster_said {
+    const char *space, *token_file, *ca_file;
+};
+
+/* Of `master`; `ui`: an address in the place of what the master says, or NULL; `said` may be NULL. -EINVAL and -ENOENT name what is missing, and where it is
+ * looked for. */
 int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const char *master, const char *ui,
-                    const char *properties, struct err *e);
+                    const struct cluster_said *said, struct err *e);
 
 int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at); /* -ENOMEM */
 
@@ -38,6 +44,9 @@ struct cluster_asked cluster_at_asked(const struct cluster_at *at); /* of no lau
  * -EINVAL, -ENODEV, -ENOMEM. */
 int cluster_look(struct cluster_view *out, struct cluster_at *at, const struct cluster_key *keys, size_t n,
                  struct err *e);
+
+/* Asks whether it changes CPUs of parts that run: blocks, too. */
+void cluster_ask_resize(struct cluster_at *at);
 
 struct cluster_ops {
     void (*seen)(void *ctx);                   /* a new view is there, or none could be had */

@@ -226,8 +226,22 @@ bool driver_is_crowded_out(struct driver *d, const struct slot *s, char why[CLUS
 
 /* --- its life ------------------------------------------------------------------------------------------------------------------- */
 
+/* Parts that were killed for want of memory: what a view shows of a launch may become less, as its parts are forgotten there. */
+static void look_for_kills(struct driver *d)
+{
+    int64_t asked_ms;
+    const struct cluster_view *v = cluster_now(d->cluster, &asked_ms);
+    for (size_t i = 0; v && i < d->n; i++) {
+        struct attempt *a = &d->slots[i]->a;
+        const struct cluster_app *app = a->row.launch ? cluster_app_of(v, a->row.launch) : NULL;
+        if (app && app->kills > a->starved)
+            a->starved = app->kills;
+    }
+}
+
 static void on_seen(void *ctx)
 {
+    look_for_kills(ctx);
     driver_schedule(ctx);
 }
 

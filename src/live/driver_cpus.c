@@ -258,7 +258,7 @@ int driver_set_up_places(struct driver *d)
         rc = driver_set_up_hosts(d);
     if (rc == 0)
         rc = driver_set_up_cluster(d);
-    if (rc == 0 && d->narrows && p->cluster.row && p->cluster.row->resize)
+    if (rc == 0 && d->narrows && p->cluster.resizes)
         rc = resizer_open(&d->resizer, &d->loop, &p->cluster, &resizes, d, d->e);
     if (rc == 0 && d->study->energy)
         rc = nodes_meter(d->nodes, energy_wanted(d->study->energy), d->e);

@@ -653,14 +653,28 @@ static void take_room(struct plan *p, const struct cluster_view *v)
         o->cores = o->file_cores;
 }
 
+/* What a property of the application says; NULL: nothing. */
+static const char *said_by(const struct app_kind *k, const char *text, const char *name, struct buf *value)
+{
+    bool says = name && k->find_property && k->find_property(text, name, value);
+    return says && value->len > 0 ? buf_text(value) : NULL;
+}
+
 static int find_cluster(struct plan *p, const struct cluster_row *row, const char *master, struct err *e)
 {
+    const struct app_kind *k = p->app.kind;
     AUTO_BUF struct buf text = BUF_INIT;
-    const char *file = p->app.kind->properties_file ? p->app.kind->properties_file(&p->app) : NULL;
+    AUTO_BUF struct buf space = BUF_INIT;
+    AUTO_BUF struct buf token = BUF_INIT;
+    AUTO_BUF struct buf ca = BUF_INIT;
+    const char *file = k->properties_file ? k->properties_file(&p->app) : NULL;
     AUTO_FREE char *path = file ? strdup(file) : env_default_properties(&p->env);
     if (path && io_exists(path) && io_read_file(&text, path, FILE_MAX, e) < 0)
         return e->code;
-    return cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, buf_text(&text), e);
+    const struct cluster_said said = { .space = said_by(k, buf_text(&text), row->properties.space, &space),
+                                       .token_file = said_by(k, buf_text(&text), row->properties.token_file, &token),
+                                       .ca_file = said_by(k, buf_text(&text), row->properties.ca_file, &ca) };
+    return cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, &said, e);
 }
 
 int plan_ask_cluster(struct plan *p, struct err *why)
@@ -678,6 +692,7 @@ int plan_ask_cluster(struct plan *p, struct err *why)
         return 1;
     take_room(p, &view);
     cluster_view_done(&view);
+    cluster_ask_resize(&p->cluster);
     return choose_setting(p, why) == 0 ? 0 : 1;
 }
 

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/resize.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "bigdl/resize.h"
 
 enum {
     OPEN_MS = 400,   /* between two rounds while something is to be told */
-    WATCH_MS = 5000, /* … and while nothing is: executors come anew */
+    WATCH_MS = 5000, /* … and while nothing is: parts come anew */
 };
 
 /* What became of a launch's round, on the worker. */
@@ -165,7 +165,7 @@ static void settle_open(struct resizer *r, struct order *o, const struct task *t
     int cores = 0;
     enum resize_verdict v = judge(&t->out, o->want.cores, clock_ms() - o->since_ms, &cores, o->why);
     o->cores = t->out.seen ? cores : o->cores;
-    if (v == RESIZE_DONE || (t->out.seen && t->out.view.n == 0)) /* it has no executor yet: the caller asks again */
+    if (v == RESIZE_DONE || (t->out.seen && t->out.view.n == 0)) /* it has no part yet: the caller asks again */
         tell(r, o, t->out.view.n);
     else if (v == RESIZE_INSTEAD)
         o->state = ORDER_TAKES_BACK; /* in one more round, and told then */
@@ -204,8 +204,7 @@ static void note_none(struct resizer *r)
         if (o->rc != -ENOTSUP)
             continue;
         r->none = true;
-        (void)snprintf(text, sizeof text, "CPUs of executors stay as they are launched: %s resizes none",
-                       r->at.row->what);
+        (void)snprintf(text, sizeof text, "CPUs stay as they are launched: %s resizes none", r->at.row->what);
         r->ops->note(r->ctx, text);
     }
 }

@@ -1,6 +1,6 @@
-/* Brings the CPUs of executors into force through their cluster, where its row can (bigdl/resize.h), without a helper on their nodes: the requests
+/* Brings the CPUs of a launch's parts into force through their cluster, where its row can (app/resize.h), without a helper on their nodes: the requests
  * are made on a worker, one round at a time; what is in force is told, never what was asked for. What can't be had is taken back, so that the
- * cluster holds nothing for it. An executor that comes in the place of another is given what its launch is to have. */
+ * cluster holds nothing for it. A part that comes in the place of another is given what its launch is to have. */
 #ifndef LIVE_RESIZER_H
 #define LIVE_RESIZER_H
 
@@ -23,7 +23,7 @@ int resizer_open(struct resizer **out, uv_loop_t *loop, const struct cluster_at 
                  void *ctx, struct err *e);
 void resizer_close(struct resizer *r); /* what is under way ends first, with the loop. NULL is fine */
 
-/* The launch is to have `want->cores` over all of its executors. `applied` comes once for it, unless it is replaced, or released, first. -ENOMEM. */
+/* The launch is to have `want->cores` over all of its parts. `applied` comes once for it, unless it is replaced, or released, first. -ENOMEM. */
 int resizer_apply(struct resizer *r, const struct desired_want *want, struct err *e);
 void resizer_release(struct resizer *r, const char *tag); /* it is over; NULL is fine */
 

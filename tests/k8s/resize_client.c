@@ -1,5 +1,6 @@
 /* Asks a cluster to bring a launch's CPUs into force, as a driver does: resize_client PROPERTIES MASTER TAG CORES…
  * One line for each: "cores N of M, WAITED ms: WHY". */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "bigdl/cluster.h"
+#include "bigdl/properties.h"
 #include "live/resizer.h"
 
 struct client {
@@ -19,7 +22,7 @@ struct client {
 
 static void ask(struct client *c)
 {
-    struct desired_want want = { .tag = c->tag, .cores = atoi(c->cores[0]), .slots = 2 };
+    struct desired_want want = { .tag = c->tag, .cores = (int)strtol(c->cores[0], NULL, 10), .slots = 2 };
     c->since_ms = clock_ms();
     if (resizer_apply(c->r, &want, NULL) < 0)
         abort();
@@ -59,17 +62,34 @@ static void on_tick(uv_timer_t *t)
         resizer_tick(c->r);
 }
 
+/* As live/plan finds it. */
+static int find(struct cluster_at *out, const char *file, const char *master, struct err *e)
+{
+    const struct cluster_row *row = cluster_find(master);
+    AUTO_BUF struct buf text = BUF_INIT;
+    AUTO_BUF struct buf space = BUF_INIT;
+    AUTO_BUF struct buf token = BUF_INIT;
+    AUTO_BUF struct buf ca = BUF_INIT;
+    if (!row)
+        return err_set(e, -EINVAL, "'%s' is no cluster", master);
+    int rc = io_read_file(&text, file, 1 << 20, e);
+    if (rc < 0)
+        return rc;
+    (void)properties_find(buf_text(&text), row->properties.space, &space);
+    (void)properties_find(buf_text(&text), row->properties.token_file, &token);
+    (void)properties_find(buf_text(&text), row->properties.ca_file, &ca);
+    const struct cluster_said said = { buf_text(&space), buf_text(&token), buf_text(&ca) };
+    return cluster_at_find(out, row, master, NULL, &said, e);
+}
+
 int main(int argc, char **argv)
 {
     static const struct resizer_ops ops = { on_applied, on_changed, on_note };
     struct cluster_at at = { 0 };
     struct err e = { 0 };
     uv_loop_t loop;
-    AUTO_BUF struct buf text = BUF_INIT;
-    const struct cluster_row *row = argc > 4 ? cluster_find(argv[2]) : NULL;
-    if (!row || io_read_file(&text, argv[1], 1 << 20, &e) < 0 ||
-        cluster_at_find(&at, row, argv[2], NULL, buf_text(&text), &e) < 0) {
-        (void)fprintf(stderr, "resize_client: %s\n", e.text);
+    if (argc < 5 || find(&at, argv[1], argv[2], &e) < 0) {
+        (void)fprintf(stderr, "resize_client: %s\n", argc < 5 ? "PROPERTIES MASTER TAG CORES…" : e.text);
         return 2;
     }
     struct client c = { .cores = argv + 4, .tag = argv[3] };

@@ -33,7 +33,8 @@ static void test_where_it_is_asked(void **state)
         struct cluster_at at = { 0 };
         struct err e = { 0 };
         AUTO_BUF struct buf got = BUF_INIT;
-        assert_int_equal(cluster_at_find(&at, cluster_find(places[i].master), places[i].master, places[i].ui, &e), 0);
+        assert_int_equal(cluster_at_find(&at, cluster_find(places[i].master), places[i].master, places[i].ui, NULL, &e),
+                         0);
         for (size_t k = 0; k < at.bases.n; k++)
             buf_printf(&got, "%s%s", k ? " " : "", at.bases.v[k]);
         if (strcmp(buf_text(&got), places[i].want) != 0)
@@ -49,17 +50,17 @@ static void test_yarn_is_found_by_its_folder_alone(void **state)
     struct cluster_at at = { 0 };
     struct err e = { 0 };
     (void)unsetenv("HADOOP_CONF_DIR");
-    assert_int_equal(cluster_at_find(&at, &cluster_yarn, "yarn", NULL, &e), -EINVAL);
+    assert_int_equal(cluster_at_find(&at, &cluster_yarn, "yarn", NULL, NULL, &e), -EINVAL);
     assert_non_null(strstr(e.text, "HADOOP_CONF_DIR"));
     assert_non_null(mkdtemp(dir));
     (void)setenv("HADOOP_CONF_DIR", dir, 1);
-    assert_int_equal(cluster_at_find(&at, &cluster_yarn, "yarn", NULL, &e), -EINVAL);
+    assert_int_equal(cluster_at_find(&at, &cluster_yarn, "yarn", NULL, NULL, &e), -EINVAL);
     (void)snprintf(path, sizeof path, "%s/yarn-site.xml", dir);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     (void)fputs("<property><name>yarn.resourcemanager.hostname</name><value>rm</value></property>", f);
     (void)fclose(f);
-    assert_int_equal(cluster_at_find(&at, &cluster_yarn, "yarn", NULL, &e), 0);
+    assert_int_equal(cluster_at_find(&at, &cluster_yarn, "yarn", NULL, NULL, &e), 0);
     assert_string_equal(at.bases.v[0], "http://rm:8088");
     cluster_at_done(&at);
     (void)unlink(path);
@@ -75,12 +76,12 @@ static void test_a_token_that_is_not_there_is_told(void **state)
     struct err e = { 0 };
     char file[] = "/tmp/test-token-XXXXXX";
     (void)setenv("PIPETUNE_CLUSTER_TOKEN_FILE", "/nowhere/token", 1);
-    assert_int_equal(cluster_at_find(&at, &cluster_standalone, "spark://h:1", NULL, &e), -ENOENT);
+    assert_int_equal(cluster_at_find(&at, &cluster_standalone, "spark://h:1", NULL, NULL, &e), -ENOENT);
     assert_non_null(strstr(e.text, "PIPETUNE_CLUSTER_TOKEN_FILE names '/nowhere/token'"));
     int fd = mkstemp(file);
     assert_true(fd >= 0);
     (void)setenv("PIPETUNE_CLUSTER_TOKEN_FILE", file, 1);
-    assert_int_equal(cluster_at_find(&at, &cluster_standalone, "spark://h:1", NULL, &e), 0);
+    assert_int_equal(cluster_at_find(&at, &cluster_standalone, "spark://h:1", NULL, NULL, &e), 0);
     assert_int_equal(cluster_look(&v, &at, NULL, 0, &e), -EINVAL);
     assert_int_equal(write(fd, "two words\n", 10), 10);
     assert_int_equal(cluster_look(&v, &at, NULL, 0, &e), -EINVAL);
@@ -105,7 +106,7 @@ static void test_a_look_leaves_nothing_whatever_fails(void **state)
         struct err e = { 0 };
         assert_true(nth < 200);
         fault_arm(FAULT_ALLOC, nth);
-        rc = cluster_at_find(&at, &cluster_yarn, "yarn", "http://127.0.0.1:1", &e);
+        rc = cluster_at_find(&at, &cluster_yarn, "yarn", "http://127.0.0.1:1", NULL, &e);
         if (rc == 0)
             rc = cluster_look(&v, &at, &key, 1, &e);
         fault_disarm();

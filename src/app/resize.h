@@ -1,14 +1,14 @@
-/* CPUs of executors that are changed while they run, by their cluster: what each is to have, was granted and has, and what that comes to.
+/* CPUs of the parts of a launch that are changed while they run, by their cluster: what each is to have, was granted and has, and what that comes to.
  * Whoever asks the cluster (live/resizer) is told here whom to ask for what, and when to tell which answer: what is in force is heard,
  * never what was asked for. Pure.
  *
  *     asked ──> under way ──> in force
  *                  ├────────> deferred    (there is no room now: waited for, then taken back)
  *                  └────────> infeasible  (there will never be: taken back)                                                        */
-#ifndef BIGDL_RESIZE_H
-#define BIGDL_RESIZE_H
+#ifndef APP_RESIZE_H
+#define APP_RESIZE_H
 
-#include "bigdl/cluster.h"
+#include "app/cluster.h"
 
 enum {
     RESIZE_DEFER_MS = 20000, /* so long room is waited for that is not there now */
@@ -17,7 +17,7 @@ enum {
 
 enum resize_at { RESIZE_IN_FORCE, RESIZE_UNDER_WAY, RESIZE_DEFERRED, RESIZE_INFEASIBLE };
 
-/* An executor that runs. CPUs are in thousandths. */
+/* A part that runs. CPUs are in thousandths. */
 struct resize_part {
     char name[CLUSTER_NAME_MAX];
     char container[CLUSTER_NAME_MAX];
@@ -35,13 +35,13 @@ struct resize_view { /* zeroed: empty */
 void resize_view_done(struct resize_view *v);
 struct resize_part *resize_add(struct resize_view *v); /* one more, zeroed; NULL: memory, or too many */
 
-/* How a cluster is asked; a row's (bigdl/cluster.h). */
+/* How a cluster is asked; a row's (app/cluster.h). */
 struct cluster_resize {
     /* Does it resize at all? */
     bool (*can)(const struct cluster_asked *a, struct cluster_request *out);
     bool (*says_so)(int status, const char *text, size_t len);
 
-    /* The executors of a launch that run. `read`: -EINVAL: not such an answer; -EACCES, -EPROTO: refused; -ENOMEM. */
+    /* The parts of a launch that run. `read`: -EINVAL: not such an answer; -EACCES, -EPROTO: refused; -ENOMEM. */
     bool (*ask)(const struct cluster_asked *a, const char *tag, struct cluster_request *out);
     int (*read)(struct resize_view *out, int status, const char *text, size_t len, struct err *e);
 

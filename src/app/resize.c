@@ -1,4 +1,4 @@
-#include "bigdl/resize.h"
+#include "app/resize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
