@@ -168,7 +168,7 @@ check-apps: all
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check apps
 
-# Nodes over real ssh, in namespaces; needs root.
+# Nodes over real ssh, in namespaces, and a real Slurm on loopback; needs root.
 check-net:
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check net
@@ -272,7 +272,7 @@ help:
 	@echo "make check        unit and integration tests, fast and offline; check-asan: under ASan and UBSan"
 	@echo "make check-spark  the same program on real Spark and BigDL (needs ./run-pipetune.sh setup)"
 	@echo "make check-apps   the studies of examples/ (needs ./run-pipetune.sh setup --light)"
-	@echo "make check-net    nodes over real ssh, in network namespaces (needs root)"
+	@echo "make check-net    nodes over real ssh, in network namespaces, and a real Slurm on loopback (needs root)"
 	@echo "make check-k8s    Kubernetes on loopback: a real API server, pods as processes (needs root and ./run-pipetune.sh setup --kube)"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make coverage     unit and integration tests again, and what share of the lines they pass, by folder"
