@@ -101,8 +101,7 @@ static void test_what_is_shown_is_the_one_that_tells(void **state)
     struct app_launch l = launch();
     AUTO_STEPS struct app_steps steps = { 0 };
     if (parse(&a,
-              "{ " QUIET
-              "\"roles\": { \"a\": { \"command\": [\"x\"], \"arguments\": false }, \"b\": { \"count\": 2, "
+              "{ " QUIET "\"roles\": { \"a\": { \"command\": [\"x\"], \"arguments\": false }, \"b\": { \"count\": 2, "
               "\"command\": [\"y\", \"{peers.b}\"] } }, \"tells\": \"b\", \"arguments\": { \"lr\": [], \"ps\": [] } }",
               &e) < 0 ||
         a.kind->steps(&a, &l, &steps, &e) < 0)
