@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc == 0) {
         check(r.verb && (r.has & REQUEST_BIT(REQUEST_ID)));
         check_bounds(&r);
-        check_told(request_needs(&r, (1U << REQUEST_MEMBERS) - 1, &e), &e);
+        check_told(request_needs(&r, (UINT64_C(1) << REQUEST_MEMBERS) - 1, &e), &e);
     }
     free(line);
     return 0;

@@ -236,6 +236,22 @@ static void test_no_line_that_counts_is_left_out(const struct app_kind *k, const
 
 /* --- rules --- */
 
+/* Whoever can be a gang says which processes it is, and is told of in files of one process that it is none. */
+static void test_every_kind_is_one_process_unless_it_says_otherwise(const struct app_kind *k, const struct sample *s)
+{
+    struct application a = parsed(s);
+    const struct app_tools tools = { .library = NULL };
+    const struct app_launch l = launch_of(&tools);
+    struct app_gang g = { .n = 1 };
+    struct err e = { 0 };
+    assert_false(a.gang);
+    if (k->gang) {
+        assert_int_equal(k->gang(&a, &l, &g, &e), 0);
+        assert_int_equal(g.n, 0);
+    }
+    app_done(&a);
+}
+
 static void test_every_kind_has_its_words(const struct app_kind *k, const struct sample *s)
 {
     (void)s;
@@ -271,6 +287,7 @@ ON_EVERY_KIND(every_kind_goes_on_from_a_checkpoint)
 ON_EVERY_KIND(every_launch_is_forgotten_whatever_fails)
 ON_EVERY_KIND(every_kind_hears_progress_and_death)
 ON_EVERY_KIND(no_line_that_counts_is_left_out)
+ON_EVERY_KIND(every_kind_is_one_process_unless_it_says_otherwise)
 ON_EVERY_KIND(every_kind_has_its_words)
 
 static const struct {
@@ -307,6 +324,7 @@ int main(void)
         cmocka_unit_test(each_every_launch_is_forgotten_whatever_fails),
         cmocka_unit_test(each_every_kind_hears_progress_and_death),
         cmocka_unit_test(each_no_line_that_counts_is_left_out),
+        cmocka_unit_test(each_every_kind_is_one_process_unless_it_says_otherwise),
         cmocka_unit_test(each_every_kind_has_its_words),
         cmocka_unit_test(test_a_kind_that_is_none_is_told),
     };
