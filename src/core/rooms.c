@@ -1,5 +1,6 @@
 #include "core/rooms.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -90,6 +91,7 @@ static struct rooms_lease *find_lease(const struct rooms *r, int trial)
 static int index_trial(struct rooms *r, int trial)
 {
     size_t n = r->n_by_trial ? r->n_by_trial : 64;
+    assert(trial >= 0); /* ROOMS_OTHERS has no lease */
     while (n <= (size_t)trial)
         n *= 2;
     size_t *grown = n > r->n_by_trial ? realloc(r->by_trial, n * sizeof *grown) : r->by_trial;
