@@ -106,8 +106,9 @@ static const struct {
       "--executor-memory 3g --num-executors 1 --executor-cores 4 --conf spark.yarn.tags=s-1-1 " REMOTE_CONF JVM_REST },
     { "k8s", JVM("k8s://https://h:6443"),
       "spark-submit --master k8s://https://h:6443 --deploy-mode client --properties-file /b/spark.conf --driver-memory "
-      "2g "
-      "--executor-memory 3g --num-executors 1 --executor-cores 4 " REMOTE_CONF JVM_REST },
+      "2g --executor-memory 3g --num-executors 1 --executor-cores 4 --conf spark.cores.max=4 --conf "
+      "spark.kubernetes.executor.limit.cores=4 --conf "
+      "spark.kubernetes.executor.label.pipetune-launch=s-1-1 " REMOTE_CONF JVM_REST },
     { "Python, extras in place", PYTHON,
       "spark-submit --master local[4] --deploy-mode client " LOCAL_CONF
       "--conf spark.driver.extraClassPath=/b/dllib.jar:/b/core.jar --conf "
