@@ -1197,6 +1197,22 @@ static enum outcome judge_silent(const struct attempt *a, char text[512])
     return OUTCOME_KILLED;
 }
 
+/* Its cluster killed parts of it for want of memory: it would again. */
+static bool is_starved(const struct attempt *a)
+{
+    return a->stop == STOP_STARVED || (a->stop == STOP_ORIGIN && a->fold.starved > 0);
+}
+
+static enum outcome judge_starved(const struct attempt *a, char text[512])
+{
+    int n = a->fold.starved > a->starved ? a->fold.starved : a->starved;
+    (void)snprintf(text, 512,
+                   "out_of_memory: its cluster killed %d of its %ss for exceeding their memory; raise memory, or lower "
+                   "the batch",
+                   n, a->study->plan->offer.part_word);
+    return OUTCOME_INFEASIBLE;
+}
+
 static enum outcome judge_stop(const struct attempt *a, char text[512])
 {
     const struct config *c = &a->study->plan->cfg;
@@ -1204,16 +1220,11 @@ static enum outcome judge_stop(const struct attempt *a, char text[512])
     case STOP_NO_ROOM:
         grant_put_refused(a->study, &a->fold, a->trial->row.slots, a->crowded_out, a->why_no_room, text);
         return a->crowded_out ? OUTCOME_INTERRUPTED : OUTCOME_INFEASIBLE;
-    case STOP_STARVED:
-        (void)snprintf(text, 512,
-                       "out_of_memory: its cluster killed %d of its %ss for exceeding their memory; raise memory, or "
-                       "lower the batch",
-                       a->fold.starved > a->starved ? a->fold.starved : a->starved, a->study->plan->offer.part_word);
-        return OUTCOME_INFEASIBLE;
+    case STOP_STARVED: return judge_starved(a, text);
     case STOP_STALLED: (void)snprintf(text, 512, "no line for %" PRId64 " s", c->stall_seconds); return OUTCOME_FAILED;
     case STOP_ORIGIN:
         (void)snprintf(text, 512, "%s, and begins anew", a->study->plan->app.kind->words.lost);
-        return OUTCOME_FAILED;
+        return is_starved(a) ? judge_starved(a, text) : OUTCOME_FAILED;
     case STOP_FLOOD:
         (void)snprintf(text, 512, "more than %d MB came from its host without the end of an epoch",
                        MIRROR_HEARD_MAX >> 20);
@@ -1450,7 +1461,7 @@ static bool refuse_setting(struct attempt *a, const struct attempt_exit *x)
     struct study_trial *t = a->trial;
     const struct fold_seen *why = cause_of(a);
     a->out_of_memory =
-        a->study->tuning && (x->limited || a->stop == STOP_STARVED || (why && (why->cause->traits & CAUSE_IS_MEMORY)));
+        a->study->tuning && (x->limited || is_starved(a) || (why && (why->cause->traits & CAUSE_IS_MEMORY)));
     if (!a->out_of_memory)
         return false;
     t->refused_cold |= 1u << t->setting.cold;

@@ -440,7 +440,8 @@ static void on_worked(uv_work_t *work, int status)
 
 void cluster_tick(struct cluster *c, const struct cluster_key *keys, size_t n, int older_ms)
 {
-    enum { AGAIN_MS = 2000 }; /* where it did not answer */
+    enum { AGAIN_MS = 2000 }; /* where it did not answer, or what was left there may be over */
+    older_ms = c->n_ends > 0 && older_ms > AGAIN_MS ? AGAIN_MS : older_ms;
     if (c->working || clock_ms() - c->news_ms < (c->failed ? AGAIN_MS : older_ms))
         return;
     free(c->known);

@@ -267,6 +267,15 @@ void driver_leave_cluster(struct driver *d, const char *tag, const char *id)
         (void)cluster_end(d->cluster, &key, END_MS); /* without memory it is left to the cluster */
 }
 
+/* Something of ours waits for room: to be started, or to be granted what it asked for. */
+static bool is_waited_for(const struct driver *d, const struct cluster_launch *l, size_t n)
+{
+    bool any = is_wanted(d);
+    for (size_t i = 0; i < n; i++)
+        any |= !l[i].granted;
+    return any;
+}
+
 void driver_tick_cluster(struct driver *d)
 {
     if (!d->cluster || d->rc < 0)
@@ -280,5 +289,5 @@ void driver_tick_cluster(struct driver *d)
     for (size_t i = 0; i < n; i++)
         keys[i] = l[i].key;
     bool changed = cluster_now(d->cluster, &asked_ms) && asked_ms < d->turned_ms;
-    cluster_tick(d->cluster, keys, n, !is_wanted(d) ? IDLE_MS : changed ? SOON_MS : WAITS_MS);
+    cluster_tick(d->cluster, keys, n, !is_waited_for(d, l, n) ? IDLE_MS : changed ? SOON_MS : WAITS_MS);
 }

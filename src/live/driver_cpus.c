@@ -182,7 +182,9 @@ static void on_applied(void *ctx, const struct desired_want *want, const struct 
     if (!s)
         return; /* its attempt is over */
     driver_look_shared(d, s);
-    if (cores == 0 && !why && s->narrow_tries++ < FIND_TRIES) {
+    enum wait_kind waits = attempt_wait(&s->a).kind; /* what is not there yet has no processes to be found */
+    bool comes = waits == WAIT_START || waits == WAIT_ROOM;
+    if (cores == 0 && !why && (comes || s->narrow_tries++ < FIND_TRIES)) {
         s->narrow_ms = clock_ms() + FIND_MS;
         return;
     }

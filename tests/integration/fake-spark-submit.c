@@ -4,7 +4,7 @@
  * that was not.
  *
  *   FAKE_EPOCH_MS (200), FAKE_ITERATIONS per epoch (10), FAKE_START_MS (50)
- *   FAKE_FAIL      comma list: oom data class executor-lost recover hang exit1-after-EPOCH fail-once stall garbage huge-log
+ *   FAKE_FAIL      comma list: oom data class executor-lost recover hang exit1-after-EPOCH fail-once stall garbage huge-log starve
  *                  mumble ignore-term
  *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
@@ -1020,6 +1020,15 @@ static void connect_to_cluster(const struct job *j)
     if (fails("hang"))
         wait_forever();
     get_executors(j);
+    for (int i = 1; fails("starve"); i++) { /* as YARN does, for ever */
+        note("ERROR YarnScheduler",
+             "Lost executor %d on h: Container killed by YARN for exceeding physical memory limits. 850.7 MB of 768 MB "
+             "physical memory used.",
+             i);
+        note("INFO YarnSchedulerBackend$YarnDriverEndpoint", "Registered executor NettyRpcEndpointRef(x) with ID %d",
+             i);
+        wait_ms(200);
+    }
 }
 
 static void optimize(struct run *r)

@@ -416,7 +416,7 @@ static void test_what_was_crowded_out_is_placed_again(void **state)
     pid_t pid = start_told(w, c.url);
     expect_told("s/1: attempt 1 started");
     answer_with(&c, "2:4B", "");
-    expect_told("waits for room on the cluster");
+    expect_told("it is placed again");
     harness_expect_rows("attempts", STORE, "SELECT outcome, cause FROM attempts",
                         "interrupted|1 of 2 cores were granted in 2 s: 0 of its 2 cores are free; it is placed again");
     harness_expect_rows("refusals", STORE, "SELECT count(*) FROM decisions WHERE kind = 'refused'", "0");
@@ -452,6 +452,8 @@ static void test_a_master_that_goes_away_is_waited_for(void **state)
 
 static bool has_ended(void *store)
 {
+    if (access("pipetune.d/s/1/exit", F_OK) != 0)
+        return false;
     AUTO_FREE char *got =
         harness_ask(store, "SELECT count(*) FROM attempts WHERE app_id IS NOT NULL AND state = 'ended'");
     return got && strcmp(got, "1") == 0;
@@ -475,6 +477,19 @@ static void test_what_is_left_there_is_ended(void **state)
     assert_int_equal(kill(pid, SIGINT), 0);
     (void)harness_exit_code(pid, HARNESS_MS);
     cluster_close(&c);
+}
+
+/* YARN replaces for ever what it has killed. */
+static void test_executors_that_are_killed_for_their_memory_end_the_trial(void **state)
+{
+    struct world *w = *state;
+    write_study(w, "", "{ \"cores\": [\"2\"] }", ONE_POINT);
+    (void)setenv("FAKE_FAIL", "starve", 1);
+    expect("starved", RUN(w, "run", "c.conf", "--master-ui", NO_PAGE, "--policy", "v1"), 1,
+           "out_of_memory: its cluster killed 3 of its executors for exceeding their memory; raise memory");
+    harness_expect_rows("trials", STORE, TRIALS, "1|infeasible");
+    harness_expect_rows("attempts", STORE, "SELECT count(*) FROM attempts", "1");
+    (void)unsetenv("FAKE_FAIL");
 }
 
 /* --- CPUs of the workers ------------------------------------------------------------------------------------------------ */
@@ -627,6 +642,7 @@ int main(void)
         TEST(test_what_was_crowded_out_is_placed_again),
         TEST(test_a_master_that_goes_away_is_waited_for),
         TEST(test_what_is_left_there_is_ended),
+        TEST(test_executors_that_are_killed_for_their_memory_end_the_trial),
         TEST(test_executors_on_cpus_of_others_are_told_once),
         TEST(test_a_wait_says_what_for),
         TEST(test_a_terminal_shows_it_at_once),

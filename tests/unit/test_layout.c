@@ -128,6 +128,60 @@ static void test_refusals_that_say_nothing_new_take_no_room(void **state)
     assert_int_equal(r.n_refused, LAYOUT_REFUSED_MAX);
 }
 
+/* --- what parts take --- */
+
+static const struct {
+    struct layout_takes takes;
+    double memory_gb, want;
+} takes[] = {
+    { { 0, 0, 0 }, 2, 2 },       { { 0.1, 0.375, 0 }, 1, 1.375 },  { { 0.1, 0.375, 0 }, 10, 11 },
+    { { 0.1, 0.375, 1 }, 1, 2 }, { { 0.1, 0.375, 0.25 }, 1, 1.5 }, { { 0.1, 0.375, 1 }, 0, 0 },
+};
+
+static void test_a_part_takes_more_than_it_is_given(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
+        double got = layout_takes_gb(&takes[i].takes, takes[i].memory_gb);
+        double gives = layout_gives_gb(&takes[i].takes, got);
+        if (got != takes[i].want || gives < takes[i].memory_gb || layout_takes_gb(&takes[i].takes, gives) > got)
+            fail_msg("case %zu: takes %g, want %g; gives %g", i, got, takes[i].want, gives);
+    }
+}
+
+static void test_what_is_taken_goes_off_the_widest_worker(void **state)
+{
+    (void)state;
+    struct layout_room r = { .full = true, .beside = { 1, 1, 1 } };
+    layout_add(&r, (struct layout_worker){ 1, 4, 8 });
+    layout_add(&r, (struct layout_worker){ 2, 1, 8 });
+    assert_int_equal(layout_take(&r, (struct layout_ask){ 1, 2, 1 }), 1);
+    assert_int_equal(layout_divide(&r, 4, 4, 0, 1), 4);
+    assert_int_equal(layout_divide(&r, 2, 1, 0, 1), 1);
+    assert_int_equal(layout_divide(&r, 3, 1, 0, 1), 0);
+    assert_true(layout_take_beside(&r)); /* off a narrow one */
+    assert_int_equal(layout_divide(&r, 3, 3, 0, 1), 3);
+    assert_int_equal(layout_divide(&r, 2, 1, 0, 1), 1);
+    assert_int_equal(layout_take(&r, (struct layout_ask){ 9, 1, 1 }), 3);
+    assert_int_equal(layout_most(&r, 9, 0, 0, 1), 0);
+    assert_false(layout_take_beside(&r));
+}
+
+/* Of more sizes than are told apart the others count as smaller ones. */
+static void test_many_sizes_offer_no_more_than_there_is(void **state)
+{
+    (void)state;
+    struct layout_room r = { .full = true };
+    int cores = 0;
+    for (int i = 0; i < 3 * LAYOUT_WORKERS_MAX; i++) {
+        layout_add(&r, (struct layout_worker){ 1, 1 + i, 4 });
+        cores += 1 + i;
+    }
+    assert_int_equal(r.n_workers, LAYOUT_WORKERS_MAX);
+    int got = layout_most(&r, 1 << 20, 0, 1, 0);
+    assert_true(got <= cores && got > cores / 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +190,9 @@ int main(void)
         cmocka_unit_test(test_the_most_is_found_without_trying_all),
         cmocka_unit_test(test_workers_of_a_size_are_counted_together),
         cmocka_unit_test(test_refusals_that_say_nothing_new_take_no_room),
+        cmocka_unit_test(test_a_part_takes_more_than_it_is_given),
+        cmocka_unit_test(test_what_is_taken_goes_off_the_widest_worker),
+        cmocka_unit_test(test_many_sizes_offer_no_more_than_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
