@@ -78,9 +78,10 @@ static void test_command_lines(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct node_cfg cfg = {
-            (char *)cases[i].host, (char *)cases[i].user, (char *)cases[i].key, cases[i].port, { 0 }
-        };
+        struct node_cfg cfg = { .host = (char *)cases[i].host,
+                                .user = (char *)cases[i].user,
+                                .key = (char *)cases[i].key,
+                                .port = cases[i].port };
         AUTO_STRV struct strv argv = STRV_INIT;
         AUTO_BUF struct buf b = BUF_INIT;
         struct err e = { 0 };
@@ -97,7 +98,7 @@ static void test_command_lines(void **state)
 static void test_memory_that_runs_out_makes_no_command_line(void **state)
 {
     (void)state;
-    struct node_cfg cfg = { (char *)"w1", (char *)"u", (char *)"/k", 22, { 0 } };
+    struct node_cfg cfg = { .host = (char *)"w1", .user = (char *)"u", .key = (char *)"/k", .port = 22 };
     int rc = -ENOMEM;
     unsigned nth;
     for (nth = 1; rc < 0; nth++) {
