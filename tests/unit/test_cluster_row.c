@@ -466,8 +466,8 @@ static void test_what_spark_submit_is_told(void **state)
     static const char *const want[] = {
         "--total-executor-cores 4 --executor-cores 2",
         "--num-executors 2 --executor-cores 2 --conf spark.yarn.tags=pt-1",
-        "--num-executors 2 --executor-cores 2 --conf spark.cores.max=4 --conf spark.kubernetes.executor.limit.cores=2 "
-        "--conf spark.kubernetes.executor.label.pipetune-launch=pt-1",
+        ("--num-executors 2 --executor-cores 2 --conf spark.cores.max=4 --conf spark.kubernetes.executor.limit.cores=2 "
+         "--conf spark.kubernetes.executor.label.pipetune-launch=pt-1"),
     };
     for (size_t i = 0; cluster_rows[i]; i++) {
         AUTO_STRV struct strv argv = STRV_INIT;
