@@ -94,4 +94,11 @@ struct site_here {
 };
 extern const struct site_row site_here_row;
 
+/* For rows whose launches work in the trial's own folder, by our clock, and are never given up: all that is heard is read where it is. */
+int site_own_paths(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e);
+void site_own_accounted(void *own, uint64_t offset);
+int site_own_checkpoint(void *own, int epoch, const char *path, struct err *e);
+bool site_own_ahead(void *own, int64_t *out_ms);
+const char *site_own_lost(void *own);
+
 #endif

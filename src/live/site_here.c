@@ -24,7 +24,7 @@ void site_order_done(struct site_order *o)
     *o = (struct site_order){ 0 };
 }
 
-static int paths(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e)
+int site_own_paths(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e)
 {
     (void)site, (void)tag, (void)resume, (void)out, (void)e; /* all of it is where it is */
     return 0;
@@ -85,12 +85,12 @@ static void say_stop(void *own, const struct store_attempt *row)
         launcher_say_stop((pid_t)row->pid, (uint64_t)row->start_ticks, row->boot_id, row->launch);
 }
 
-static void accounted(void *own, uint64_t offset)
+void site_own_accounted(void *own, uint64_t offset)
 {
     (void)own, (void)offset; /* the attempt reads the launcher's own file */
 }
 
-static int checkpoint(void *own, int epoch, const char *path, struct err *e)
+int site_own_checkpoint(void *own, int epoch, const char *path, struct err *e)
 {
     (void)own, (void)epoch, (void)path, (void)e;
     return 0;
@@ -108,14 +108,14 @@ static bool boot_id(void *own, char out[PROC_BOOT_ID_SIZE])
     return proc_boot_id(out) == 0;
 }
 
-static bool ahead(void *own, int64_t *out_ms)
+bool site_own_ahead(void *own, int64_t *out_ms)
 {
     (void)own;
     *out_ms = 0;
     return true;
 }
 
-static const char *lost(void *own)
+const char *site_own_lost(void *own)
 {
     (void)own;
     return NULL;
@@ -127,16 +127,16 @@ static void let_go(void *own, bool over)
     launcher_free(own);
 }
 
-const struct site_row site_here_row = { .paths = paths,
+const struct site_row site_here_row = { .paths = site_own_paths,
                                         .start = start,
                                         .adopt = adopt,
                                         .go = go,
                                         .signal = signal_launch,
                                         .say_stop = say_stop,
-                                        .accounted = accounted,
-                                        .checkpoint = checkpoint,
+                                        .accounted = site_own_accounted,
+                                        .checkpoint = site_own_checkpoint,
                                         .away = away,
                                         .boot_id = boot_id,
-                                        .ahead = ahead,
-                                        .lost = lost,
+                                        .ahead = site_own_ahead,
+                                        .lost = site_own_lost,
                                         .let_go = let_go };

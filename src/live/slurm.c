@@ -210,12 +210,6 @@ static int go(void *own, const char *ports)
 }
 /* --- the row -------------------------------------------------------------------------------------------------------------------------- */
 
-static int paths(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e)
-{
-    (void)site, (void)tag, (void)resume, (void)out, (void)e; /* all of it is where it is */
-    return 0;
-}
-
 /* Its launcher alone is asked to end; one that does not is killed with all of its processes, and at last as a job. */
 static void signal_launch(void *own, const struct store_attempt *row, bool hard)
 {
@@ -241,17 +235,6 @@ static void say_stop(void *own, const struct store_attempt *row)
         slurm_cancel(l->all, l->number, "--batch", "USR1");
 }
 
-static void accounted(void *own, uint64_t offset)
-{
-    (void)own, (void)offset; /* the attempt reads the launcher's own file */
-}
-
-static int checkpoint(void *own, int epoch, const char *path, struct err *e)
-{
-    (void)own, (void)epoch, (void)path, (void)e;
-    return 0;
-}
-
 /* In the queue nothing is to be heard of it. */
 static bool away(void *own)
 {
@@ -263,20 +246,6 @@ static bool boot_id(void *own, char out[PROC_BOOT_ID_SIZE])
 {
     (void)own, (void)out;
     return false;
-}
-
-/* Nodes of a cluster have one time. */
-static bool ahead(void *own, int64_t *out_ms)
-{
-    (void)own;
-    *out_ms = 0;
-    return true;
-}
-
-static const char *lost(void *own)
-{
-    (void)own;
-    return NULL;
 }
 
 static bool end_of(void *own, struct site_end *out)
@@ -306,18 +275,18 @@ static void let_go(void *own, bool is_over)
 }
 
 static const struct site_row slurm_row = { .elsewhere = true,
-                                           .paths = paths,
+                                           .paths = site_own_paths,
                                            .start = start,
                                            .adopt = adopt,
                                            .go = go,
                                            .signal = signal_launch,
                                            .say_stop = say_stop,
-                                           .accounted = accounted,
-                                           .checkpoint = checkpoint,
+                                           .accounted = site_own_accounted,
+                                           .checkpoint = site_own_checkpoint,
                                            .away = away,
                                            .boot_id = boot_id,
-                                           .ahead = ahead,
-                                           .lost = lost,
+                                           .ahead = site_own_ahead, /* nodes of a cluster have one time */
+                                           .lost = site_own_lost,
                                            .end = end_of,
                                            .let_go = let_go };
 
