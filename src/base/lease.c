@@ -286,6 +286,24 @@ size_t leases_guests(const struct leases *l)
     return n;
 }
 
+static bool uses_any(const struct leases *l, pid_t pid)
+{
+    for (size_t i = 0; i < l->n; i++)
+        for (int k = 0; k < l->v[i].n_guests; k++)
+            if (l->v[i].guests[k].pid == pid && l->v[i].guests[k].uses)
+                return true;
+    return false;
+}
+
+bool leases_is_awaited(const struct leases *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        for (int k = 0; k < l->v[i].n_guests; k++)
+            if (!uses_any(l, l->v[i].guests[k].pid))
+                return true;
+    return false;
+}
+
 bool leases_is_shared(const struct leases *l, int n, char who[LEASE_WHO_MAX])
 {
     const struct lease *x = find(l, n);

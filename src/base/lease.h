@@ -43,6 +43,9 @@ void leases_poll(struct leases *l);
 /* Different processes that are guests of anything of ours. */
 size_t leases_guests(const struct leases *l);
 
+/* Is any of them one that waits: that uses nothing of ours? */
+bool leases_is_awaited(const struct leases *l);
+
 /* Does a guest use this one of ours? who: "process 77 of user 1000", NULL: not wanted. */
 bool leases_is_shared(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
 

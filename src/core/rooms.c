@@ -270,18 +270,39 @@ int rooms_member(int trial, size_t k)
     return trial + (int)(k << TRIALS_BITS);
 }
 
+int rooms_trial(int holder)
+{
+    return holder > 0 ? holder & ((1 << TRIALS_BITS) - 1) : holder;
+}
+
 struct left {
     int cpus;
     double memory_gb;
 };
 
-static struct left left_of(const struct rooms *r, size_t node, bool ever)
+static int not_ours(const struct room *m)
+{
+    int n = 0;
+    for (int i = 0; i < m->n; i++)
+        n += m->holder[i] <= 0;
+    return n;
+}
+
+static int cpus_left(const struct rooms *r, size_t node, enum rooms_when when)
+{
+    if (when == ROOMS_EVER || r->nodes[node].n == 0)
+        return rooms_cpus(r, node);
+    return when == ROOMS_SHARED ? not_ours(&r->nodes[node]) : rooms_room(r, node, 0);
+}
+
+static struct left left_of(const struct rooms *r, size_t node, enum rooms_when when)
 {
     const struct room *m = &r->nodes[node];
+    bool ever = when == ROOMS_EVER;
     if (m->lost || (m->closed && (!ever || node == 0)))
         return (struct left){ -1, 0 };
     double memory = !(m->memory_gb > 0) ? INFINITY : ever ? m->memory_gb : m->memory_gb - m->kept_gb;
-    return (struct left){ ever || m->n == 0 ? rooms_cpus(r, node) : rooms_room(r, node, 0), memory };
+    return (struct left){ cpus_left(r, node, when), memory };
 }
 
 static bool takes(const struct left *l, const struct rooms_want *want)
@@ -309,7 +330,7 @@ static size_t next_want(const struct rooms_want *wants, size_t n, const bool *pl
     return best;
 }
 
-bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, bool ever, size_t *out)
+bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, enum rooms_when when, size_t *out)
 {
     AUTO_FREE struct left *left = calloc(r->n, sizeof *left);
     AUTO_FREE bool *placed = calloc(n, sizeof *placed);
@@ -317,7 +338,7 @@ bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t 
     if (!left || !placed)
         return false; /* until there is memory */
     for (size_t node = 0; node < r->n; node++)
-        left[node] = left_of(r, node, ever);
+        left[node] = left_of(r, node, when);
     for (size_t i; (i = next_want(wants, n, placed)) < n; placed[i] = true) {
         if (at < 0 || !takes(&left[at], &wants[i]))
             at = roomiest(left, r->n, &wants[i]);
@@ -358,7 +379,7 @@ int rooms_shares(const struct rooms *r, size_t node, int trial)
     int most = 0;
     for (size_t i = 0; i < r->n_leases; i++) {
         const struct rooms_lease *l = &r->leases[i];
-        if (l->node == node && l->shares > most && (trial == 0 || l->trial == trial))
+        if (l->node == node && l->shares > most && (trial == 0 || rooms_trial(l->trial) == trial))
             most = l->shares;
     }
     return most;

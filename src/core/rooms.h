@@ -79,6 +79,7 @@ void rooms_free(struct rooms *r, int trial); /* it is over */
 
 /* The holder that process k of a trial is: itself for the first, so that each has CPUs of its own, on any machine. */
 int rooms_member(int trial, size_t k);
+int rooms_trial(int holder); /* whose it is */
 
 /* Another driver has the CPU, or no longer. Nothing when it is a trial's. */
 void rooms_mark(struct rooms *r, size_t node, int cpu, bool others);
@@ -100,9 +101,13 @@ bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want
 /* Of the machines that it fits on the one with most CPUs left, of equal ones the first; -1: there is none. */
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want);
 
-/* Machines for so many holders that have nothing yet, all at once, on as few machines as that takes. `ever`: as if nobody had anything, and every machine
- * but the first and those that are lost were open. False: they do not fit; out[] has n. */
-bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, bool ever, size_t *out);
+/* Machines for so many holders that have nothing yet, all at once, on as few machines as that takes. False: they do not fit; out[] has n. */
+enum rooms_when {
+    ROOMS_NOW,
+    ROOMS_SHARED, /* … if other drivers' CPUs were free */
+    ROOMS_EVER,   /* … if nobody had anything, and every machine but the first and those that are lost were open */
+};
+bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, enum rooms_when when, size_t *out);
 
 /* Do as many trials wait as could run beside one of ours, each of them on so many CPUs? One that would find fewer counts, too, since it
  * is given those. */
@@ -112,7 +117,7 @@ int rooms_cpus(const struct rooms *r, size_t node); /* that trials may have, as 
 bool rooms_has(const struct rooms *r, size_t node,
                int trial); /* any CPU of its own? ROOMS_OTHERS: has another driver any? */
 
-/* How many of the first CPUs the trial uses with others; trial 0: the most that any of ours does. */
+/* How many of the first CPUs the trial, by any of its processes, uses with others; trial 0: the most that any of ours does. */
 int rooms_shares(const struct rooms *r, size_t node, int trial);
 
 #endif

@@ -16,7 +16,6 @@
 #include "live/resizer.h"
 #include "live/tuning.h"
 
-/* Other drivers are asked for CPUs so long: who is asked can do with fewer once its trial trains. Then theirs are used, too. */
 enum {
     ASK_MS = 30000,
     FIND_MS = 500, /* between two tries to narrow what has no process yet */
@@ -26,7 +25,7 @@ enum {
 /* Heaps and a quarter more fit the machine: that much a runtime takes beside its heap. */
 static const double HEAP_SHARE = 1.25;
 
-static int64_t patience_ms(void)
+int64_t driver_patience_ms(void)
 {
 #ifdef PIPETUNE_FAILPOINTS
     const char *ms = getenv("PIPETUNE_ASK_MS"); /* tests don't wait as long as people do */
@@ -43,6 +42,8 @@ bool driver_has_cpus(struct driver *d, int number)
     if (!places_is_ready(d->places))
         return false;
     places_look(d->places);
+    if (places_gives_way(d->places))
+        return false;
     if (places_has_room(d->places, number)) {
         d->asked_ms = 0;
         return true;
@@ -54,7 +55,7 @@ bool driver_has_cpus(struct driver *d, int number)
         driver_note(d, NULL, text);
     }
     d->asked_cpus = true;
-    return clock_ms() - d->asked_ms >= patience_ms();
+    return clock_ms() - d->asked_ms >= driver_patience_ms();
 }
 
 double driver_memory_gb(const struct driver *d, const struct study_trial *t)
@@ -92,7 +93,7 @@ int driver_take_room(struct driver *d, struct study_trial *t)
 void driver_keep_cpus(struct driver *d)
 {
     int cpus[ROOMS_MAX_CPUS];
-    for (size_t i = 0; d->rc == 0 && d->packs && i < d->n; i++) {
+    for (size_t i = 0; d->rc == 0 && d->packs && !d->gangs && i < d->n; i++) { /* gangs: driver_tick_gangs() */
         const struct study_trial *t = d->slots[i]->a.trial;
         struct tuner_setting to = t->setting;
         (void)tuning_current(d->study->tuning, t->row.number, &to);
@@ -132,13 +133,20 @@ static struct setting setting_of(const struct driver *d, const struct study_tria
     return d->study->tuning ? choices_setting(&p->choices, &p->space, to) : study_setting(d->study, t);
 }
 
+/* … or was until now, and may part. */
+static bool is_beside_others(const struct driver *d, const struct slot *s)
+{
+    return places_may_part(d->places, s->a.trial->row.number, s->a.gang != NULL) ||
+           (d->study->tuning && places_is_divided(d->places));
+}
+
 void driver_apply(struct driver *d, struct slot *s, struct tuner_setting to)
 {
     const struct plan *p = d->study->plan;
     const struct store_trial *t = &s->a.trial->row;
     const char *tag = driver_tag(d, s);
     s->narrow_ms = 0; /* a newer one is under way */
-    if (!tag || (!d->narrows && !(d->study->tuning && places_is_divided(d->places))))
+    if (!tag || (!d->narrows && !is_beside_others(d, s)))
         return;
     struct setting set = setting_of(d, s->a.trial, to);
     int cores = (int)setting_number(&p->space, &set, KNOB_CORES, t->slots);
@@ -298,7 +306,7 @@ void driver_look_shared(struct driver *d, struct slot *s)
 
 static void tend(struct driver *d, struct slot *s)
 {
-    if (s->a.running && places_may_part(d->places, s->a.trial->row.number))
+    if (s->a.running && places_may_part(d->places, s->a.trial->row.number, s->a.gang != NULL))
         driver_narrow(d, s);
     bool divided = places_is_divided(d->places);
     if (s->a.running && divided && !s->apart && !d->narrows)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "live/gang.h"
@@ -52,17 +53,33 @@ static void wants_of(struct driver *d, const struct study_trial *t, const struct
     int cores = usual_cores(d, t);
     driver_open_hosts(d);
     fill_wants(g, cores, memory_gb, out);
-    while (cores > 1 && knows_all(d) && !rooms_spread(places_rooms(d->places), out, g->n, true, nodes))
+    while (cores > 1 && knows_all(d) && !rooms_spread(places_rooms(d->places), out, g->n, ROOMS_EVER, nodes))
         fill_wants(g, --cores, memory_gb, out);
 }
 
 /* --- where they are ------------------------------------------------------------------------------------------------------ */
 
-static bool fits(struct driver *d, const struct study_trial *t, const struct app_gang *g, size_t out[APP_GANG_MAX])
+static bool fits(struct driver *d, const struct study_trial *t, const struct app_gang *g, enum rooms_when when,
+                 size_t out[APP_GANG_MAX])
 {
     struct rooms_want wants[APP_GANG_MAX];
+    if (places_gives_way(d->places))
+        return false;
     wants_of(d, t, g, wants);
-    return rooms_spread(places_rooms(d->places), wants, g->n, false, out);
+    return rooms_spread(places_rooms(d->places), wants, g->n, when, out);
+}
+
+/* One that is alone, and has asked others long enough, uses theirs. */
+static bool may_share(const struct driver *d)
+{
+    return d->n == 1 && d->asked_ms && clock_ms() - d->asked_ms >= driver_patience_ms();
+}
+
+static bool find_room(struct driver *d, const struct study_trial *t, const struct app_gang *g, bool *out_shares,
+                      size_t out[APP_GANG_MAX])
+{
+    *out_shares = !fits(d, t, g, ROOMS_NOW, out);
+    return !*out_shares || (may_share(d) && fits(d, t, g, ROOMS_SHARED, out));
 }
 
 /* -1: there is none. */
@@ -90,7 +107,7 @@ int driver_place_gang(struct driver *d, const struct study_trial *t)
     t = t ? t : d->slots[0]->a.trial; /* of any: like those that run */
     if (shape_of(d, t, &g, &why) < 0)
         return 0; /* which is told when it is started */
-    return fits(d, t, &g, nodes) ? (int)nodes[g.tells] : -1;
+    return fits(d, t, &g, ROOMS_NOW, nodes) ? (int)nodes[g.tells] : -1;
 }
 
 bool driver_gang_never_fits(struct driver *d, const struct study_trial *t, char *why, size_t size)
@@ -105,7 +122,7 @@ bool driver_gang_never_fits(struct driver *d, const struct study_trial *t, char 
         return true;
     }
     wants_of(d, t, &g, wants);
-    if (!knows_all(d) || rooms_spread(places_rooms(d->places), wants, g.n, true, nodes))
+    if (!knows_all(d) || rooms_spread(places_rooms(d->places), wants, g.n, ROOMS_EVER, nodes))
         return false;
     for (size_t k = 0; k < g.n; k++)
         cpus += wants[k].cpus;
@@ -143,23 +160,52 @@ static bool are_all_here(const size_t *nodes, size_t n)
 
 /* --- room ------------------------------------------------------------------------------------------------------------------ */
 
-/* Each has CPUs and memory of its own. */
-static int take_room(struct driver *d, const struct study_trial *t, const struct app_gang *g, const size_t *nodes)
+/* Its CPUs: its own, on any machine. 1: another driver was quicker. */
+static int take_cpus(struct driver *d, int holder, size_t node, int want)
+{
+    int cpus[ROOMS_MAX_CPUS];
+    bool known = places_rooms(d->places)->nodes[node].n > 0;
+    return want > 0 && known && places_take(d->places, holder, want, cpus) < want;
+}
+
+/* Those of it that are here use as many CPUs as they want together, with whoever has them: the first of them stands for all in the ledger. */
+static int share_cpus(struct driver *d, int trial, const struct rooms_want *wants, const size_t *nodes, size_t n)
+{
+    int cpus[ROOMS_MAX_CPUS], want = 0, holder = 0;
+    for (size_t k = 0; k < n; k++) {
+        want += nodes[k] == 0 ? wants[k].cpus : 0;
+        holder = holder == 0 && nodes[k] == 0 && wants[k].cpus > 0 ? rooms_member(trial, k) : holder;
+    }
+    int rc = want > 0 ? places_share(d->places, holder, want, cpus, d->e) : 0;
+    return rc < 0 ? rc : 0;
+}
+
+static void free_room(struct driver *d, int trial, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        places_free(d->places, rooms_member(trial, k));
+}
+
+/* All or nothing. 1: another driver was quicker. */
+static int take_room(struct driver *d, const struct study_trial *t, const struct app_gang *g, const size_t *nodes,
+                     bool shares)
 {
     struct rooms_want wants[APP_GANG_MAX];
-    int cpus[ROOMS_MAX_CPUS];
+    int trial = t->row.number, rc = 0;
     wants_of(d, t, g, wants);
-    for (size_t k = 0; k < g->n; k++) {
-        int holder = rooms_member(t->row.number, k);
-        int rc = places_put(d->places, nodes[k], holder, d->e);
-        if (rc == 0 && wants[k].cpus > 0)
-            rc = places_assign(d->places, holder, wants[k].cpus, cpus, d->e);
-        if (rc >= 0)
+    for (size_t k = 0; k < g->n && rc == 0; k++) {
+        int holder = rooms_member(trial, k);
+        rc = places_put(d->places, nodes[k], holder, d->e);
+        if (rc == 0)
             rc = places_keep(d->places, holder, wants[k].memory_gb, d->e);
-        if (rc < 0)
-            return rc;
+        if (rc == 0 && !(shares && nodes[k] == 0))
+            rc = take_cpus(d, holder, nodes[k], wants[k].cpus);
     }
-    return 0;
+    if (rc == 0 && shares)
+        rc = share_cpus(d, trial, wants, nodes, g->n);
+    if (rc == 1)
+        free_room(d, trial, g->n);
+    return rc;
 }
 
 void driver_free_gang_room(struct driver *d, const struct attempt *a)
@@ -172,6 +218,13 @@ void driver_free_gang_room(struct driver *d, const struct attempt *a)
     }
 }
 
+/* Its own, or those that all of it shares as long as there are not enough for all. */
+static int assign(struct driver *d, int trial, size_t k, size_t node, int cores, int cpus[ROOMS_MAX_CPUS])
+{
+    int n = node == 0 && !places_may_part(d->places, trial, true) ? places_shared(d->places, trial, cpus) : 0;
+    return n > 0 ? n : places_assign(d->places, rooms_member(trial, k), cores, cpus, d->e);
+}
+
 /* Each process gets what the setting says, on its own machine. Of what comes of it the tuner hears by the one that tells. */
 void driver_apply_gang(struct driver *d, struct slot *s, const struct desired_want *want)
 {
@@ -182,7 +235,7 @@ void driver_apply_gang(struct driver *d, struct slot *s, const struct desired_wa
         int cores = m->cores >= 0 ? m->cores : want->cores;
         if (cores == 0 || !m->row.launch)
             continue;
-        int n = places_assign(d->places, rooms_member(s->a.trial->row.number, k), cores, cpus, d->e);
+        int n = assign(d, s->a.trial->row.number, k, (size_t)m->row.node, cores, cpus);
         one.tag = m->row.launch;
         one.id = k == gang_teller(s->a.gang) ? want->id : 0;
         one.node = (size_t)m->row.node;
@@ -205,6 +258,17 @@ static void orders_done(struct site_order *orders, size_t n)
     free(orders);
 }
 
+/* That a process is launched on: "0,2"; NULL: all. Free it. */
+static char *cpus_of(const struct driver *d, int trial, size_t k)
+{
+    int cpus[ROOMS_MAX_CPUS], n = places_shared(d->places, trial, cpus);
+    struct buf text = BUF_INIT;
+    for (int i = 0; i < n; i++)
+        buf_printf(&text, "%s%d", i ? "," : "", cpus[i]);
+    return n > 0 ? buf_take(&text) : places_own_cpus(d->places, rooms_member(trial, k), d->holds);
+}
+
+/* Its room is taken. */
 static int start_at(struct driver *d, struct slot *s, struct study_trial *t, const struct app_gang *g,
                     const size_t *nodes)
 {
@@ -216,13 +280,12 @@ static int start_at(struct driver *d, struct slot *s, struct study_trial *t, con
         sites[k] = driver_site(d, nodes[k]);
         hosts[k] = address_of(d, nodes[k], are_all_here(nodes, g->n));
     }
-    int rc = orders ? take_room(d, t, g, nodes) : err_sys(d->e, -ENOMEM, "trial %d", t->row.number);
+    int rc = orders ? 0 : err_sys(d->e, -ENOMEM, "trial %d", t->row.number);
     if (rc == 0)
         rc = attempt_prepare_gang(&s->a, d->study, t, d->gangs, g, sites, hosts, orders, d->e);
     for (size_t k = 0; rc == 0 && k < g->n; k++) {
         struct gang_member *m = gang_member(s->a.gang, k);
-        int holder = rooms_member(t->row.number, k);
-        m->cpus = nodes[k] == 0 && g->v[k].cores != 0 ? places_own_cpus(d->places, holder, d->holds) : NULL;
+        m->cpus = nodes[k] == 0 && g->v[k].cores != 0 ? cpus_of(d, t->row.number, k) : NULL;
         orders[k].words.cpus = m->cpus;
     }
     driver_own(d, &s->a);
@@ -236,13 +299,19 @@ int driver_start_gang(struct driver *d, struct slot *s, struct study_trial *t)
 {
     size_t nodes[APP_GANG_MAX];
     struct app_gang g;
+    bool shares;
     int rc = shape_of(d, t, &g, d->e);
     if (rc < 0)
         return rc;
     s->started_ms = clock_ms();
-    s->awaits_room = !fits(d, t, &g, nodes);
-    if (!s->awaits_room)
-        return start_at(d, s, t, &g, nodes);
+    rc = find_room(d, t, &g, &shares, nodes) ? take_room(d, t, &g, nodes, shares) : 1;
+    s->awaits_room = rc == 1;
+    if (rc == 0) {
+        d->asked_ms = 0;
+        rc = start_at(d, s, t, &g, nodes);
+    }
+    if (rc <= 0)
+        return rc;
     attempt_await(&s->a, d->study, t);
     driver_own(d, &s->a);
     if (!d->told_room)
@@ -251,20 +320,36 @@ int driver_start_gang(struct driver *d, struct slot *s, struct study_trial *t)
     return 0;
 }
 
+/* Other drivers here may do with fewer CPUs, or be done. */
+static void ask_others(struct driver *d, const struct study_trial *t)
+{
+    char who[LEASE_WHO_MAX], text[256];
+    if (!places_is_divided(d->places)) {
+        d->asked_ms = 0;
+        return;
+    }
+    places_ask(d->places, who);
+    d->asked_ms = d->asked_ms ? d->asked_ms : clock_ms();
+    (void)snprintf(text, sizeof text, "waits for CPUs of this machine that another driver has (%s)", who);
+    if (!d->asked_cpus)
+        driver_note(d, &t->row, text);
+    d->asked_cpus = true;
+}
+
 /* It fits now, or never any more: then it is told so when it is started anew. True: it is dropped. */
 static bool try_again(struct driver *d, struct slot *s)
 {
     size_t nodes[APP_GANG_MAX];
-    char why[512], who[LEASE_WHO_MAX];
+    char why[512];
+    bool shares;
     struct app_gang g;
     struct study_trial *t = s->a.trial;
     if (driver_gang_never_fits(d, t, why, sizeof why)) {
         driver_give_back(d, s);
         return true;
     }
-    if (shape_of(d, t, &g, d->e) < 0 || !fits(d, t, &g, nodes)) {
-        if (places_is_divided(d->places)) /* other drivers here may do with fewer CPUs */
-            places_ask(d->places, who);
+    if (shape_of(d, t, &g, d->e) < 0 || !find_room(d, t, &g, &shares, nodes)) {
+        ask_others(d, t);
         return false;
     }
     attempt_done(&s->a);
@@ -274,10 +359,34 @@ static bool try_again(struct driver *d, struct slot *s)
     return false;
 }
 
+static bool has_cpus(const struct driver *d, int trial, size_t k, size_t node)
+{
+    const struct rooms *r = places_rooms(d->places);
+    bool known = r->nodes[node].n > 0;
+    return !known || rooms_has(r, node, rooms_member(trial, k)) || rooms_shares(r, node, trial) > 0;
+}
+
+/* One that was met again has none until it is known, on its machine, which there are. */
+static void keep_cpus(struct driver *d, const struct slot *s)
+{
+    int cpus[ROOMS_MAX_CPUS], trial = s->a.trial->row.number, usual = usual_cores(d, s->a.trial);
+    for (size_t k = 0; s->a.running && k < gang_count(s->a.gang) && d->rc == 0; k++) {
+        const struct gang_member *m = gang_member(s->a.gang, k);
+        int cores = m->cores >= 0 ? m->cores : usual;
+        if (cores == 0 || has_cpus(d, trial, k, (size_t)m->row.node))
+            continue;
+        int rc = places_assign(d->places, rooms_member(trial, k), cores, cpus, d->e);
+        if (rc < 0)
+            driver_fail(d, rc);
+    }
+}
+
 void driver_tick_gangs(struct driver *d)
 {
     bool dropped = false;
     gangs_tick(d->gangs, clock_ms());
+    for (size_t i = 0; i < d->n; i++)
+        keep_cpus(d, d->slots[i]);
     for (size_t i = d->n; i-- > 0 && d->rc == 0;)
         if (d->slots[i]->awaits_room)
             dropped |= try_again(d, d->slots[i]);

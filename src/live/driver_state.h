@@ -186,7 +186,9 @@ bool driver_is_crowded_out(struct driver *d, const struct slot *s, char why[CLUS
 void driver_leave_cluster(struct driver *d, const char *tag, const char *id);
 
 int driver_set_up_places(struct driver *d);
-bool driver_has_cpus(struct driver *d, int number);            /* for a trial that starts while none runs */
+bool driver_has_cpus(struct driver *d, int number); /* for a trial that starts while none runs */
+/* Other drivers are asked for CPUs so long: who is asked can do with fewer once its trial trains. Then theirs are used, too. */
+int64_t driver_patience_ms(void);
 int driver_take_room(struct driver *d, struct study_trial *t); /* the CPUs and the memory of its launch */
 int driver_keep_memory(struct driver *d, const struct study_trial *t);
 void driver_keep_cpus(struct driver *d);

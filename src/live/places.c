@@ -2,18 +2,20 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "live/nodes.h"
 
-enum { LOOK_MS = 250, READY_MS = 3000, HERE = 0 };
+enum { LOOK_MS = 250, READY_MS = 3000, GIVE_WAY_MS = 1000 /* who waits looks four times meanwhile */, HERE = 0 };
 
 struct places {
     struct rooms rooms;    /* of this machine, or of the cluster as one; behind it the hosts */
     struct leases *leases; /* NULL: not local */
     const struct nodes *nodes;
     int64_t opened_ms, looked_ms;
+    int64_t gives_way_ms; /* until then; 0: nobody waits for what our trials had */
 };
 
 int places_open(struct places **out, const struct offer *offer, bool local, const struct nodes *nodes, size_t n_hosts,
@@ -96,6 +98,13 @@ bool places_is_ready(const struct places *p)
            clock_ms() - p->opened_ms > READY_MS;
 }
 
+/* To whoever has it, but ourselves. */
+static void say_use(struct places *p, int at)
+{
+    if (here(p)->holder[at] <= 0)
+        leases_visit(p->leases, here(p)->cpu[at], true);
+}
+
 /* Which of those that none of our trials has are another driver's. */
 static void look(struct places *p)
 {
@@ -104,6 +113,8 @@ static void look(struct places *p)
     for (int i = 0; p->leases && i < m->n; i++)
         if (m->holder[i] <= 0)
             rooms_mark(&p->rooms, HERE, m->cpu[i], !leases_is_free(p->leases, m->cpu[i]));
+    for (int i = 0; i < rooms_shares(&p->rooms, HERE, 0); i++)
+        say_use(p, i); /* others may have it by now */
     p->looked_ms = clock_ms();
 }
 
@@ -150,12 +161,18 @@ static int share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
     for (int i = rooms_shares(&p->rooms, HERE, 0); i < before; i++)
         leases_leave(p->leases, here(p)->cpu[i]), leases_visit(p->leases, here(p)->cpu[i], false);
     for (int i = 0; i < n; i++)
-        leases_visit(p->leases, out[i], true);
+        say_use(p, i);
     return n;
 }
 
+int places_share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e)
+{
+    int n = p->leases ? share(p, trial, want, out) : 0;
+    return n < 0 ? err_sys(e, n, "trial %d", trial) : n;
+}
+
 /* Takes what is free in truth: another driver may have been quicker since the last look. */
-int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e)
+int places_take(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS])
 {
     int n, lost;
     size_t node = rooms_node(&p->rooms, trial);
@@ -175,9 +192,15 @@ int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS]
         }
     } while (lost > 0);
     let_go_of_rest(p, n == 0);
-    if (n == 0 && places_is_divided(p)) /* else all are those of our own trials, which nobody packs */
-        n = share(p, trial, want, out);
-    return n < 0 ? err_sys(e, n, "trial %d", trial) : n;
+    return n;
+}
+
+int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e)
+{
+    int n = places_take(p, trial, want, out);
+    bool is_here = rooms_node(&p->rooms, trial) == HERE;
+    /* without others all are those of our own trials, which nobody packs */
+    return n == 0 && is_here && places_is_divided(p) ? places_share(p, trial, want, out, e) : n;
 }
 
 int places_put(struct places *p, size_t node, int trial, struct err *e)
@@ -195,6 +218,8 @@ int places_keep(struct places *p, int trial, double memory_gb, struct err *e)
 void places_free(struct places *p, int trial)
 {
     bool shared = rooms_shares(&p->rooms, HERE, trial) > 0;
+    if (p->leases && rooms_has(&p->rooms, HERE, trial) && leases_is_awaited(p->leases))
+        p->gives_way_ms = clock_ms() + GIVE_WAY_MS;
     rooms_free(&p->rooms, trial);
     if (p->leases)
         let_go_of_rest(p, !shared);
@@ -230,21 +255,37 @@ bool places_has_room(const struct places *p, int trial)
     return !places_is_divided(p) || rooms_left(&p->rooms, HERE, trial) > 0;
 }
 
+bool places_gives_way(const struct places *p)
+{
+    return clock_ms() < p->gives_way_ms;
+}
+
 bool places_is_shared(const struct places *p, int trial, char who[LEASE_WHO_MAX])
 {
     const struct room *m = here(p);
-    bool shares = rooms_shares(&p->rooms, HERE, trial) > 0; /* of who is elsewhere none are here */
-    if (shares)
-        leases_holder(p->leases, m->cpu[0], who);
-    for (int i = 0; !shares && p->leases && i < m->n; i++)
-        if (m->holder[i] == trial && leases_is_shared(p->leases, m->cpu[i], who))
+    int shares = rooms_shares(&p->rooms, HERE, trial), at = 0; /* of who is elsewhere none are here */
+    while (at + 1 < shares && m->holder[at] != ROOMS_OTHERS)
+        at++;
+    if (shares > 0)
+        leases_holder(p->leases, m->cpu[at], who);
+    for (int i = 0; shares == 0 && p->leases && i < m->n; i++)
+        if (rooms_trial(m->holder[i]) == trial && leases_is_shared(p->leases, m->cpu[i], who))
             return true;
-    return shares;
+    return shares > 0;
 }
 
-bool places_may_part(const struct places *p, int trial)
+bool places_may_part(const struct places *p, int trial, bool whole)
 {
-    return rooms_shares(&p->rooms, HERE, trial) > 0 && rooms_left(&p->rooms, HERE, trial) > 0;
+    int shares = rooms_shares(&p->rooms, HERE, trial);
+    return shares > 0 && rooms_left(&p->rooms, HERE, trial) >= (whole ? shares : 1);
+}
+
+int places_shared(const struct places *p, int trial, int out[ROOMS_MAX_CPUS])
+{
+    int n = rooms_shares(&p->rooms, HERE, trial);
+    if (n > 0)
+        memcpy(out, here(p)->cpu, (size_t)n * sizeof *out);
+    return n;
 }
 
 char *places_own_cpus(const struct places *p, int trial, bool held)

@@ -41,6 +41,12 @@ void places_ask(struct places *p, char who[LEASE_WHO_MAX]);
  * or it is not known yet which there are. -ENOMEM. */
 int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e);
 
+/* As places_assign(), but it never shares: fewer than are wanted, or none, where another driver was quicker. */
+int places_take(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS]);
+
+/* … or it is to share so many from now on, whatever is free. */
+int places_share(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e);
+
 /* So much memory is the trial's until it is over. -ENOMEM. */
 int places_keep(struct places *p, int trial, double memory_gb, struct err *e);
 
@@ -71,11 +77,17 @@ bool places_is_divided(const struct places *p);
 /* Is there a CPU for a trial that is to start while none of ours runs? Where it is not known which there are, too. */
 bool places_has_room(const struct places *p, int trial);
 
+/* A trial of ours is over that had CPUs which another driver waits for: for a moment none of ours is to take them. */
+bool places_gives_way(const struct places *p);
+
 /* Does the trial use CPUs that others use, too, as far as is known here? */
 bool places_is_shared(const struct places *p, int trial, char who[LEASE_WHO_MAX]);
 
-/* Shares CPUs although there are some for it alone now: it is to be given them. */
-bool places_may_part(const struct places *p, int trial);
+/* Shares CPUs although there are some for it alone now, of a gang (`whole`) for all of it: it is to be given them. */
+bool places_may_part(const struct places *p, int trial, bool whole);
+
+/* The CPUs that a trial shares, in out[]; how many, 0: it does not. */
+int places_shared(const struct places *p, int trial, int out[ROOMS_MAX_CPUS]);
 
 /* The trial's own CPUs, "0,2", for a launch beside another driver's, or (`held`) wherever it has some; NULL: it may be launched on all.
  * Free it. */

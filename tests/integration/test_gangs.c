@@ -7,13 +7,18 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/lease.h"
 #include "base/own.h"
 #include "tests/integration/harness.h"
 
@@ -53,16 +58,22 @@ static void write_app(const struct world *w, const char *roles)
     harness_write(w->dir, "app.json", text);
 }
 
-static void write_study(const struct world *w, const char *rates, const char *more)
+static void write_named(const struct world *w, const char *name, const char *rates, const char *more)
 {
-    char text[2048];
+    char text[2048], file[32];
     (void)snprintf(text, sizeof text,
                    "{ \"application\": \"app.json\", \"tuning\": { \"policy\": \"v1\" }, \"monitoring\": { \"scope\": "
                    "\"none\" },\n"
-                   "  \"study\": { \"name\": \"s\", \"epochs\": 8, \"metric\": \"loss\", \"parallel\": 2 },\n"
+                   "  \"study\": { \"name\": \"%s\", \"epochs\": 8, \"metric\": \"loss\", \"parallel\": 2 },\n"
                    "  \"hyperParameters\": { \"lr\": [%s] }%s }\n",
-                   rates, more);
-    harness_write(w->dir, "s.conf", text);
+                   name, rates, more);
+    (void)snprintf(file, sizeof file, "%s.conf", name);
+    harness_write(w->dir, file, text);
+}
+
+static void write_study(const struct world *w, const char *rates, const char *more)
+{
+    write_named(w, "s", rates, more);
 }
 
 static int open_gangs(void **state)
@@ -296,17 +307,22 @@ static void what_never_fits_is_told_so(void **state)
     assert_int_equal(running_ranks(w), 0);
 }
 
-/* Each takes all CPUs of this machine. */
+/* Two ranks with half of this machine's CPUs each, so that it has room for one such gang. */
+static void write_wide(const struct world *w, const char *nap)
+{
+    char roles[512];
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    (void)snprintf(roles, sizeof roles,
+                   "\"rank\": { \"count\": %d, \"cores\": %ld, \"command\": [\"./rank.sh\", \"{index}\", \"--peers\", "
+                   "\"{peers.rank}\", \"--nap\", \"%s\"] }",
+                   cpus > 1 ? 2 : 1, cpus > 1 ? cpus / 2 : 1, nap);
+    write_app(w, roles);
+}
+
 static void a_gang_waits_until_all_of_it_fits(void **state)
 {
     const struct world *w = *state;
-    char roles[512], cpus[16];
-    (void)snprintf(cpus, sizeof cpus, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-    (void)snprintf(roles, sizeof roles,
-                   "\"rank\": { \"cores\": %s, \"command\": [\"./rank.sh\", \"{index}\", \"--peers\", "
-                   "\"{peers.rank}\", \"--nap\", \"0.05\"] }",
-                   cpus);
-    write_app(w, roles);
+    write_wide(w, "0.05");
     write_study(w, "0.1, 0.2, 0.4", "");
     AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
     expect_finished(&o, "3");
@@ -314,6 +330,145 @@ static void a_gang_waits_until_all_of_it_fits(void **state)
                         "SELECT count(*) FROM attempts a JOIN attempts b ON a.id < b.id"
                         " AND b.started_ms < a.ended_ms",
                         "0");
+}
+
+/* --- beside other drivers ---------------------------------------------------------------------------------------------------- */
+
+static void wait_for_rows(const char *sql)
+{
+    for (int i = 0; i < 800; i++) {
+        AUTO_FREE char *rows = harness_ask("pipetune.db", sql);
+        if (strcmp(rows, "1") == 0)
+            return;
+        (void)usleep(50000);
+    }
+    fail_msg("waited in vain for: %s", sql);
+}
+
+/* Both have gangs that take the whole machine. */
+static void two_studies_take_turns(void **state)
+{
+    const struct world *w = *state;
+    (void)setenv("PIPETUNE_ASK_MS", "100000", 1); /* neither may come to share */
+    write_wide(w, "0.05");
+    write_named(w, "a", "0.1, 0.2, 0.3, 0.4, 0.5, 0.6", "");
+    write_named(w, "b", "0.1, 0.2, 0.3", "");
+    pid_t a = START(w, -1, "run", "a.conf");
+    wait_for(w, "pid-0");
+    wait_for_rows("SELECT count(*) > 0 FROM epochs");
+    pid_t b = START(w, -1, "run", "b.conf");
+    assert_int_equal(harness_exit_code(b, 4 * HARNESS_MS), 0);
+    assert_int_equal(harness_exit_code(a, 4 * HARNESS_MS), 0);
+    harness_expect_rows("none at once", "pipetune.db",
+                        "SELECT count(*) FROM attempts x JOIN attempts y ON x.id < y.id"
+                        " AND x.started_ms < y.ended_ms AND y.started_ms < x.ended_ms",
+                        "0");
+    harness_expect_rows("each has its turn after one of the other's", "pipetune.db",
+                        "SELECT group_concat(name, '') LIKE '%babab%' FROM (SELECT s.name FROM attempts a JOIN trials "
+                        "t ON t.id = a.trial"
+                        " JOIN studies s ON s.id = t.study ORDER BY a.started_ms)",
+                        "1");
+}
+
+static void what_is_met_again_has_its_cpus_for_itself(void **state)
+{
+    const struct world *w = *state;
+    (void)setenv("PIPETUNE_ASK_MS", "100000", 1);
+    write_wide(w, "0.05");
+    write_named(w, "a", "0.1", "");
+    write_named(w, "b", "0.2", "");
+    pid_t a = START(w, -1, "run", "a.conf");
+    wait_for(w, "pid-0");
+    (void)kill(a, SIGKILL);
+    (void)harness_exit_code(a, HARNESS_MS);
+    a = START(w, -1, "run", "a.conf");
+    wait_for_rows("SELECT count(*) > 0 FROM epochs");
+    pid_t b = START(w, -1, "run", "b.conf");
+    assert_int_equal(harness_exit_code(a, 2 * HARNESS_MS), 0);
+    assert_int_equal(harness_exit_code(b, 2 * HARNESS_MS), 0);
+    harness_expect_rows(
+        "one after the other", "pipetune.db",
+        "SELECT count(*), sum(x.ended_ms <= y.started_ms) FROM attempts x JOIN attempts y ON x.id < y.id", "1|1");
+}
+
+/* A process that has CPUs, the first of this machine's, and says nothing of itself. */
+static pid_t hold_cpus(int n)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        cpu_set_t all;
+        struct leases *l = leases_of_cpus();
+        bool ok = l && sched_getaffinity(0, sizeof all, &all) == 0;
+        for (int cpu = 0, had = 0; ok && cpu < CPU_SETSIZE && had < n; cpu++)
+            if (CPU_ISSET((size_t)cpu, &all))
+                ok = leases_hold(l, cpu), had++;
+        (void)!write(ready[1], ok ? "y" : "n", 1);
+        for (;;)
+            (void)pause();
+    }
+    char byte = 0;
+    (void)close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    assert_int_equal(byte, 'y');
+    return pid;
+}
+
+static void expect_text(const char *text, const char *want)
+{
+    if (!strstr(text, want))
+        fail_msg("want '%s' in: %s", want, text);
+}
+
+static void one_that_has_waited_long_enough_shares(void **state)
+{
+    const struct world *w = *state;
+    static const struct {
+        int held;
+        const char *says;
+    } rows[] = { { 1, "waits for CPUs of this machine that another driver has (%s)" },
+                 { 1000, "waits for a CPU: all of this machine are other drivers' (%s)" } };
+    (void)setenv("PIPETUNE_ASK_MS", "700", 1);
+    write_wide(w, "0.05");
+    write_study(w, "0.1", "");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char who[96], want[200];
+        pid_t other = hold_cpus(rows[i].held);
+        (void)snprintf(who, sizeof who, "process %ld of user %ld", (long)other, (long)geteuid());
+        AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf");
+        (void)kill(other, SIGKILL);
+        (void)waitpid(other, NULL, 0);
+        expect_finished(&o, "1");
+        (void)snprintf(want, sizeof want, rows[i].says, who);
+        expect_text(o.out, want);
+        (void)snprintf(want, sizeof want, "shares its CPUs with %s: nothing is learnt of it meanwhile", who);
+        expect_text(o.out, want);
+        if (strstr(o.out, "for itself again"))
+            fail_msg("it never had them: %s", o.out);
+        (void)unlink("pipetune.db");
+    }
+}
+
+static void one_that_shares_is_given_its_own_when_all_of_it_can_be(void **state)
+{
+    const struct world *w = *state;
+    (void)setenv("PIPETUNE_ASK_MS", "300", 1);
+    write_wide(w, "0.3");
+    write_study(w, "0.1", "");
+    pid_t other = hold_cpus(1);
+    AUTO_CLOSE int fd = open("out", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    pid_t driver = START(w, fd, "run", "s.conf");
+    wait_for(w, "pid-0");
+    wait_for_rows("SELECT count(*) > 1 FROM epochs");
+    (void)kill(other, SIGKILL);
+    (void)waitpid(other, NULL, 0);
+    assert_int_equal(harness_exit_code(driver, 2 * HARNESS_MS), 0);
+    AUTO_FREE char *text = harness_read(w->dir, "out");
+    expect_text(text, "has its CPUs for itself again");
 }
 
 /* Whatever call fails in the driver or in a launcher: it ends with a reason or goes on, and the next run ends the study well. */
@@ -467,6 +622,10 @@ int main(void)
         GANG_TEST(gangs_at_once_have_ports_of_their_own),
         GANG_TEST(what_never_fits_is_told_so),
         GANG_TEST(a_gang_waits_until_all_of_it_fits),
+        GANG_TEST(two_studies_take_turns),
+        GANG_TEST(what_is_met_again_has_its_cpus_for_itself),
+        GANG_TEST(one_that_has_waited_long_enough_shares),
+        GANG_TEST(one_that_shares_is_given_its_own_when_all_of_it_can_be),
         GANG_TEST(calls_that_fail_lose_nothing),
         GANG_TEST(ranks_are_here_and_on_hosts),
         GANG_TEST(a_host_that_is_lost_ends_all_and_they_go_on_elsewhere),

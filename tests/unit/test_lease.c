@@ -54,6 +54,7 @@ static void test_a_guest_is_known_and_says_that_it_uses(void **state)
     leases_visit(b, 1, false); /* nobody has it */
     leases_poll(a);
     assert_int_equal(leases_guests(a), 1);
+    assert_true(leases_is_awaited(a));
     assert_false(leases_is_shared(a, 0, who));
     leases_holder(b, 0, who);
     assert_string_equal(who, want);
@@ -62,6 +63,7 @@ static void test_a_guest_is_known_and_says_that_it_uses(void **state)
     leases_visit(b, 0, true);
     leases_poll(a);
     assert_true(leases_is_shared(a, 0, who));
+    assert_false(leases_is_awaited(a)); /* it has begun */
     assert_string_equal(who, want);
     leases_leave(b, 0);
     leases_poll(a);

@@ -280,26 +280,26 @@ static const struct {
     int taken;  /* CPUs of the first machine, by a trial */
     int closed; /* this machine is; -1: none */
     bool lost;  /* … for ever */
-    bool ever;
+    enum rooms_when when;
     const char *nodes; /* of each; NULL: they do not fit */
 } gangs[] = {
-    { "as few machines as it takes", { { 1, 1 }, { 1, 1 }, { 2, 1 } }, 3, 0, -1, false, false, "000" },
+    { "as few machines as it takes", { { 1, 1 }, { 1, 1 }, { 2, 1 } }, 3, 0, -1, false, ROOMS_NOW, "000" },
     { "then the next with most room",
       { { 2, 1 }, { 2, 1 }, { 2, 1 }, { 1, 1 }, { 2, 1 } },
       5,
       0,
       -1,
       false,
-      false,
+      ROOMS_NOW,
       "00221" },
-    { "all or none", { { 3, 1 }, { 3, 1 }, { 3, 1 } }, 3, 0, -1, false, false, NULL },
-    { "beside others", { { 1, 1 }, { 1, 1 } }, 2, 3, -1, false, false, "22" },
-    { "where none is needed memory is", { { 0, 8 }, { 0, 1 } }, 2, 0, -1, false, false, "02" },
-    { "a closed one takes none", { { 2, 1 }, { 2, 1 }, { 2, 1 } }, 3, 0, 0, false, false, NULL },
-    { "one day it may", { { 3, 1 }, { 2, 1 }, { 3, 1 } }, 3, 4, 1, false, true, "012" },
-    { "others will be over one day", { { 4, 1 } }, 1, 4, -1, false, true, "0" },
-    { "what is lost never comes back", { { 4, 1 }, { 3, 1 }, { 2, 1 } }, 3, 0, 1, true, true, NULL },
-    { "too much for any", { { 5, 1 } }, 1, 0, -1, false, true, NULL },
+    { "all or none", { { 3, 1 }, { 3, 1 }, { 3, 1 } }, 3, 0, -1, false, ROOMS_NOW, NULL },
+    { "beside others", { { 1, 1 }, { 1, 1 } }, 2, 3, -1, false, ROOMS_NOW, "22" },
+    { "where none is needed memory is", { { 0, 8 }, { 0, 1 } }, 2, 0, -1, false, ROOMS_NOW, "02" },
+    { "a closed one takes none", { { 2, 1 }, { 2, 1 }, { 2, 1 } }, 3, 0, 0, false, ROOMS_NOW, NULL },
+    { "one day it may", { { 3, 1 }, { 2, 1 }, { 3, 1 } }, 3, 4, 1, false, ROOMS_EVER, "012" },
+    { "others will be over one day", { { 4, 1 } }, 1, 4, -1, false, ROOMS_EVER, "0" },
+    { "what is lost never comes back", { { 4, 1 }, { 3, 1 }, { 2, 1 } }, 3, 0, 1, true, ROOMS_EVER, NULL },
+    { "too much for any", { { 5, 1 } }, 1, 0, -1, false, ROOMS_EVER, NULL },
 };
 
 static void test_a_gang_fits_whole_or_not_at_all(void **state)
@@ -315,7 +315,7 @@ static void test_a_gang_fits_whole_or_not_at_all(void **state)
             r.nodes[gangs[i].closed].closed = true;
             r.nodes[gangs[i].closed].lost = gangs[i].lost;
         }
-        bool fits = rooms_spread(&r, gangs[i].want, gangs[i].n, gangs[i].ever, out);
+        bool fits = rooms_spread(&r, gangs[i].want, gangs[i].n, gangs[i].when, out);
         for (size_t k = 0; fits && k < gangs[i].n; k++)
             got[k] = (char)('0' + out[k]), got[k + 1] = '\0';
         if (fits != (gangs[i].nodes != NULL) || (fits && strcmp(got, gangs[i].nodes) != 0))
@@ -323,6 +323,27 @@ static void test_a_gang_fits_whole_or_not_at_all(void **state)
                      gangs[i].nodes ? gangs[i].nodes : "none");
         rooms_done(&r);
     }
+}
+
+/* Ours are not shared among our own trials. */
+static void test_a_gang_may_share_what_other_drivers_have(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    const struct rooms_want wants[] = { { 2, 1 }, { 2, 1 } };
+    int cpus[ROOMS_MAX_CPUS];
+    size_t out[2];
+    rooms_mark(&r, 0, machine[0], true);
+    rooms_mark(&r, 0, machine[3], true);
+    assert_false(rooms_spread(&r, wants, 2, ROOMS_NOW, out));
+    assert_true(rooms_spread(&r, wants, 2, ROOMS_SHARED, out));
+    assert_int_equal(rooms_share(&r, 0, rooms_member(8, 1), 4, cpus), 4);
+    assert_int_equal(rooms_shares(&r, 0, 8), 4); /* by whichever of its processes */
+    assert_int_equal(rooms_shares(&r, 0, 9), 0);
+    rooms_free(&r, rooms_member(8, 1));
+    assert_int_equal(rooms_take(&r, 0, 7, 1, cpus), 1);
+    assert_false(rooms_spread(&r, wants, 2, ROOMS_SHARED, out));
+    rooms_done(&r);
 }
 
 static void test_processes_of_a_trial_have_cpus_of_their_own(void **state)
@@ -336,6 +357,8 @@ static void test_processes_of_a_trial_have_cpus_of_their_own(void **state)
         assert_int_equal(rooms_take(&r, 0, rooms_member(7, k), 1, cpus), 1);
         assert_int_equal(cpus[0], machine[k]);
     }
+    assert_int_equal(rooms_trial(rooms_member(7, 3)), 7);
+    assert_int_equal(rooms_trial(ROOMS_OTHERS), ROOMS_OTHERS);
     rooms_free(&r, rooms_member(7, 2));
     assert_int_equal(rooms_left(&r, 0, 0), 1);
     assert_true(rooms_member(100000, 63) > 0);
@@ -357,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_how_many_wait_for_the_room_there_is),
         cmocka_unit_test(test_fewer_cpus_are_offered_than_there_are),
         cmocka_unit_test(test_a_gang_fits_whole_or_not_at_all),
+        cmocka_unit_test(test_a_gang_may_share_what_other_drivers_have),
         cmocka_unit_test(test_processes_of_a_trial_have_cpus_of_their_own),
         cmocka_unit_test(test_a_ledger_without_memory_stays_as_it_was),
     };
