@@ -76,10 +76,43 @@ static int apply_options(void *ctx, struct config *cfg, struct err *e)
 
 /* --- --dry-run --- */
 
-static int print_command(const struct plan *p, const struct proposal *pr, uint64_t trials, struct err *e)
+/* What is trained with, by its environment and words. */
+static int put_command(const struct plan *p, const struct point *pt, const struct plan_launch *l, struct buf *line,
+                       struct err *e)
 {
     AUTO_STEPS struct app_steps steps = { 0 };
     AUTO_STRV struct strv shown = STRV_INIT;
+    int rc = plan_steps(p, pt, l, &steps, e);
+    if (rc == 0)
+        rc = plan_shown(p, &steps.env, &shown, e);
+    if (rc == 0)
+        rc = plan_shown(p, &steps.argv[steps.n - 1], &shown, e);
+    for (size_t i = 0; rc == 0 && i < shown.n; i++) {
+        buf_puts(line, i ? " " : "");
+        buf_put_shell(line, shown.v[i]);
+    }
+    return rc;
+}
+
+/* A gang's processes run beside each other: "A & B & wait". */
+static int put_commands(const struct plan *p, const struct point *pt, struct plan_launch *l, struct buf *line,
+                        struct err *e)
+{
+    struct app_gang g;
+    int rc = plan_gang(p, pt, &l->setting, &g, e);
+    if (rc < 0 || g.n == 0)
+        return rc < 0 ? rc : put_command(p, pt, l, line, e);
+    l->gang = &g;
+    for (l->rank = 0; rc == 0 && l->rank < g.n; l->rank++) {
+        rc = put_command(p, pt, l, line, e);
+        buf_puts(line, g.n > 1 ? " & " : "");
+    }
+    buf_puts(line, g.n > 1 ? "wait" : "");
+    return rc;
+}
+
+static int print_trial(const struct plan *p, const struct proposal *pr, uint64_t trials, struct err *e)
+{
     AUTO_BUF struct buf line = BUF_INIT;
     struct setting requested = plan_requested(p, &pr->point), asked = plan_effective(p, &requested), setting = asked;
     int slots = plan_slots(p, &pr->point, &asked, e);
@@ -88,18 +121,12 @@ static int print_command(const struct plan *p, const struct proposal *pr, uint64
     char seed[24];
     (void)snprintf(seed, sizeof seed, "%lld", (long long)p->cfg.seed);
     struct plan_launch l = { .setting = setting, .slots = slots, .epochs = (int)p->cfg.epochs, .seed_text = seed };
-    int rc = slots < 0 ? slots : plan_steps(p, &pr->point, &l, &steps, e);
-    if (rc == 0)
-        rc = plan_shown(p, &steps.env, &shown, e);
-    if (rc == 0)
-        rc = plan_shown(p, &steps.argv[steps.n - 1], &shown, e);
+    int rc = slots < 0 ? slots : put_commands(p, &pr->point, &l, &line, e);
     if (rc < 0 && rc != -ENODEV)
         return rc;
-    if (rc < 0) /* still a line for each trial, and one that no shell runs */
+    if (rc < 0) { /* still a line for each trial, and one that no shell runs */
+        buf_clear(&line);
         buf_printf(&line, "# cannot be launched: %s", e->text);
-    for (size_t i = 0; i < shown.n; i++) {
-        buf_puts(&line, i ? " " : "");
-        buf_put_shell(&line, shown.v[i]);
     }
     if (line.failed)
         return err_sys(e, -ENOMEM, "dry run");
@@ -140,7 +167,7 @@ static int dry_run(struct plan *p, struct err *e)
     int most = study_max_trials(&p->cfg, &s);
     struct proposal pr;
     for (int n = 0; rc == 0 && (most == 0 || n < most) && search_ask(&s, true, &pr) == 1; n++) {
-        rc = print_command(p, &pr, most ? (uint64_t)most : space_size(&p->space), e);
+        rc = print_trial(p, &pr, most ? (uint64_t)most : space_size(&p->space), e);
         struct told t = { .id = pr.id, .kind = TOLD_FAILED, .value = NAN, .seconds = NAN, .joules = NAN };
         struct search_answer none;
         if (rc == 0 && search_tell(&s, &t, &none) < 0)

@@ -160,6 +160,32 @@ static void ranks_train_one_model(void **state)
     assert_int_equal(running_ranks(w), 0); /* nor the parameter server, which ends with them */
 }
 
+/* A line for each trial, of all that would run; one process alone is as any command. */
+static void a_dry_run_shows_all_processes(void **state)
+{
+    const struct world *w = *state;
+    write_app(w, PS RANKS("\"{roles.rank}\"", "1"));
+    write_study(w, "0.6, 0.4", ", \"systemParameters\": { \"roles.rank\": [2] }");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf", "--dry-run");
+    assert_int_equal(o.code, 0);
+    assert_int_equal(harness_count(o.out, "\n"), 2);
+    assert_int_equal(harness_count(o.out, " sleep 1000 & "), 2);
+    assert_int_equal(harness_count(o.out, "./rank.sh 0 --peers 'HOST:{port.1},HOST:{port.2}' "), 2);
+    assert_int_equal(harness_count(o.out, "./rank.sh 1 --peers 'HOST:{port.1},HOST:{port.2}' "), 2);
+    assert_int_equal(harness_count(o.out, " & "), 6);
+    assert_int_equal(harness_count(o.out, " & wait\n"), 2);
+    AUTO_FREE char *script = NULL; /* a shell reads it as it is meant */
+    assert_true(asprintf(&script, "#!/bin/sh -n\n%s", o.out) > 0);
+    world_script(w, "read.sh", script);
+    AUTO_OUTPUT struct harness_output read = harness_run((char *[]){ "/bin/sh", "-n", "read.sh", NULL }, HARNESS_MS);
+    assert_int_equal(read.code, 0);
+    write_app(w, RANKS("1", "1"));
+    write_study(w, "0.6", "");
+    AUTO_OUTPUT struct harness_output one = RUN(w, "run", "s.conf", "--dry-run");
+    assert_int_equal(harness_count(one.out, "\n"), 1);
+    assert_null(strchr(one.out, '&'));
+}
+
 static void one_that_is_killed_takes_all_along_and_they_go_on_from_the_checkpoint(void **state)
 {
     const struct world *w = *state;
@@ -613,6 +639,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         GANG_TEST(ranks_train_one_model),
+        GANG_TEST(a_dry_run_shows_all_processes),
         GANG_TEST(one_that_is_killed_takes_all_along_and_they_go_on_from_the_checkpoint),
         GANG_TEST(one_that_fails_is_a_failure_of_all_with_its_words),
         GANG_TEST(a_killed_driver_meets_its_gang_again),
