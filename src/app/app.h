@@ -160,6 +160,8 @@ struct app_kind {
     int (*steps)(const struct application *a, const struct app_launch *l, struct app_steps *out, struct err *e);
     /* The processes of a launch; NULL, or none: it is one. -EINVAL: the file says nothing that can be; -ERANGE: this point and setting do not. */
     int (*gang)(const struct application *a, const struct app_launch *l, struct app_gang *out, struct err *e);
+    /* Appends the names, of hyperparameters or system parameters, that its processes are counted by; NULL as `gang`. */
+    void (*counts)(const struct application *a, struct strv *out);
     const char *property_prefix; /* knobs that begin so are passed to it as they are: "spark."; NULL: there are none */
     /* Appends the text of a file of properties that are secrets; NULL: it is given none so. */
     void (*put_properties)(const json_t *knobs, struct buf *out);

@@ -393,6 +393,11 @@ static int gang(const struct application *a, const struct app_launch *l, struct 
     return roles_gang(&((const struct command *)a->own)->roles, a->file.name, l, out, e);
 }
 
+static void counts(const struct application *a, struct strv *out)
+{
+    roles_counts(&((const struct command *)a->own)->roles, out);
+}
+
 /* One process; of a gang that is not told which, the one that is heard. */
 static int steps(const struct application *a, const struct app_launch *asked, struct app_steps *out, struct err *e)
 {
@@ -450,6 +455,7 @@ const struct app_kind command_kind = {
     .passes_any = true,
     .steps = steps,
     .gang = gang,
+    .counts = counts,
     .needle = needle,
     .stamped = true, /* by the launcher */
     .tells = true,

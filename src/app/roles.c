@@ -294,6 +294,13 @@ bool roles_count_by(const struct roles *r, const char *name)
     return false;
 }
 
+void roles_counts(const struct roles *r, struct strv *out)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->v[i].count[0] == '{')
+            strv_addf(out, "%.*s", (int)strlen(r->v[i].count) - 2, r->v[i].count + 1);
+}
+
 /* {"cluster":{"ps":["h:1"],"worker":["h:2","h:3"]},"task":{"type":"worker","index":1}} */
 void roles_put_env(const struct roles *r, const struct app_launch *l, struct strv *env)
 {

@@ -51,6 +51,7 @@ void roles_values(const struct roles *r, const struct app_launch *l, struct strv
 
 /* Does a count name this hyperparameter? */
 bool roles_count_by(const struct roles *r, const char *name);
+void roles_counts(const struct roles *r, struct strv *out); /* appends all that counts name */
 
 /* Appends TF_CONFIG=… for process l->rank, where its role wants it. */
 void roles_put_env(const struct roles *r, const struct app_launch *l, struct strv *env);

@@ -9,6 +9,7 @@
 #include "base/capture.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 #include "core/point_list.h"
 #include "core/slurm_words.h"
@@ -177,21 +178,45 @@ static int check_reach(const struct plan *p, struct err *e)
                    p->app.file.name);
 }
 
-/* Properties are the business of some kinds of application alone. */
-static int check_properties(const struct plan *p, struct err *e)
+/* A number of processes that counts none would be tuned for nothing. */
+static int check_count(const struct plan *p, const char *name, struct err *e)
+{
+    AUTO_STRV struct strv counts = STRV_INIT;
+    char path[192];
+    p->app.kind->counts(&p->app, &counts);
+    if (counts.failed)
+        return err_sys(e, -ENOMEM, "'%s'", p->app.file.name);
+    for (size_t i = 0; i < counts.n; i++)
+        if (strcmp(counts.v[i], name) == 0)
+            return 0;
+    const char *near = suggest_nearest(name, (const char *const *)counts.v, counts.n);
+    (void)snprintf(path, sizeof path, "systemParameters/%s", name);
+    return json_doc_err(&p->doc, path, e, -EINVAL, "is the count of no role of '%s'%s%s%s", p->app.file.name,
+                        near ? "; did you mean '" : ": give one the \"count\" \"{", near ? near : name,
+                        near ? "'?" : "}\", or leave it out");
+}
+
+/* Properties are the business of some kinds of application alone, and so are gangs. */
+static int check_knob(const struct plan *p, const struct knob *k, struct err *e)
 {
     const char *prefix = p->app.kind->property_prefix;
-    for (size_t i = 0; i < p->space.n_knobs; i++) {
-        const struct knob *k = &p->space.knobs[i];
-        bool property = k->kind->id == KNOB_PROPERTY && !(prefix && strncmp(k->name, prefix, strlen(prefix)) == 0);
-        if (!property && !(k->kind->id == KNOB_COUNT && !p->app.kind->gang))
-            continue;
-        char path[192];
-        (void)snprintf(path, sizeof path, "systemParameters/%s", k->name);
-        return json_doc_err(&p->doc, path, e, -EINVAL, "means nothing to an application of the kind '%s'",
-                            p->app.kind->name);
-    }
-    return 0;
+    bool passed = prefix && strncmp(k->name, prefix, strlen(prefix)) == 0;
+    char path[192];
+    if (k->kind->id == KNOB_COUNT && p->app.kind->counts)
+        return check_count(p, k->name, e);
+    if (k->kind->id != KNOB_COUNT && (k->kind->id != KNOB_PROPERTY || passed))
+        return 0;
+    (void)snprintf(path, sizeof path, "systemParameters/%s", k->name);
+    return json_doc_err(&p->doc, path, e, -EINVAL, "means nothing to an application of the kind '%s'",
+                        p->app.kind->name);
+}
+
+static int check_knobs(const struct plan *p, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->space.n_knobs; i++)
+        rc = check_knob(p, &p->space.knobs[i], e);
+    return rc;
 }
 
 static int check_name(const char *name, struct err *e)
@@ -559,7 +584,7 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = check_reach(p, e);
     if (rc == 0)
-        rc = check_properties(p, e);
+        rc = check_knobs(p, e);
     if (rc == 0)
         rc = read_hosts(p, e);
     if (rc == 0)

@@ -186,6 +186,36 @@ static void a_dry_run_shows_all_processes(void **state)
     assert_null(strchr(one.out, '&'));
 }
 
+static void a_count_that_counts_nothing_is_refused(void **state)
+{
+    const struct world *w = *state;
+    static const struct {
+        const char *name, *count, *knobs, *says;
+    } rows[] = {
+        { "the count's own name", "\"{roles.rank}\"", "\"roles.rank\": [2]", NULL },
+        { "nearly", "\"{roles.rank}\"", "\"roles.rank\": [2], \"roles.ranks\": [2]",
+          "/app.json'; did you mean 'roles.rank'?" },
+        { "by a hyperparameter", "\"{lr}\"", "\"roles.rank\": [2]",
+          "/app.json': give one the \"count\" \"{roles.rank}\", or leave it out" },
+        { "by a number", "2", "\"roles.rank\": [2]", "'systemParameters.roles.rank' is the count of no role of '" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char roles[512], more[256];
+        (void)snprintf(roles, sizeof roles, "\"rank\": { \"count\": %s, \"command\": [\"./rank.sh\", \"{index}\"] }",
+                       rows[i].count);
+        (void)snprintf(more, sizeof more, ", \"systemParameters\": { %s }", rows[i].knobs);
+        write_app(w, roles);
+        write_study(w, "1", more);
+        AUTO_OUTPUT struct harness_output o = RUN(w, "run", "s.conf", "--dry-run");
+        if (o.code != (rows[i].says ? 2 : 0) || (rows[i].says && !strstr(o.err, rows[i].says)))
+            fail_msg("%s: exit %d: %s%s", rows[i].name, o.code, o.out, o.err);
+    }
+    harness_write(w->dir, "app.json", "{ \"kind\": \"command\", \"command\": [\"train\", \"{lr}\", \"{epochs}\"] }");
+    AUTO_OUTPUT struct harness_output none = RUN(w, "run", "s.conf", "--dry-run");
+    assert_int_equal(none.code, 2);
+    assert_non_null(strstr(none.err, "is the count of no role of '"));
+}
+
 static void one_that_is_killed_takes_all_along_and_they_go_on_from_the_checkpoint(void **state)
 {
     const struct world *w = *state;
@@ -640,6 +670,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         GANG_TEST(ranks_train_one_model),
         GANG_TEST(a_dry_run_shows_all_processes),
+        GANG_TEST(a_count_that_counts_nothing_is_refused),
         GANG_TEST(one_that_is_killed_takes_all_along_and_they_go_on_from_the_checkpoint),
         GANG_TEST(one_that_fails_is_a_failure_of_all_with_its_words),
         GANG_TEST(a_killed_driver_meets_its_gang_again),
