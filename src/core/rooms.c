@@ -320,35 +320,113 @@ static int roomiest(const struct left *left, size_t n, const struct rooms_want *
     return best;
 }
 
+static bool is_larger(const struct rooms_want *a, const struct rooms_want *b)
+{
+    return a->cpus != b->cpus ? a->cpus > b->cpus : a->memory_gb > b->memory_gb;
+}
+
 /* The largest that has no machine yet, of equal ones the first: what is small fits into what the others leave. */
 static size_t next_want(const struct rooms_want *wants, size_t n, const bool *placed)
 {
     size_t best = n;
     for (size_t i = 0; i < n; i++)
-        if (!placed[i] && (best == n || wants[i].cpus > wants[best].cpus))
+        if (!placed[i] && (best == n || is_larger(&wants[i], &wants[best])))
             best = i;
     return best;
 }
 
-bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, enum rooms_when when, size_t *out)
+static void put_on(struct left *left, const struct rooms_want *want)
 {
-    AUTO_FREE struct left *left = calloc(r->n, sizeof *left);
-    AUTO_FREE bool *placed = calloc(n, sizeof *placed);
+    left->cpus -= want->cpus;
+    left->memory_gb -= want->memory_gb;
+}
+
+struct spread {
+    const struct rooms_want *wants;
+    size_t n, n_nodes;
+    struct left *left; /* of each machine */
+    size_t *order;     /* of wants: as they are placed */
+    size_t *out;       /* of each want: its machine */
+    int looks;         /* at a machine for a want, that are left */
+};
+
+/* On as few machines as going by size comes to. */
+static bool spread_by_size(struct spread *s)
+{
     int at = -1;
-    if (!left || !placed)
-        return false; /* until there is memory */
-    for (size_t node = 0; node < r->n; node++)
-        left[node] = left_of(r, node, when);
-    for (size_t i; (i = next_want(wants, n, placed)) < n; placed[i] = true) {
-        if (at < 0 || !takes(&left[at], &wants[i]))
-            at = roomiest(left, r->n, &wants[i]);
+    for (size_t k = 0; k < s->n; k++) {
+        const struct rooms_want *want = &s->wants[s->order[k]];
+        if (at < 0 || !takes(&s->left[at], want))
+            at = roomiest(s->left, s->n_nodes, want);
         if (at < 0)
             return false;
-        left[at].cpus -= wants[i].cpus;
-        left[at].memory_gb -= wants[i].memory_gb;
-        out[i] = (size_t)at;
+        put_on(&s->left[at], want);
+        s->out[s->order[k]] = (size_t)at;
     }
     return true;
+}
+
+static bool is_same(const struct rooms_want *a, const struct rooms_want *b)
+{
+    return a->cpus == b->cpus && a->memory_gb == b->memory_gb;
+}
+
+/* Is one of these machines just as this one? Then what fits here fits there. */
+static bool has_twin(const struct left *left, size_t from, size_t node)
+{
+    for (size_t i = from; i < node; i++)
+        if (left[i].cpus == left[node].cpus && left[i].memory_gb == left[node].memory_gb)
+            return true;
+    return false;
+}
+
+/* All ways for those from the k-th on, but for swapping what is alike: such wants go to machines in their order. */
+static bool spread_anyhow(struct spread *s, size_t k)
+{
+    if (k == s->n)
+        return true;
+    const struct rooms_want *want = &s->wants[s->order[k]];
+    size_t from = k > 0 && is_same(want, &s->wants[s->order[k - 1]]) ? s->out[s->order[k - 1]] : 0;
+    for (size_t node = from; node < s->n_nodes; node++) {
+        const struct left before = s->left[node];
+        if (s->looks-- <= 0)
+            return false;
+        if (!takes(&before, want) || has_twin(s->left, from, node))
+            continue;
+        put_on(&s->left[node], want);
+        s->out[s->order[k]] = node;
+        if (spread_anyhow(s, k + 1))
+            return true;
+        s->left[node] = before;
+    }
+    return false;
+}
+
+static void look_at_left(const struct rooms *r, enum rooms_when when, struct left *left)
+{
+    for (size_t node = 0; node < r->n; node++)
+        left[node] = left_of(r, node, when);
+}
+
+/* Going by size is enough nearly always; where it is not, few machines are tried in all ways. */
+bool rooms_spread(const struct rooms *r, const struct rooms_want *wants, size_t n, enum rooms_when when, size_t *out)
+{
+    enum { FEW = 64, LOOKS_MAX = 20000 }; /* a millisecond at most */
+    AUTO_FREE struct left *left = calloc(r->n, sizeof *left);
+    AUTO_FREE bool *placed = calloc(n, sizeof *placed);
+    AUTO_FREE size_t *order = calloc(n, sizeof *order);
+    if (!left || !placed || !order)
+        return false; /* until there is memory */
+    struct spread s = {
+        .wants = wants, .n = n, .n_nodes = r->n, .left = left, .order = order, .out = out, .looks = LOOKS_MAX
+    };
+    for (size_t i, k = 0; (i = next_want(wants, n, placed)) < n; placed[i] = true)
+        order[k++] = i;
+    look_at_left(r, when, left);
+    if (spread_by_size(&s))
+        return true;
+    look_at_left(r, when, left);
+    return r->n <= FEW && spread_anyhow(&s, 0);
 }
 
 int rooms_cpus(const struct rooms *r, size_t node)

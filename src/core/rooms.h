@@ -101,7 +101,8 @@ bool rooms_fits(const struct rooms *r, size_t node, int trial, struct rooms_want
 /* Of the machines that it fits on the one with most CPUs left, of equal ones the first; -1: there is none. */
 int rooms_find(const struct rooms *r, int trial, struct rooms_want want);
 
-/* Machines for so many holders that have nothing yet, all at once, on as few machines as that takes. False: they do not fit; out[] has n. */
+/* Machines for so many holders that have nothing yet, all at once, on as few machines as the largest first take. False: they do not fit, in whatever
+ * way, or of many in none that was tried; out[] has n. */
 enum rooms_when {
     ROOMS_NOW,
     ROOMS_SHARED, /* … if other drivers' CPUs were free */

@@ -302,6 +302,68 @@ static const struct {
     { "too much for any", { { 5, 1 } }, 1, 0, -1, false, ROOMS_EVER, NULL },
 };
 
+/* Machines of so many CPUs and GiB each; 0 CPUs: there is no more. */
+static const struct {
+    const char *name;
+    struct rooms_want has[4], want[4];
+    size_t n;
+    bool fits;
+} tight[] = {
+    { "the largest does not go to the largest machine",
+      { { 6, 0 }, { 4, 0 } },
+      { { 3, 0 }, { 4, 0 }, { 3, 0 } },
+      3,
+      true },
+    { "three machines", { { 4, 0 }, { 2, 0 }, { 3, 0 } }, { { 3, 0 }, { 2, 0 }, { 2, 0 }, { 2, 0 } }, 4, true },
+    { "memory decides", { { 4, 4 }, { 4, 8 } }, { { 1, 4 }, { 1, 3 }, { 1, 4 } }, 3, true },
+    { "those that take no CPU", { { 2, 4 }, { 2, 8 } }, { { 2, 4 }, { 0, 4 }, { 2, 4 } }, 3, true },
+    { "one CPU is missing", { { 6, 0 }, { 4, 0 } }, { { 4, 0 }, { 4, 0 }, { 3, 0 } }, 3, false },
+    { "enough in all, and no way", { { 5, 0 }, { 5, 0 } }, { { 4, 0 }, { 3, 0 }, { 3, 0 } }, 3, false },
+};
+
+static void test_unequal_processes_are_placed_wherever_they_fit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(tight); i++) {
+        struct rooms r = { 0 };
+        size_t n = tight[i].n, out[4] = { 0 };
+        int left[4] = { 0 };
+        double gb[4] = { 0 };
+        for (size_t m = 0; m < 4 && tight[i].has[m].cpus; m++)
+            assert_int_equal(rooms_add(&r, left[m] = tight[i].has[m].cpus, gb[m] = tight[i].has[m].memory_gb), 0);
+        bool fits = rooms_spread(&r, tight[i].want, n, ROOMS_NOW, out);
+        if (fits != tight[i].fits)
+            fail_msg("%s: %s", tight[i].name, fits ? "fits" : "does not fit");
+        for (size_t k = 0; fits && k < n; k++) {
+            left[out[k]] -= tight[i].want[k].cpus;
+            gb[out[k]] -= tight[i].want[k].memory_gb;
+            if (left[out[k]] < 0 || gb[out[k]] < 0)
+                fail_msg("%s: too much on machine %zu", tight[i].name, out[k]);
+        }
+        rooms_done(&r);
+    }
+}
+
+/* Nobody can try all ways of so many on so many: it ends all the same, and finds what going by size does. */
+static void test_many_are_placed_by_their_size(void **state)
+{
+    (void)state;
+    enum { MANY = 64 };
+    struct rooms r = { 0 };
+    struct rooms_want wants[MANY];
+    size_t out[MANY];
+    for (int m = 0; m < MANY; m++) {
+        assert_int_equal(rooms_add(&r, 7 + m % 3, 100 + m), 0);
+        wants[m] = (struct rooms_want){ .cpus = 4 + m % 2, .memory_gb = 1 + m % 5 };
+    }
+    assert_true(rooms_spread(&r, wants, MANY, ROOMS_NOW, out));
+    for (int m = 0; m < MANY; m++)
+        wants[m].cpus = 5; /* one on each, and one too many, although there are CPUs enough in all */
+    r.nodes[MANY - 1].lost = true;
+    assert_false(rooms_spread(&r, wants, MANY, ROOMS_NOW, out));
+    rooms_done(&r);
+}
+
 static void test_a_gang_fits_whole_or_not_at_all(void **state)
 {
     (void)state;
@@ -380,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_how_many_wait_for_the_room_there_is),
         cmocka_unit_test(test_fewer_cpus_are_offered_than_there_are),
         cmocka_unit_test(test_a_gang_fits_whole_or_not_at_all),
+        cmocka_unit_test(test_unequal_processes_are_placed_wherever_they_fit),
+        cmocka_unit_test(test_many_are_placed_by_their_size),
         cmocka_unit_test(test_a_gang_may_share_what_other_drivers_have),
         cmocka_unit_test(test_processes_of_a_trial_have_cpus_of_their_own),
         cmocka_unit_test(test_a_ledger_without_memory_stays_as_it_was),
