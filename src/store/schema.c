@@ -499,6 +499,13 @@ static const struct col summary_cols[] = {
     COL(store_summary, best_trial, COL_DERIVED), COL(store_summary, best_accuracy, COL_DERIVED),
 };
 
+static const struct col since_cols[] = {
+    COL_AS(store_since, "a.id", id, COL_DERIVED),         COL_AS(store_since, "a.trial", trial, COL_DERIVED),
+    COL_AS(store_since, "t.study", study, COL_DERIVED),   COL_AS(store_since, "s.name", name, COL_DERIVED),
+    COL_AS(store_since, "t.number", number, COL_DERIVED), COL_AS(store_since, "a.number", attempt, COL_DERIVED),
+    COL_AS(store_since, "a.state", state, COL_DERIVED),   COL_AS(store_since, "a.outcome", outcome, COL_DERIVED),
+};
+
 const struct table schema_studies = TABLE("studies", study_cols);
 const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
@@ -516,6 +523,8 @@ static const struct table profiles = TABLE("profiles", profile_cols);
 static const struct table models = TABLE("models", model_cols);
 static const struct table energy = TABLE("energy", energy_cols);
 static const struct table summaries = TABLE("", summary_cols);
+static const struct table since =
+    TABLE("attempts a CROSS JOIN trials t ON t.id = a.trial CROSS JOIN studies s ON s.id = t.study", since_cols);
 
 /* --- statements --- */
 /* The columns of summary_cols in their order. Every part of the inner query is answered by the index trials_summary alone; among
@@ -585,6 +594,19 @@ static const struct recipe {
     [STMT_STUDY_BASE] = { RAW, NULL,
                           "SELECT a.started_ms - a.started_boot_ms FROM attempts a JOIN trials t ON t.id = a.trial"
                           " WHERE t.study = ?1 AND a.boot_id = ?2 AND a.started_boot_ms > 0 ORDER BY a.id LIMIT 1" },
+    [STMT_READ_BEGIN] = { RAW, NULL, "BEGIN" },
+    [STMT_VERSION] = { RAW, NULL, "PRAGMA data_version" },
+    [STMT_NEWEST] = { RAW, NULL,
+                      "SELECT (SELECT coalesce(max(id), 0) FROM attempts),"
+                      " (SELECT coalesce(max(seq), 0) FROM decisions WHERE study = ?1)" },
+    [STMT_ATTEMPTS_AFTER] = { SELECT, &since, "WHERE (?1 = 0 OR t.study = ?1) AND a.id > ?2 ORDER BY a.id LIMIT ?3" },
+    [STMT_ATTEMPTS_OPEN] = { SELECT, &since, "WHERE (?1 = 0 OR t.study = ?1) AND a.state <> 'ended' ORDER BY a.id" },
+    [STMT_ATTEMPT_NEWS] = { SELECT, &since, "WHERE a.id = ?1" },
+    [STMT_EPOCHS_AFTER] = { SELECT, &epochs, "WHERE trial = ?1 AND epoch > ?2 AND attempt = ?3 ORDER BY epoch" },
+    [STMT_EPOCHS_COUNT] = { RAW, NULL,
+                            "SELECT count(*) FROM trials t CROSS JOIN epochs e ON e.trial = t.id WHERE t.study = ?1" },
+    [STMT_DECISIONS_AFTER] = { SELECT, &decisions, "WHERE study = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3" },
+    [STMT_STUDIES_STATES] = { RAW, NULL, "SELECT id, state FROM studies ORDER BY id" },
     [STMT_EPOCH_PUT] = { REPLACE, &epochs, NULL },
     [STMT_EPOCHS] = { SELECT, &epochs, "WHERE trial = ?1 ORDER BY epoch" },
     [STMT_BEST_AT] = { RAW, NULL,

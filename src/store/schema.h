@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "store/energy.h"
+#include "store/since.h"
 #include "store/samples.h"
 #include "store/series.h"
 #include "store/store.h"
@@ -118,6 +119,16 @@ enum stmt_id {
     STMT_ATTEMPTS,
     STMT_NEXT_ATTEMPT,
     STMT_STUDY_BASE,
+    STMT_READ_BEGIN,
+    STMT_VERSION,
+    STMT_NEWEST,
+    STMT_ATTEMPTS_AFTER,
+    STMT_ATTEMPTS_OPEN,
+    STMT_ATTEMPT_NEWS,
+    STMT_EPOCHS_AFTER,
+    STMT_EPOCHS_COUNT,
+    STMT_DECISIONS_AFTER,
+    STMT_STUDIES_STATES,
     STMT_EPOCH_PUT,
     STMT_EPOCHS,
     STMT_BEST_AT,
