@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "store/energy.h"
+#include "store/news.h"
 #include "store/samples.h"
 #include "store/series.h"
 #include "store/store.h"
@@ -107,7 +108,9 @@ enum stmt_id {
     STMT_STUDY_ADD,
     STMT_STUDY_STATE,
     STMT_STUDY_CONFIG,
+    STMT_DATA_VERSION,
     STMT_LIST,
+    STMT_MARKS,
     STMT_TRIAL_ADD,
     STMT_TRIAL_UPDATE,
     STMT_TRIALS,

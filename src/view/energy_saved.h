@@ -1,9 +1,9 @@
 /* What the settings that trials ended with saved against the default: joules of epochs that were trained under either, by what they took per
  * record. An estimated difference: the same records were not trained twice. */
-#ifndef CMD_ENERGY_SAVED_H
-#define CMD_ENERGY_SAVED_H
+#ifndef VIEW_ENERGY_SAVED_H
+#define VIEW_ENERGY_SAVED_H
 
-#include "cmd/energy_load.h"
+#include "view/energy_load.h"
 
 /* Cores and memory; memory_gb NAN: any. */
 struct energy_setting {

@@ -1,4 +1,4 @@
-#include "cmd/energy_load.h"
+#include "view/energy_load.h"
 
 #include <errno.h>
 #include <math.h>

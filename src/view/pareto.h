@@ -1,11 +1,11 @@
 /* The trials of a study of several objectives that no other one beats in all: as `show`, `ls`, `best`, `report` and `compare` tell them. */
-#ifndef CMD_PARETO_H
-#define CMD_PARETO_H
+#ifndef VIEW_PARETO_H
+#define VIEW_PARETO_H
 
 #include "base/json.h"
-#include "cmd/table.h"
 #include "core/goals.h"
 #include "store/store.h"
+#include "view/table.h"
 
 struct pareto_trial {
     int number;

@@ -1,4 +1,5 @@
-/* What became of each trial's setting: the decisions, the time under each setting, and what the last one saved. */
+#include "view/story.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,30 +7,70 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/report.h"
+#include "store/news.h"
 #include "store/samples.h"
 
-static struct report_trial *trial_of(struct report *r, int number)
+static void story_done(struct story *s)
 {
-    return (struct report_trial *)(uintptr_t)report_trial(r, number);
+    for (size_t i = 0; i < s->n_steps; i++) {
+        free(s->steps[i].kind);
+        free(s->steps[i].setting);
+        free(s->steps[i].reason);
+    }
+    free(s->steps);
+    free(s->tried);
+    json_decref(s->verdicts);
+}
+
+void stories_done(struct stories *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        story_done(&s->v[i]);
+    free(s->v);
+    strv_done(&s->classes);
+    trace_windows_done(&s->windows);
+    *s = (struct stories){ 0 };
+}
+
+static const struct story untold = { .class = -1, .settled = -1, .saved_s = NAN, .saved_core_s = NAN };
+
+const struct story *stories_of(const struct stories *s, int trial)
+{
+    return trial >= 1 && (size_t)trial <= s->n ? &s->v[trial - 1] : &untold;
+}
+
+static struct story *find(struct stories *s, int trial)
+{
+    return trial >= 1 && (size_t)trial <= s->n ? &s->v[trial - 1] : NULL;
+}
+
+/* Numbers have no gaps unless somebody else wrote the store. */
+static int add_trial(void *ctx, const struct store_trial *row)
+{
+    struct stories *s = ctx;
+    while (s->n < (size_t)row->number) {
+        struct story *grown = array_more(s->v, s->n, &s->cap, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        s->v = grown;
+        grown[s->n++] = untold;
+    }
+    s->v[row->number - 1].trial = row->id;
+    return 0;
 }
 
 /* --- decisions --- */
 
 static int add_step(void *ctx, const struct store_decision *d)
 {
-    struct report *r = ctx;
-    struct report_trial *t = trial_of(r, d->trial);
-    if (!t)
-        return 0;
-    struct report_story *s = &t->story;
-    struct report_step *grown = array_more(s->steps, s->n_steps, &t->cap_steps, sizeof *grown);
+    struct story *s = find(ctx, d->trial);
+    struct story_step *grown = s ? array_more(s->steps, s->n_steps, &s->cap_steps, sizeof *grown) : NULL;
     if (!grown)
-        return -ENOMEM;
+        return s ? -ENOMEM : 0;
     s->steps = grown;
-    struct report_step *step = &grown[s->n_steps++];
-    *step = (struct report_step){ d->t_s, strdup(d->kind), d->setting ? strdup(d->setting) : NULL,
-                                  strdup(d->reason ? d->reason : "") };
+    struct story_step *step = &grown[s->n_steps++];
+    *step = (struct story_step){ d->t_s, strdup(d->kind), d->setting ? strdup(d->setting) : NULL,
+                                 strdup(d->reason ? d->reason : "") };
     if (strcmp(d->kind, "settle") == 0)
         s->settled = (int)s->n_steps - 1;
     return step->kind && step->reason && (step->setting || !d->setting) ? 0 : -ENOMEM;
@@ -45,7 +86,7 @@ static json_t *parsed_or_null(const char *text)
 
 static int add_verdict(void *ctx, const struct store_profile *p)
 {
-    struct report_story *s = ctx;
+    struct story *s = ctx;
     if (!p->verdict)
         return 0;
     if (!s->verdicts)
@@ -57,7 +98,7 @@ static int add_verdict(void *ctx, const struct store_profile *p)
 
 /* --- classes --- */
 
-static int class_index(struct report *r, const char *key)
+static int class_index(struct stories *r, const char *key)
 {
     for (size_t i = 0; i < r->classes.n; i++)
         if (strcmp(r->classes.v[i], key) == 0)
@@ -108,20 +149,20 @@ static int read_lines(void *ctx, const char *text)
     return rc;
 }
 
-int report_read_log(struct store *s, int64_t study, struct trace_windows *windows,
-                    int (*started)(void *ctx, int trial, const char *key), void *ctx, struct err *e)
+int story_read_log(struct store *s, int64_t study, int64_t *seq, struct trace_windows *windows,
+                   int (*started)(void *ctx, int trial, const char *key), void *ctx, struct err *e)
 {
     struct log_reader z = { windows, started, ctx };
-    return store_tuner_log(s, study, read_lines, &z, e);
+    return news_tuner_log(s, study, seq, read_lines, &z, e);
 }
 
 static int take_class(void *ctx, int trial, const char *key)
 {
-    struct report *r = ctx;
-    struct report_trial *t = trial_of(r, trial);
-    int class = t ? class_index(r, key) : 0;
+    struct stories *s = ctx;
+    struct story *t = find(s, trial);
+    int class = t ? class_index(s, key) : 0;
     if (t && class >= 0)
-        t->story.class = class;
+        t->class = class;
     return class < 0 ? class : 0;
 }
 
@@ -132,30 +173,31 @@ static bool is_under(const struct trace_stretch *s, double cores, double memory_
     return s->cores == cores && s->memory_gb == memory_gb;
 }
 
-static int add_tried(struct report_trial *t, const struct trace_stretch *w)
+static int add_tried(struct story *s, const struct trace_stretch *w)
 {
-    struct report_story *s = &t->story;
     size_t i = 0;
     while (i < s->n_tried && !is_under(w, s->tried[i].cores, s->tried[i].memory_gb))
         i++;
     if (i == s->n_tried) {
-        struct report_tried *grown = array_more(s->tried, s->n_tried, &t->cap_tried, sizeof *grown);
+        struct story_tried *grown = array_more(s->tried, s->n_tried, &s->cap_tried, sizeof *grown);
         if (!grown)
             return -ENOMEM;
         s->tried = grown;
-        grown[s->n_tried++] = (struct report_tried){ .cores = w->cores, .memory_gb = w->memory_gb };
+        grown[s->n_tried++] = (struct story_tried){ .cores = w->cores, .memory_gb = w->memory_gb };
     }
     s->tried[i].seconds += w->seconds;
     s->tried[i].records += w->records;
     return 0;
 }
 
-static int add_all_tried(struct report *r)
+static int sum_tried(struct stories *r)
 {
     int rc = 0;
+    for (size_t i = 0; i < r->n; i++)
+        r->v[i].n_tried = 0;
     for (size_t i = 0; rc == 0 && i < r->windows.n; i++) {
-        struct report_trial *t = trial_of(r, r->windows.list[i].trial);
-        rc = t ? add_tried(t, &r->windows.list[i]) : 0;
+        struct story *s = find(r, r->windows.list[i].trial);
+        rc = s ? add_tried(s, &r->windows.list[i]) : 0;
     }
     return rc;
 }
@@ -167,7 +209,7 @@ static int add_all_tried(struct report *r)
 struct pace {
     int class;
     double cores, memory_gb;
-    struct report_tried sum[2][2]; /* [first epoch][cold] */
+    struct story_tried sum[2][2]; /* [first epoch][cold] */
 };
 
 struct paces {
@@ -203,7 +245,7 @@ static int add_pace(struct paces *p, int class, const struct trace_stretch *w)
 /* Seconds per record; what was cold counts only where there is nothing else. NAN: none. */
 static double seconds_per_record(const struct pace *p, int first)
 {
-    const struct report_tried *sum = p->sum[first][0].records > 0 ? &p->sum[first][0] : &p->sum[first][1];
+    const struct story_tried *sum = p->sum[first][0].records > 0 ? &p->sum[first][0] : &p->sum[first][1];
     return sum->records > 0 && sum->seconds > 0 ? sum->seconds / sum->records : (double)NAN;
 }
 
@@ -214,7 +256,7 @@ static double pace_ratio(const struct pace *p, const struct pace *to)
     return isfinite(later) ? later : seconds_per_record(p, 1) / seconds_per_record(to, 1);
 }
 
-static void begin_savings(const struct paces *p, struct report_story *s)
+static void begin_savings(const struct paces *p, struct story *s)
 {
     const struct pace *to = s->n_tried ? find_pace(p, s->class, NULL) : NULL;
     s->saved_s = s->saved_core_s = to ? 0 : (double)NAN;
@@ -223,7 +265,7 @@ static void begin_savings(const struct paces *p, struct report_story *s)
 }
 
 /* Where no ratio is known, NAN spreads over the trial's sums: not known is not 0. */
-static void add_savings(const struct paces *p, struct report_story *s, const struct trace_stretch *w)
+static void add_savings(const struct paces *p, struct story *s, const struct trace_stretch *w)
 {
     const struct pace *to = find_pace(p, s->class, NULL), *mine = find_pace(p, s->class, w);
     if (!to || !mine || mine == to)
@@ -233,33 +275,46 @@ static void add_savings(const struct paces *p, struct report_story *s, const str
     s->saved_core_s += instead_s * to->cores - w->seconds * w->cores;
 }
 
-static int sum_savings(struct report *r)
+static int sum_savings(struct stories *r)
 {
     struct paces paces = { 0 };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < r->windows.n; i++) {
-        const struct report_trial *t = report_trial(r, r->windows.list[i].trial);
-        rc = t && t->story.class >= 0 ? add_pace(&paces, t->story.class, &r->windows.list[i]) : 0;
+        const struct story *s = find(r, r->windows.list[i].trial);
+        rc = s && s->class >= 0 ? add_pace(&paces, s->class, &r->windows.list[i]) : 0;
     }
     for (size_t i = 0; rc == 0 && i < r->n; i++)
-        begin_savings(&paces, &r->trials[i].story);
+        begin_savings(&paces, &r->v[i]);
     for (size_t i = 0; rc == 0 && i < r->windows.n; i++) {
-        struct report_trial *t = trial_of(r, r->windows.list[i].trial);
-        if (t)
-            add_savings(&paces, &t->story, &r->windows.list[i]);
+        struct story *s = find(r, r->windows.list[i].trial);
+        if (s)
+            add_savings(&paces, s, &r->windows.list[i]);
     }
     free(paces.list);
     return rc;
 }
 
-int report_load_stories(struct report *r)
+static int read_verdicts(struct stories *s, struct store *store, struct err *e)
 {
-    int rc = store_decisions(r->store, r->study.id, 0, add_step, r, r->e);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n; i++) {
+        json_decref(s->v[i].verdicts);
+        s->v[i].verdicts = NULL;
+        rc = store_profiles(store, s->v[i].trial, add_verdict, &s->v[i], e);
+    }
+    return rc;
+}
+
+int stories_read(struct stories *s, struct store *store, int64_t study, struct err *e)
+{
+    int rc = store_trials(store, study, 0, add_trial, s, e);
     if (rc == 0)
-        rc = report_read_log(r->store, r->study.id, &r->windows, take_class, r, r->e);
+        rc = news_decisions(store, study, &s->decided, add_step, s, e);
     if (rc == 0)
-        rc = add_all_tried(r);
-    for (size_t i = 0; rc == 0 && i < r->n; i++)
-        rc = store_profiles(r->store, r->trials[i].row.id, add_verdict, &r->trials[i].story, r->e);
-    return rc < 0 ? rc : sum_savings(r);
+        rc = story_read_log(store, study, &s->logged, &s->windows, take_class, s, e);
+    if (rc == 0)
+        rc = sum_tried(s);
+    if (rc == 0)
+        rc = read_verdicts(s, store, e);
+    return rc < 0 ? rc : sum_savings(s);
 }

@@ -1,13 +1,13 @@
 /* Pictures as SVG elements for a page of HTML: a chart of lines and a heat map. No script, no reference to anything outside; the
  * page's style sheet (svg_style()) gives the colours. Pure. */
-#ifndef CMD_SVG_H
-#define CMD_SVG_H
+#ifndef VIEW_SVG_H
+#define VIEW_SVG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "cmd/heat.h"
+#include "view/heat.h"
 
 /* The text with what HTML and SVG would take for their own (& < > " ') escaped; fit for elements and quoted attributes. What is
  * not fit to be seen becomes what utf8_put_plain() makes of it. NULL puts nothing. */

@@ -1,4 +1,4 @@
-#include "cmd/metrics.h"
+#include "view/metrics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,8 +7,7 @@
 #include <strings.h>
 
 #include "base/own.h"
-#include "cmd/look.h"
-#include "cmd/table.h"
+#include "view/table.h"
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------- */
 

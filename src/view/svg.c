@@ -1,4 +1,4 @@
-#include "cmd/svg.h"
+#include "view/svg.h"
 
 #include <math.h>
 #include <string.h>

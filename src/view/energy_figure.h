@@ -1,10 +1,10 @@
 /* Joules of trials, epochs and studies, with where they come from: the same for every command that tells them. */
-#ifndef CMD_ENERGY_FIGURE_H
-#define CMD_ENERGY_FIGURE_H
+#ifndef VIEW_ENERGY_FIGURE_H
+#define VIEW_ENERGY_FIGURE_H
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "cmd/energy_load.h"
+#include "view/energy_load.h"
 
 #define ENERGY_COVERED 0.95 /* of a window's time, below which a figure is marked */
 #define ENERGY_IDLE_INCLUDED ", idle power included"

@@ -1,4 +1,4 @@
-#include "cmd/energy_saved.h"
+#include "view/energy_saved.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,9 +7,9 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/energy_figure.h"
-#include "cmd/report.h"
 #include "store/trace_windows.h"
+#include "view/energy_figure.h"
+#include "view/story.h"
 
 /* --- a setting by name --- */
 
@@ -64,19 +64,19 @@ struct logged {
     struct energy_setting last;
 };
 
-struct story {
+struct told_log {
     struct trace_windows windows;
     struct strv classes;
     struct logged *list; /* by trial number */
     size_t n;
 };
 
-static struct logged *find(const struct story *s, int trial)
+static struct logged *find(const struct told_log *s, int trial)
 {
     return trial >= 0 && (size_t)trial < s->n && s->list[trial].class ? &s->list[trial] : NULL;
 }
 
-static int make_room(struct story *s, int trial)
+static int make_room(struct told_log *s, int trial)
 {
     if ((size_t)trial < s->n)
         return 0;
@@ -92,7 +92,7 @@ static int make_room(struct story *s, int trial)
 
 static int take_start(void *ctx, int trial, const char *key)
 {
-    struct story *s = ctx;
+    struct told_log *s = ctx;
     size_t class = 0;
     if (trial < 0 || trial > TRIALS_MAX)
         return 0;
@@ -106,7 +106,7 @@ static int take_start(void *ctx, int trial, const char *key)
     return 0;
 }
 
-static void story_done(struct story *s)
+static void told_log_done(struct told_log *s)
 {
     trace_windows_done(&s->windows);
     strv_done(&s->classes);
@@ -161,7 +161,7 @@ static bool epoch_setting(const struct trace_windows *w, int trial, int epoch, s
     return true;
 }
 
-static int add_lot(struct lots *to, const struct story *s, const struct energy_load_trial *t,
+static int add_lot(struct lots *to, const struct told_log *s, const struct energy_load_trial *t,
                    const struct energy_load_epoch *ep)
 {
     const struct logged *known = find(s, t->number);
@@ -184,7 +184,7 @@ static int add_lot(struct lots *to, const struct story *s, const struct energy_l
 }
 
 /* What trials ended with, and what each class began with: by the order of the log. */
-static void take_settings(struct story *s, struct energy_setting *first)
+static void take_settings(struct told_log *s, struct energy_setting *first)
 {
     for (size_t i = 0; i < s->windows.n; i++) {
         const struct trace_stretch *x = &s->windows.list[i];
@@ -199,7 +199,7 @@ static void take_settings(struct story *s, struct energy_setting *first)
         qsort(s->windows.list, s->windows.n, sizeof *s->windows.list, by_epoch);
 }
 
-static int gather(struct lots *to, const struct story *s)
+static int gather(struct lots *to, const struct told_log *s)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < to->load->n; i++) {
@@ -239,7 +239,8 @@ static void compare(struct energy_saved *out, const struct lots *l, int class, b
 }
 
 /* Classes came up in the order of `first`, which is what each began with. */
-static int compare_all(struct energy_saved *out, struct story *s, struct lots *l, const struct energy_setting *against)
+static int compare_all(struct energy_saved *out, struct told_log *s, struct lots *l,
+                       const struct energy_setting *against)
 {
     AUTO_FREE struct energy_setting *first = calloc(s->classes.n + 1, sizeof *first);
     if (!first)
@@ -259,15 +260,16 @@ static int compare_all(struct energy_saved *out, struct story *s, struct lots *l
 int energy_saved(struct energy_saved *out, struct store *s, int64_t study, const struct energy_load *l,
                  const struct meter_ops *meter, const struct energy_setting *against, struct err *e)
 {
-    struct story story = { 0 };
+    struct told_log log = { 0 };
+    int64_t seq = 0;
     struct lots lots = { .load = l, .meter = meter };
     struct energy_saved got = { .j = NAN, .error_j = NAN, .records = NAN, .used_j = NAN, .meter = meter };
     got.against = against ? *against : (struct energy_setting){ NAN, NAN };
     got.source = meter && meter->estimated ? LEDGER_ESTIMATED : LEDGER_ATTRIBUTED;
-    int rc = meter ? report_read_log(s, study, &story.windows, take_start, &story, e) : 0;
+    int rc = meter ? story_read_log(s, study, &seq, &log.windows, take_start, &log, e) : 0;
     if (rc == 0 && meter)
-        rc = compare_all(&got, &story, &lots, against);
-    story_done(&story);
+        rc = compare_all(&got, &log, &lots, against);
+    told_log_done(&log);
     free(lots.list);
     if (rc == 0)
         *out = got;

@@ -2,8 +2,8 @@
  *
  * A cell is a rate per second (of one node, when there are several), or the mean of a gauge, over the time in which the feature was
  * measured. Where it never was, the cell knows why: absent is not 0. */
-#ifndef CMD_HEAT_H
-#define CMD_HEAT_H
+#ifndef VIEW_HEAT_H
+#define VIEW_HEAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

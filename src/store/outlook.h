@@ -1,8 +1,8 @@
 /* What trials of a study are foretold to come to (search/forecast.h), and when they reach its target: gathered from the store for all who show it.
  * Those that went to the last epoch teach how curves go on, of the study and, before these, of other studies in the store with the same application
  * file and metric that have as many epochs or more, where their hyperparameters are points of this study's space. */
-#ifndef LIVE_OUTLOOK_H
-#define LIVE_OUTLOOK_H
+#ifndef STORE_OUTLOOK_H
+#define STORE_OUTLOOK_H
 
 #include "search/forecast.h"
 #include "store/store.h"
@@ -28,7 +28,8 @@ void outlook_free(struct outlook *o); /* NULL is fine */
  * after outlook_renew(). 0 (also with nothing foretold), -ENOMEM, and what the store says. */
 int outlook_look(struct outlook *o, const struct store_trial *t, struct outlook_told *out, struct err *e);
 void outlook_renew(struct outlook *o);
-void outlook_renew_times(struct outlook *o); /* only under which settings epochs were trained */
+void outlook_renew_times(struct outlook *o);      /* only under which settings epochs were trained */
+bool outlook_has_learnt(const struct outlook *o); /* curves have been read since */
 int64_t outlook_study(const struct outlook *o);
 
 /* The way there: up to OUTLOOK_WAY_MAX epochs from the newest on, the last one included, with the interval at each. Returns how many; 0: nothing is

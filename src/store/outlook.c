@@ -1,4 +1,4 @@
-#include "live/outlook.h"
+#include "store/outlook.h"
 
 #include <errno.h>
 #include <math.h>
@@ -87,6 +87,11 @@ void outlook_renew(struct outlook *o)
     forecast_free(o->forecast);
     o->forecast = NULL;
     outlook_renew_times(o);
+}
+
+bool outlook_has_learnt(const struct outlook *o)
+{
+    return o->forecast != NULL;
 }
 
 int64_t outlook_study(const struct outlook *o)

@@ -10,8 +10,8 @@
  *
  * Where that is too wide, a last column of text is broken within itself; where even that does not do, each row is a block: its first cell (a number with its head), then "head value" for the others, as many on
  * a line as fit. */
-#ifndef CMD_TABLE_H
-#define CMD_TABLE_H
+#ifndef VIEW_TABLE_H
+#define VIEW_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-#include "cmd/foretold.h"
+#include "view/foretold.h"
 
 #include <math.h>
 
 #include "base/own.h"
-#include "cmd/table.h"
+#include "view/table.h"
 
 struct moment {
     const char *name;

@@ -1,4 +1,4 @@
-#include "cmd/pareto.h"
+#include "view/pareto.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,10 +1,8 @@
-#include "cmd/energy_figure.h"
+#include "view/energy_figure.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-
-#include "cmd/look.h"
 
 const struct ledger_figure energy_figure_absent = {
     .j = NAN, .error_j = NAN, .coverage = NAN, .idle_w = NAN, .source = LEDGER_ABSENT

@@ -1,7 +1,7 @@
 /* What a study's meters read, as a ledger (monitoring/ledger), and the windows of time that are asked of it: the study, its trials, their
  * epochs. From the store, or in steps from any other source. */
-#ifndef CMD_ENERGY_LOAD_H
-#define CMD_ENERGY_LOAD_H
+#ifndef VIEW_ENERGY_LOAD_H
+#define VIEW_ENERGY_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
-/* A forecast of a trial (live/outlook.h) as people and programs read it: the same for every command that tells of trials. */
-#ifndef CMD_FORETOLD_H
-#define CMD_FORETOLD_H
+/* A forecast of a trial (store/outlook.h) as people and programs read it: the same for every command that tells of trials. */
+#ifndef VIEW_FORETOLD_H
+#define VIEW_FORETOLD_H
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "live/outlook.h"
+#include "store/outlook.h"
 
 /* Adds `forecast` to a trial, where something is foretold: {"epoch","seen","median","low","high","target":{"value","epochs":{"soonest","middle","latest"},"seconds":{…}}}: of `target` what is
  * there alone, of `epochs` those within the study's; `seconds` from the newest epoch on, of epochs ahead, where an epoch's are measured. Takes `trial`

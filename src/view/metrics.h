@@ -1,6 +1,6 @@
 /* All that was told of a trial, by name (store/series.h), as the commands that look at a store print it. */
-#ifndef CMD_METRICS_H
-#define CMD_METRICS_H
+#ifndef VIEW_METRICS_H
+#define VIEW_METRICS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "cmd/table.h"
+#include "view/table.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "cmd/heat.h"
+#include "view/heat.h"
 
 #include <errno.h>
 #include <math.h>
