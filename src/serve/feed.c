@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "live/study.h"
+#include "store/news.h"
 #include "store/since.h"
 
 enum { BATCH_MAX = 500, QUIET_MS = 10000, CHANGED_MS = 2000 };
@@ -333,7 +334,7 @@ bool feed_begin(struct feed *s)
     int64_t version = 0;
     if (!s->store && store_open(&s->store, s->store_path, STORE_READ, &e) < 0)
         return false; /* it comes with the first study */
-    if (store_version(s->store, &version, &e) < 0) {
+    if (news_version(s->store, &version, &e) < 0) {
         feed_done(s);
         return false;
     }

@@ -4,17 +4,6 @@
 #include "store/conn.h"
 #include "store/schema.h"
 
-int store_version(struct store *s, int64_t *out, struct err *e)
-{
-    AUTO_QUERY struct conn_query q;
-    int rc = conn_query_init(&q, s, STMT_VERSION, e);
-    if (rc == 0)
-        rc = conn_query_step(&q, e);
-    if (rc == 1)
-        *out = sqlite3_column_int64(q.st, 0);
-    return rc < 0 ? rc : 0;
-}
-
 int store_read_begin(struct store *s, struct err *e)
 {
     AUTO_QUERY struct conn_query q;

@@ -5,9 +5,6 @@
 
 #include "store/store.h"
 
-/* Differs from the last answer of the same connection when somebody else has committed since; costs next to nothing. */
-int store_version(struct store *s, int64_t *out, struct err *e);
-
 /* The calls between see the store at one moment. */
 int store_read_begin(struct store *s, struct err *e);
 void store_read_end(struct store *s);

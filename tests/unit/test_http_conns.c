@@ -5,6 +5,8 @@
 
 #include <cmocka.h>
 
+#include <stdbool.h>
+
 #include <sys/socket.h>
 #include <unistd.h>
 
