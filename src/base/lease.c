@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/buf.h"
+#include "base/io.h"
 #include "base/own.h"
 
 enum { GUESTS_MAX = 16 /* of one thing; more are turned away, and come again */ };
@@ -321,4 +323,44 @@ void leases_holder(const struct leases *l, int n, char who[LEASE_WHO_MAX])
 {
     const struct lease *x = find(l, n);
     say_who(x ? x->visit : -1, who);
+}
+
+/* --- who looks on ----------------------------------------------------------------------------------------------------- */
+
+/* "NUM: REFS PROTOCOL FLAGS TYPE STATE INODE @SPACE-N": who has one listens, so that his are the lines whose flags say so. */
+static bool line_is_holder(const char *line, size_t len, const char *space)
+{
+    char text[256], path[128] = "";
+    unsigned flags;
+    int n, end = 0;
+    if (len >= sizeof text)
+        return false;
+    (void)snprintf(text, sizeof text, "%.*s", (int)len, line);
+    if (sscanf(text, "%*[^ ] %*s %*s %x %*s %*s %*s %127s", &flags, path) != 2 || !(flags & 0x10000u))
+        return false;
+    size_t name = strlen(space);
+    return *path == '@' && strncmp(path + 1, space, name) == 0 && sscanf(path + 1 + name, "-%d%n", &n, &end) == 1 &&
+           !path[1 + name + (size_t)end];
+}
+
+int leases_taken_of(const char *text, const char *space)
+{
+    int n = 0;
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        n += line_is_holder(line, len, space);
+        line += len + (line[len] == '\n');
+    }
+    return n;
+}
+
+int leases_taken(void)
+{
+    enum { TEXT_MAX = 64 * 1024 * 1024 };
+    AUTO_BUF struct buf text = BUF_INIT;
+    const char *space = secure_getenv("PIPETUNE_LEASES");
+    struct err e;
+    if (io_read_file(&text, "/proc/net/unix", TEXT_MAX, &e) < 0)
+        return -1;
+    return leases_taken_of(buf_text(&text), space && *space ? space : LEASE_CPUS);
 }

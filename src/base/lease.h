@@ -52,4 +52,8 @@ bool leases_is_shared(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
 /* Who has this one that we are a guest of; "another process" where it cannot be told. */
 void leases_holder(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
 
+/* CPUs of this machine that somebody has; -1: it cannot be told. And the text behind it, /proc/net/unix, for a name space. */
+int leases_taken(void);
+int leases_taken_of(const char *text, const char *space);
+
 #endif

@@ -356,3 +356,40 @@ int proc_kill_session(pid_t sid, int sig)
     free(pids);
     return rc < 0 ? rc : sent;
 }
+
+/* The 14th and 15th field of stat are its time, the second of statm its memory. */
+int proc_usage_of(const char *stat, const char *statm, long ticks_per_s, long page_bytes, struct proc_usage *out)
+{
+    const char *rest = strrchr(stat, ')');
+    uint64_t user = 0, system = 0, resident = 0;
+    if (!rest ||
+        sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &user, &system) != 2)
+        return -EINVAL;
+    if (sscanf(statm, "%*u %" SCNu64, &resident) != 1)
+        return -EINVAL;
+    *out = (struct proc_usage){ (double)(user + system) / (double)ticks_per_s, (double)resident * (double)page_bytes };
+    return 0;
+}
+
+static int read_of(pid_t pid, const char *name, char text[1024])
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ESRCH : -errno;
+    ssize_t len = read(fd, text, 1023);
+    if (len < 0)
+        return -errno;
+    text[len] = '\0';
+    return 0;
+}
+
+int proc_usage(pid_t pid, struct proc_usage *out)
+{
+    char stat[1024], statm[1024];
+    int rc = read_of(pid, "stat", stat);
+    if (rc == 0)
+        rc = read_of(pid, "statm", statm);
+    return rc == 0 ? proc_usage_of(stat, statm, sysconf(_SC_CLK_TCK), sysconf(_SC_PAGESIZE), out) : rc;
+}

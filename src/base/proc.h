@@ -58,4 +58,11 @@ uint64_t proc_oom_kills_of(const char *vmstat);
 /* Sends `sig` to every live process of the session but the caller. How many got it, or -errno; -EINVAL: sid < 1. */
 int proc_kill_session(pid_t sid, int sig);
 
+/* What a process has used, its threads together. -ESRCH: no such process; -errno. And the two texts behind it: -EINVAL. */
+struct proc_usage {
+    double cpu_s, resident_bytes;
+};
+int proc_usage(pid_t pid, struct proc_usage *out);
+int proc_usage_of(const char *stat, const char *statm, long ticks_per_s, long page_bytes, struct proc_usage *out);
+
 #endif

@@ -13,9 +13,9 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
-#include "cmd/pareto.h"
 #include "live/resume.h"
 #include "live/study.h"
+#include "view/pareto.h"
 
 struct best_options {
     char *store;

@@ -32,6 +32,7 @@ const struct command cmd_table[] = {
     { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
     { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
+    { "serve", cmd_serve, cmd_serve_options, "[--listen HOST:PORT] [OPTION…]", "the page: what there is to see of a store, live in a browser" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
     { "tell", cmd_tell, cmd_tell_options, "NAME=VALUE… [--epoch N] [OPTION…]", "a metric of the trial that this runs in, from a shell script" },
     { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },

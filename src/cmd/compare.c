@@ -8,11 +8,11 @@
 
 #include "base/own.h"
 #include "cmd/cmd.h"
-#include "cmd/energy_figure.h"
 #include "cmd/look.h"
-#include "cmd/pareto.h"
-#include "cmd/table.h"
 #include "live/study.h"
+#include "view/energy_figure.h"
+#include "view/pareto.h"
+#include "view/table.h"
 
 enum { STUDIES_MAX = 64 };
 

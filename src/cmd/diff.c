@@ -13,8 +13,8 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/show_parts.h"
-#include "cmd/table.h"
 #include "live/study.h"
+#include "view/table.h"
 
 /* One of the two: every figure of it by its name, flat. */
 struct side {

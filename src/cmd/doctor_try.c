@@ -12,8 +12,8 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "cmd/doctor.h"
-#include "cmd/table.h"
 #include "store/store.h"
+#include "view/table.h"
 
 extern char **environ;
 

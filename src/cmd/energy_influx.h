@@ -3,7 +3,7 @@
 #ifndef CMD_ENERGY_INFLUX_H
 #define CMD_ENERGY_INFLUX_H
 
-#include "cmd/energy_load.h"
+#include "view/energy_load.h"
 
 /* Each NULL: what the study's config says; without a database there it is "energy". What the config says of credentials, the retention policy
  * and whom to trust is its own server's: by another URL nothing of that is used. */

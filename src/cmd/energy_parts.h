@@ -21,9 +21,9 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "cmd/energy_figure.h"
-#include "cmd/energy_load.h"
-#include "cmd/energy_saved.h"
+#include "view/energy_figure.h"
+#include "view/energy_load.h"
+#include "view/energy_saved.h"
 
 #define ENERGY_J_PER_KWH 3.6e6
 

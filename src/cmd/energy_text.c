@@ -3,7 +3,7 @@
 
 #include "cmd/energy_parts.h"
 #include "cmd/look.h"
-#include "cmd/table.h"
+#include "view/table.h"
 
 static void coverage_cell(struct table *t, const struct ledger_figure *f)
 {

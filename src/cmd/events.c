@@ -7,8 +7,8 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
-#include "cmd/table.h"
 #include "monitoring/events_probe.h"
+#include "view/table.h"
 
 #define HERE "/sys"
 

@@ -9,10 +9,10 @@
 #include "cmd/help.h"
 #include "cmd/help_facts.h"
 #include "cmd/look.h"
-#include "cmd/table.h"
 #include "core/config.h"
 #include "core/space.h"
 #include "search/search.h"
+#include "view/table.h"
 
 struct help_options {
     bool man, names, json;

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "live/study.h"
+#include "store/running.h"
 
 const struct opt_row look_rows[2] = { LOOK_STORE_ROW(struct look_options), LOOK_JSON_ROW(struct look_options) };
 
@@ -115,7 +116,7 @@ static int running_seconds(void *ctx, const struct store_attempt *a)
 {
     double *seconds = ctx;
     if (strcmp(a->state, "running") == 0)
-        *seconds += (double)(study_now_in(a) - a->started_ms) / 1000.0;
+        *seconds += (double)(running_now_ms(a) - a->started_ms) / 1000.0;
     return 0;
 }
 

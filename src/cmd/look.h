@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/opt.h"
 #include "cmd/cmd.h"
-#include "cmd/table.h"
 #include "store/store.h"
+#include "view/table.h"
 
 /* Rows of --store and --json for an options struct with `char *store` and `bool json`. */
 /* clang-format off */

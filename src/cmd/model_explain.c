@@ -10,9 +10,9 @@
 #include "cmd/look.h"
 #include "cmd/model_parts.h"
 #include "cmd/show_parts.h"
-#include "cmd/table.h"
 #include "live/study.h"
 #include "store/samples.h"
+#include "view/table.h"
 
 #define AUTO_PROFILE __attribute__((cleanup(profile_done)))
 

@@ -12,11 +12,11 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/nodes_parts.h"
-#include "cmd/table.h"
 #include "live/env.h"
 #include "live/host_list.h"
 #include "live/node_words.h"
 #include "live/nodes_cfg.h"
+#include "view/table.h"
 
 struct nodes_options {
     char *config, *hosts, *word;

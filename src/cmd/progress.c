@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
-#include "cmd/foretold.h"
-#include "cmd/table.h"
 #include "core/sched.h"
+#include "view/foretold.h"
+#include "view/table.h"
 
 enum { REDRAW_MS = 250, BAR = 20, WAIT_SAY_MS = 5000 };
 

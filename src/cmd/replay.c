@@ -14,10 +14,10 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/replay_parts.h"
-#include "cmd/table.h"
 #include "core/replay.h"
 #include "core/timeline_csv.h"
 #include "store/trace.h"
+#include "view/table.h"
 
 enum { JOB_COLUMNS = 4, POLICIES_MAX = TABLE_MAX_COLUMNS - JOB_COLUMNS };
 

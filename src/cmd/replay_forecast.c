@@ -5,8 +5,8 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/replay_parts.h"
-#include "cmd/table.h"
 #include "search/forecast_replay.h"
+#include "view/table.h"
 
 enum { SHARES_MAX = 100 };
 

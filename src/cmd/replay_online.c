@@ -11,8 +11,8 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/replay_parts.h"
-#include "cmd/table.h"
 #include "core/tune_replay.h"
+#include "view/table.h"
 
 enum { NAME_SIZE = 256 };
 

@@ -12,10 +12,10 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/replay_parts.h"
-#include "cmd/table.h"
 #include "search/curves_front.h"
 #include "search/search_replay.h"
 #include "store/curves_trace.h"
+#include "view/table.h"
 
 enum { NAMES_MAX = 32, MARKS_MAX = 100 };
 

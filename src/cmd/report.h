@@ -14,7 +14,7 @@
  *                            "saved": {"seconds","core_seconds","against":{"cores","memory_gb"}} | null,
  *                            "steps": [{"t_s","kind","setting","reason"}]},
  *                  "metrics": {name: [{"epoch","step","value"}]}, "objectives": {name: value} | null, "violates",
- *                  "forecast": as cmd/foretold.h has it, where something is foretold}],
+ *                  "forecast": as view/foretold.h has it, where something is foretold}],
  *      "objectives": [{"metric","direction"}] | null, "pareto": [numbers] | null,
  *      "heat": {"trial": {"trial", "columns", "rows"} | null, "classes": {"columns", "rows"} | null}}
  *
@@ -31,34 +31,12 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/strv.h"
-#include "cmd/energy_figure.h"
-#include "cmd/heat.h"
-#include "cmd/pareto.h"
-#include "live/outlook.h"
+#include "store/outlook.h"
 #include "store/store.h"
-#include "store/trace_windows.h"
-
-struct report_step {
-    double t_s;
-    char *kind, *setting, *reason; /* owned; setting NULL: none */
-};
-
-/* Time spent under one setting. */
-struct report_tried {
-    double cores, memory_gb, seconds, records;
-};
-
-struct report_story {
-    int class;                  /* index into report.classes, -1: not known */
-    struct report_tried *tried; /* in the order they came up; the first is the one it was launched with */
-    size_t n_tried;
-    struct report_step *steps;
-    size_t n_steps;
-    int settled;                             /* index of the step, -1: none */
-    double saved_s, saved_core_s;            /* against its class's first setting, estimated; NAN: not known */
-    double against_cores, against_memory_gb; /* that setting */
-    json_t *verdicts;                        /* array, as in the JSON; NULL: none */
-};
+#include "view/energy_figure.h"
+#include "view/heat.h"
+#include "view/pareto.h"
+#include "view/story.h"
 
 struct report_trial {
     struct store_trial row; /* owned */
@@ -68,8 +46,7 @@ struct report_trial {
     struct ledger_figure energy;
     struct outlook_told foretold;
     struct store_epoch *epochs;
-    size_t n_epochs, cap_epochs, cap_steps, cap_tried;
-    struct report_story story;
+    size_t n_epochs, cap_epochs;
 };
 
 /* A heat map with the names of its columns. */
@@ -87,8 +64,7 @@ struct report {
     json_t *config, *provenance; /* NULL: cannot be read */
     struct report_trial *trials;
     size_t n, cap;
-    struct strv classes; /* keys, in the order they came up */
-    struct trace_windows windows;
+    struct stories stories;
     struct report_heat best, by_class;
     struct outlook *outlook;
     struct ledger_figure energy; /* of all trials, by one meter */
@@ -104,14 +80,6 @@ void report_done(struct report *r);
 const struct report_trial *report_trial(const struct report *r, int number); /* NULL: none */
 const char *report_state(const struct report *r);
 const char *report_metric(const struct report *r);
-
-/* report_story.c: decisions, and what the tuner's log tells of settings. */
-int report_load_stories(struct report *r);
-
-/* The tuner's log of a study, into `windows`; of each trial that starts, or starts again, `started` hears the key of its class. -ENOMEM; what
- * `started` says, and a read of the store. */
-int report_read_log(struct store *s, int64_t study, struct trace_windows *windows,
-                    int (*started)(void *ctx, int trial, const char *key), void *ctx, struct err *e);
 
 /* report_heat.c: what was sampled. After the stories, which know the classes. */
 int report_load_heat(struct report *r);

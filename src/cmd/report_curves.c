@@ -7,12 +7,12 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/foretold.h"
 #include "cmd/look.h"
 #include "cmd/report.h"
 #include "cmd/show_parts.h"
-#include "cmd/svg.h"
 #include "store/series.h"
+#include "view/foretold.h"
+#include "view/svg.h"
 
 enum { LINES_MAX = 200, CHARTS_MAX = 40, WAYS_MAX = 8 };
 

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "cmd/report.h"
-#include "cmd/svg.h"
-#include "cmd/table.h"
+#include "view/svg.h"
+#include "view/table.h"
 
 enum { WIDTH = 640, HEIGHT = 300, LEFT = 70, BOTTOM = 40, TOP = 12, RIGHT = 16 };
 

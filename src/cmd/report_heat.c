@@ -57,7 +57,8 @@ static int add_attempt(void *ctx, const struct store_attempt *a)
     int rc = !at ? -ENOMEM : h->startup ? add_span(h, begun_s, begun_s + startup_s, 0) : 0;
     size_t n = rc == 0 ? times_epochs(at, a, t->epochs, t->n_epochs) : 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        size_t col = h->startup ? 1 + ((size_t)at[i].row->epoch - 1) / h->per_col : (size_t)t->story.class;
+        size_t col = h->startup ? 1 + ((size_t)at[i].row->epoch - 1) / h->per_col
+                                : (size_t)stories_of(&h->report->stories, t->row.number)->class;
         rc = col < h->to->map.cols ? add_span(h, begun_s + at[i].start_s, begun_s + at[i].end_s, col) : 0;
     }
     return rc;
@@ -126,7 +127,7 @@ static int heat_best(struct heating *h)
 static int heat_classes(struct heating *h)
 {
     struct report *r = h->report;
-    size_t cols = r->classes.n < CLASS_COLUMNS ? r->classes.n : CLASS_COLUMNS;
+    size_t cols = r->stories.classes.n < CLASS_COLUMNS ? r->stories.classes.n : CLASS_COLUMNS;
     if (cols == 0)
         return 0;
     h->to = &r->by_class;
@@ -135,7 +136,7 @@ static int heat_classes(struct heating *h)
         strv_addf(&h->to->cols, "class %zu", i + 1);
     int rc = h->to->cols.failed ? -ENOMEM : heat_init(&h->to->map, feature_names, is_gauge, FEATURES, cols);
     for (size_t i = 0; rc == 0 && i < r->n; i++)
-        if (r->trials[i].story.class >= 0)
+        if (stories_of(&r->stories, r->trials[i].row.number)->class >= 0)
             rc = add_trial(h, &r->trials[i]);
     return rc;
 }

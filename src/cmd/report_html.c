@@ -7,8 +7,8 @@
 #include "cmd/look.h"
 #include "cmd/report.h"
 #include "cmd/show_parts.h"
-#include "cmd/svg.h"
-#include "cmd/table.h"
+#include "view/svg.h"
+#include "view/table.h"
 
 static const char absent[] = "<span class=\"none\">absent</span>";
 
@@ -279,14 +279,14 @@ static void put_trials(struct buf *b, const struct report *r)
 
 /* --- stories --- */
 
-static void put_tried(struct buf *b, const struct report_story *s)
+static void put_tried(struct buf *b, const struct story *s)
 {
     if (s->n_tried == 0)
         return;
     char digits[32];
     buf_puts(b, "<p>Trained under ");
     for (size_t i = 0; i < s->n_tried; i++) {
-        const struct report_tried *t = &s->tried[i];
+        const struct story_tried *t = &s->tried[i];
         buf_printf(b, "%s%g core%s", i ? ", " : "", t->cores, t->cores == 1 ? "" : "s");
         if (t->memory_gb > 0)
             buf_printf(b, " and %g GiB", t->memory_gb);
@@ -298,7 +298,7 @@ static void put_tried(struct buf *b, const struct report_story *s)
     buf_puts(b, ".</p>\n");
 }
 
-static void put_saved(struct buf *b, const struct report_story *s)
+static void put_saved(struct buf *b, const struct story *s)
 {
     if (s->n_tried == 0)
         return;
@@ -316,7 +316,7 @@ static void put_saved(struct buf *b, const struct report_story *s)
     buf_puts(b, ", by the pace of both in like epochs.</p>\n");
 }
 
-static void put_verdicts(struct buf *b, const struct report_story *s)
+static void put_verdicts(struct buf *b, const struct story *s)
 {
     for (size_t i = 0; i < json_array_size(s->verdicts); i++) {
         const json_t *one = json_array_get(s->verdicts, i), *verdict = json_object_get(one, "verdict");
@@ -328,11 +328,11 @@ static void put_verdicts(struct buf *b, const struct report_story *s)
     }
 }
 
-static void put_steps(struct buf *b, const struct report_story *s)
+static void put_steps(struct buf *b, const struct story *s)
 {
     buf_puts(b, "<div class=\"wide\"><table>\n");
     for (size_t i = 0; i < s->n_steps; i++) {
-        const struct report_step *t = &s->steps[i];
+        const struct story_step *t = &s->steps[i];
         buf_puts(b, "<tr><td class=\"n\">");
         put_duration(b, t->t_s);
         buf_puts(b, "</td><td>");
@@ -349,7 +349,7 @@ static void put_steps(struct buf *b, const struct report_story *s)
 
 static void put_story(struct buf *b, const struct report *r, const struct report_trial *t)
 {
-    const struct report_story *s = &t->story;
+    const struct story *s = stories_of(&r->stories, t->row.number);
     buf_printf(b, "<details%s><summary>", t->row.number == r->totals.best_trial ? " open" : "");
     put_name(b, r, t->row.number);
     if (s->settled >= 0) {
@@ -361,7 +361,7 @@ static void put_story(struct buf *b, const struct report *r, const struct report
     buf_puts(b, "</summary>\n");
     if (s->class >= 0) {
         buf_printf(b, "<p>Class %d: <code>", s->class + 1);
-        svg_escape(b, r->classes.v[s->class]);
+        svg_escape(b, r->stories.classes.v[s->class]);
         buf_puts(b, "</code></p>\n");
     }
     put_verdicts(b, s);
@@ -371,11 +371,17 @@ static void put_story(struct buf *b, const struct report *r, const struct report
     buf_puts(b, "</details>\n");
 }
 
+static bool has_story(const struct report *r, size_t i)
+{
+    const struct story *s = stories_of(&r->stories, r->trials[i].row.number);
+    return s->n_steps + s->n_tried > 0;
+}
+
 static void put_stories(struct buf *b, const struct report *r)
 {
     buf_puts(b, "<h2>Decisions</h2>\n");
     for (size_t i = 0; i < r->n; i++)
-        if (r->trials[i].story.n_steps + r->trials[i].story.n_tried > 0)
+        if (has_story(r, i))
             put_story(b, r, &r->trials[i]);
 }
 
@@ -427,12 +433,12 @@ static void put_heats(struct buf *b, const struct report *r)
     put_heat(b, &r->best, "nothing was sampled of it");
     buf_puts(b, "<h2>Events by class of jobs</h2>\n");
     put_heat(b, &r->by_class, "nothing was sampled of any class while it trained");
-    if (r->classes.n == 0)
+    if (r->stories.classes.n == 0)
         return;
     buf_puts(b, "<ol>\n");
-    for (size_t i = 0; i < r->classes.n; i++) {
+    for (size_t i = 0; i < r->stories.classes.n; i++) {
         buf_puts(b, "<li><code>");
-        svg_escape(b, r->classes.v[i]);
+        svg_escape(b, r->stories.classes.v[i]);
         buf_puts(b, "</code></li>\n");
     }
     buf_puts(b, "</ol>\n");

@@ -1,9 +1,9 @@
 #include <math.h>
 
-#include "cmd/foretold.h"
 #include "cmd/look.h"
-#include "cmd/metrics.h"
 #include "cmd/report.h"
+#include "view/foretold.h"
+#include "view/metrics.h"
 
 /* --- stories --- */
 
@@ -19,7 +19,7 @@ static json_t *setting_json(double cores, double memory_gb)
 }
 
 /* The list of what `one` makes of each; NULL: memory. */
-static json_t *list_of(const struct report_story *s, size_t n, json_t *(*one)(const struct report_story *, size_t))
+static json_t *list_of(const struct story *s, size_t n, json_t *(*one)(const struct story *, size_t))
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < n; i++) {
@@ -31,29 +31,29 @@ static json_t *list_of(const struct report_story *s, size_t n, json_t *(*one)(co
     return list;
 }
 
-static json_t *tried_json(const struct report_story *s, size_t i)
+static json_t *tried_json(const struct story *s, size_t i)
 {
-    const struct report_tried *t = &s->tried[i];
+    const struct story_tried *t = &s->tried[i];
     return json_pack("{s:o, s:o, s:o, s:o}", "cores", json_num(t->cores), "memory_gb", json_num(t->memory_gb),
                      "seconds", json_num(t->seconds), "records", json_num(t->records));
 }
 
-static json_t *step_json(const struct report_story *s, size_t i)
+static json_t *step_json(const struct story *s, size_t i)
 {
-    const struct report_step *t = &s->steps[i];
+    const struct story_step *t = &s->steps[i];
     return json_pack("{s:o, s:s, s:o, s:o}", "t_s", json_num(t->t_s), "kind", t->kind, "setting",
                      stored_json(t->setting), "reason", look_text(t->reason));
 }
 
-static json_t *settled_json(const struct report_story *s)
+static json_t *settled_json(const struct story *s)
 {
     if (s->settled < 0)
         return json_null();
-    const struct report_step *t = &s->steps[s->settled];
+    const struct story_step *t = &s->steps[s->settled];
     return json_pack("{s:o, s:o}", "setting", stored_json(t->setting), "reason", look_text(t->reason));
 }
 
-static json_t *saved_json(const struct report_story *s)
+static json_t *saved_json(const struct story *s)
 {
     if (!isfinite(s->saved_s))
         return json_null();
@@ -61,9 +61,9 @@ static json_t *saved_json(const struct report_story *s)
                      "against", setting_json(s->against_cores, s->against_memory_gb));
 }
 
-static json_t *story_json(const struct report *r, const struct report_story *s)
+static json_t *story_json(const struct report *r, const struct story *s)
 {
-    const char *class = s->class >= 0 ? r->classes.v[s->class] : NULL;
+    const char *class = s->class >= 0 ? r->stories.classes.v[s->class] : NULL;
     return json_pack("{s:s?, s:o, s:o, s:o, s:o, s:o}", "class", class, "tried", list_of(s, s->n_tried, tried_json),
                      "settled", settled_json(s), "verdicts", s->verdicts ? json_incref(s->verdicts) : json_array(),
                      "saved", saved_json(s), "steps", list_of(s, s->n_steps, step_json));
@@ -101,8 +101,9 @@ static json_t *trial_json(const struct report *r, const struct report_trial *t)
         json_num(t->seconds), "energy", energy_figure_json(&t->energy), "attempts", row->attempts, "copy_of",
         row->copy_of ? json_integer(row->copy_of) : json_null(), "repeat_of",
         row->repeat_of ? json_integer(row->repeat_of) : json_null(), "learnt_from", row->learnt_from, "reason",
-        look_text(row->reason), "curve", curve_json(t), "story", story_json(r, &t->story), "metrics", metrics,
-        "objectives", pareto_figures_json(&r->pareto, row->number), "violates", look_text(row->violates));
+        look_text(row->reason), "curve", curve_json(t), "story", story_json(r, stories_of(&r->stories, row->number)),
+        "metrics", metrics, "objectives", pareto_figures_json(&r->pareto, row->number), "violates",
+        look_text(row->violates));
     return foretold_add(j, &t->foretold);
 }
 

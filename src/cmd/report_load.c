@@ -7,18 +7,6 @@
 #include "cmd/look.h"
 #include "cmd/report.h"
 
-static void story_done(struct report_story *s)
-{
-    for (size_t i = 0; i < s->n_steps; i++) {
-        free(s->steps[i].kind);
-        free(s->steps[i].setting);
-        free(s->steps[i].reason);
-    }
-    free(s->steps);
-    free(s->tried);
-    json_decref(s->verdicts);
-}
-
 void report_done(struct report *r)
 {
     store_study_done(&r->study);
@@ -27,11 +15,9 @@ void report_done(struct report *r)
     for (size_t i = 0; i < r->n; i++) {
         store_trial_done(&r->trials[i].row);
         free(r->trials[i].epochs);
-        story_done(&r->trials[i].story);
     }
     free(r->trials);
-    strv_done(&r->classes);
-    trace_windows_done(&r->windows);
+    stories_done(&r->stories);
     outlook_free(r->outlook);
     heat_done(&r->best.map);
     heat_done(&r->by_class.map);
@@ -83,7 +69,7 @@ static int add_trial(void *ctx, const struct store_trial *row)
         return -ENOMEM;
     r->trials = grown;
     struct report_trial *t = &r->trials[r->n];
-    *t = (struct report_trial){ .story = { .class = -1, .settled = -1 }, .energy = energy_figure_absent };
+    *t = (struct report_trial){ .energy = energy_figure_absent };
     if (store_trial_copy(&t->row, row) < 0)
         return -ENOMEM;
     r->n++;
@@ -142,7 +128,7 @@ int report_load(struct report *r, struct store *s, const char *name, pid_t drive
     if (rc == 0)
         rc = load_energy(r);
     if (rc == 0)
-        rc = report_load_stories(r);
+        rc = stories_read(&r->stories, s, r->study.id, e);
     if (rc == 0)
         rc = report_load_heat(r);
     return look_explain(rc, e, name);

@@ -12,13 +12,13 @@
 #include "cmd/cmd.h"
 #include "cmd/progress.h"
 #include "cmd/show.h"
-#include "cmd/table.h"
 #include "live/deliver.h"
 #include "live/driver.h"
 #include "live/foretell.h"
 #include "live/wants.h"
 #include "store/export.h"
 #include "store/trace.h"
+#include "view/table.h"
 
 struct run_options {
     char *config, *setting, *trace, *hosts;

@@ -2,10 +2,10 @@
 #include <math.h>
 
 #include "base/own.h"
-#include "cmd/foretold.h"
 #include "cmd/look.h"
-#include "cmd/metrics.h"
 #include "cmd/show_parts.h"
+#include "view/foretold.h"
+#include "view/metrics.h"
 
 static json_t *time_or_null(int64_t ms)
 {

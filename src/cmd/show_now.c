@@ -16,6 +16,7 @@
 #include "cmd/look.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
+#include "store/running.h"
 
 enum { READ_MOST = 8 << 20 }; /* of the log's end: each step tells its epoch and how far that is */
 
@@ -122,7 +123,7 @@ static struct wait wait_of(const struct application *app, const struct store_tri
         return (struct wait){ .kind = WAIT_DATA };
     AUTO_JSON json_t *effective = show_object(t->effective);
     int parts = (int)json_number_value(json_object_get(effective, "executors"));
-    return grant_wait_for(&app->kind->words, f, t->slots, app_is_local(app) ? 0 : parts > 1 ? parts : 1);
+    return wait_for(&app->kind->words, f, t->slots, app_is_local(app) ? 0 : parts > 1 ? parts : 1);
 }
 
 int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
@@ -145,7 +146,7 @@ int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
         out->throughput = out->epoch ? f.throughput : (double)NAN;
         out->cores = a.cores > 0 ? a.cores : (double)NAN;
         out->wait = wait_of(&app, t, &a, &f);
-        out->seconds = (double)(study_now_in(&a) - a.started_ms) / 1000.0;
+        out->seconds = (double)(running_now_ms(&a) - a.started_ms) / 1000.0;
     }
     app_done(&app);
     store_attempt_done(&a);

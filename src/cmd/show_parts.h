@@ -2,14 +2,14 @@
 #ifndef CMD_SHOW_PARTS_H
 #define CMD_SHOW_PARTS_H
 
+#include "app/wait.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "cmd/energy_figure.h"
-#include "cmd/pareto.h"
-#include "cmd/table.h"
-#include "live/grant.h"
-#include "live/outlook.h"
+#include "store/outlook.h"
 #include "store/store.h"
+#include "view/energy_figure.h"
+#include "view/pareto.h"
+#include "view/table.h"
 
 struct show {
     struct store *store;

@@ -5,9 +5,9 @@
 
 #include "base/own.h"
 #include "base/strv.h"
-#include "cmd/foretold.h"
 #include "cmd/look.h"
 #include "cmd/show_parts.h"
+#include "view/foretold.h"
 
 /* --- the study --- */
 

@@ -8,10 +8,11 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/strv.h"
-#include "cmd/foretold.h"
-#include "cmd/metrics.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
+#include "store/running.h"
+#include "view/foretold.h"
+#include "view/metrics.h"
 
 struct epoch_rows {
     struct table table;
@@ -82,7 +83,7 @@ static int add_attempt_row(void *ctx, const struct store_attempt *r)
     struct table *t = &a->table;
     AUTO_BUF struct buf when = BUF_INIT;
     show_put_when(&when, r->started_ms);
-    int64_t end = r->ended_ms ? r->ended_ms : runs_on(r) ? study_now_in(r) : 0;
+    int64_t end = r->ended_ms ? r->ended_ms : runs_on(r) ? running_now_ms(r) : 0;
     table_cellf(t, "%d", r->number);
     table_cell(t, r->outcome ? r->outcome : r->state);
     table_cellf(t, "%d", r->first_epoch);

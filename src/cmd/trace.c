@@ -12,7 +12,6 @@
 #include "base/suggest.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
-#include "cmd/table.h"
 #include "core/csv.h"
 #include "live/study.h"
 #include "store/curves_study.h"
@@ -20,6 +19,7 @@
 #include "store/import.h"
 #include "store/trace.h"
 #include "store/trace_h5.h"
+#include "view/table.h"
 
 #define TEXT_MAX ((size_t)1 << 28) /* of a file to import */
 #define AUTO_TRACE __attribute__((cleanup(trace_done)))

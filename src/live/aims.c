@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "live/energy.h"
 #include "live/study.h"
+#include "store/running.h"
 
 /* When an attempt ran. */
 struct stretch {
@@ -53,7 +54,7 @@ static int count_attempt(void *ctx, const struct store_attempt *row)
     if (!grown)
         return -ENOMEM;
     c->v = grown;
-    int64_t end = row->ended_ms > 0 ? row->ended_ms : study_now_in(row);
+    int64_t end = row->ended_ms > 0 ? row->ended_ms : running_now_ms(row);
     c->v[c->n++] = (struct stretch){ row->started_ms, end };
     c->s->aims.spent.launches++;
     c->s->aims.spent.core_seconds +=

@@ -29,6 +29,7 @@
 #include "live/reuse.h"
 #include "live/session.h"
 #include "live/tuning.h"
+#include "store/running.h"
 
 enum {
     MARK_MS = 5000,    /* the session's last mark may come this much later than its word, and its word than the mark */
@@ -639,7 +640,7 @@ static int64_t log_mtime_ms(const struct attempt *a)
 /* When the log was written last, on that clock: files have the wall clock's time, which tells how long ago. */
 static int64_t written_ms(const struct attempt *a)
 {
-    int64_t now = study_now_in(&a->row), age = study_now_ms() - log_mtime_ms(a);
+    int64_t now = running_now_ms(&a->row), age = study_now_ms() - log_mtime_ms(a);
     int64_t at = age > 0 ? now - age : now;
     return at > a->row.started_ms ? at : a->row.started_ms;
 }
@@ -647,7 +648,7 @@ static int64_t written_ms(const struct attempt *a)
 /* Seconds from the first submission until now; of a log that is read later than it was written, until its last line. */
 static double seconds_so_far(const struct attempt *a)
 {
-    int64_t until = a->adopted ? written_ms(a) : study_now_in(&a->row);
+    int64_t until = a->adopted ? written_ms(a) : running_now_ms(&a->row);
     return a->trial->row.seconds + (double)(until - a->row.started_ms) / 1000.0;
 }
 
@@ -1572,7 +1573,7 @@ static int read_rest(struct attempt *a, const struct attempt_exit *x, struct err
 /* When it ended: by its own note; met dead without one, by its last line. */
 static int64_t end_time(const struct attempt *a, const struct attempt_exit *x)
 {
-    int64_t at = a->adopted ? written_ms(a) : study_now_in(&a->row);
+    int64_t at = a->adopted ? written_ms(a) : running_now_ms(&a->row);
     if (x->there &&
         a->served == SERVED_NOT) /* … on the clock of the boot in which it was started, whichever that was */
         at = x->boot_ms > 0 && a->row.started_boot_ms > 0 ? a->row.started_ms + x->boot_ms - a->row.started_boot_ms

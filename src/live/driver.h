@@ -5,8 +5,8 @@
 #include "app/fold.h"
 #include "live/deliver.h"
 #include "live/grant.h"
-#include "live/outlook.h"
 #include "live/study.h"
+#include "store/outlook.h"
 
 enum news_kind {
     NEWS_LAUNCH,   /* an attempt was started (or found still running: `adopted`) */

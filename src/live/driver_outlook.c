@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "live/driver_state.h"
-#include "live/outlook.h"
+#include "store/outlook.h"
 
 enum {
     WAITING_MAX = 64,

@@ -5,19 +5,6 @@
 
 #include "live/tuning.h"
 
-const char *wait_text(const struct wait *w, char text[WAIT_TEXT_MAX])
-{
-    static const char *const words[] = {
-        [WAIT_NONE] = "", [WAIT_SESSION] = "the session is coming up", [WAIT_DATA] = "reading the data"
-    };
-    if (w->kind == WAIT_ROOM)
-        (void)snprintf(text, WAIT_TEXT_MAX, "%s: %d of %d core%s granted", w->words->granting, w->cores, w->of,
-                       w->of == 1 ? "" : "s");
-    else
-        (void)snprintf(text, WAIT_TEXT_MAX, "%s", w->kind == WAIT_START ? w->words->starting : words[w->kind]);
-    return text;
-}
-
 static struct layout_ask ask_of(const struct study *s, const struct study_trial *t, int slots)
 {
     struct setting set = study_setting(s, t);
@@ -27,29 +14,11 @@ static struct layout_ask ask_of(const struct study *s, const struct study_trial 
     return ask;
 }
 
-/* Where the log tells of no cores, as some managers do not, parts are counted. */
-static bool is_granted(const struct fold *f, int slots, int parts)
-{
-    return f->granted || f->cores >= slots || (f->cores == 0 && f->parts > 0 && f->parts >= parts);
-}
-
-struct wait grant_wait_for(const struct app_words *words, const struct fold *f, int slots, int parts)
-{
-    struct wait w = { .kind = WAIT_DATA, .cores = f->cores, .of = slots, .words = words };
-    if (f->iteration > 0)
-        w.kind = WAIT_NONE;
-    else if (parts > 0 && f->connected && !is_granted(f, slots, parts))
-        w.kind = WAIT_ROOM;
-    else if (!f->connected && !f->data)
-        w.kind = WAIT_START;
-    return w;
-}
-
 struct wait grant_wait(const struct study *s, const struct study_trial *t, const struct fold *f, int slots)
 {
     bool divided = s->plan->offer.divided;
     int parts = divided ? ask_of(s, t, slots).parts : 0;
-    return grant_wait_for(&s->plan->app.kind->words, f, slots, divided && parts < 1 ? 1 : parts);
+    return wait_for(&s->plan->app.kind->words, f, slots, divided && parts < 1 ? 1 : parts);
 }
 
 void grant_put_refused(const struct study *s, const struct fold *f, int slots, bool again, const char *said,

@@ -52,13 +52,6 @@ int study_story_base(struct store *s, int64_t study, int64_t *out_ms, struct err
     return rc < 0 ? rc : 0;
 }
 
-int64_t study_now_in(const struct store_attempt *a)
-{
-    char boot[PROC_BOOT_ID_SIZE] = "";
-    bool known = a->started_boot_ms > 0 && a->boot_id && proc_boot_id(boot) == 0 && strcmp(boot, a->boot_id) == 0;
-    return known ? a->started_ms + clock_boot_ms() - a->started_boot_ms : study_now_ms();
-}
-
 char *study_store_path(const char *configured)
 {
     const char *env = getenv("PIPETUNE_STORE");

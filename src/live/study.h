@@ -176,7 +176,4 @@ int64_t study_clock_ms(const struct study *s);
  * machine runs, whatever the wall clock is set to in between. */
 int study_story_base(struct store *s, int64_t study, int64_t *out_ms, struct err *e);
 
-/* Now, by the clock that the attempt's started_ms was taken from; the wall clock where that is gone, since the machine was started anew. */
-int64_t study_now_in(const struct store_attempt *a);
-
 #endif

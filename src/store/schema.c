@@ -341,6 +341,7 @@ static const struct col trial_cols[] = {
            "(SELECT count(*) FROM attempts WHERE trial = trials.id AND outcome = 'killed' AND number > forgiven AND"
            " number >= (SELECT coalesce(max(attempt), 0) FROM epochs WHERE trial = trials.id))",
            kills, COL_DERIVED),
+    COL_AS(store_trial, "(SELECT coalesce(max(epoch), 0) FROM epochs WHERE trial = trials.id)", reached, COL_DERIVED),
 };
 
 static const struct col attempt_cols[] = {
@@ -499,6 +500,18 @@ static const struct col summary_cols[] = {
     COL(store_summary, best_trial, COL_DERIVED), COL(store_summary, best_accuracy, COL_DERIVED),
 };
 
+static const struct col since_cols[] = {
+    COL_AS(store_since, "a.id", id, COL_DERIVED),         COL_AS(store_since, "a.trial", trial, COL_DERIVED),
+    COL_AS(store_since, "t.study", study, COL_DERIVED),   COL_AS(store_since, "s.name", name, COL_DERIVED),
+    COL_AS(store_since, "t.number", number, COL_DERIVED), COL_AS(store_since, "a.number", attempt, COL_DERIVED),
+    COL_AS(store_since, "a.state", state, COL_DERIVED),   COL_AS(store_since, "a.outcome", outcome, COL_DERIVED),
+};
+
+static const struct col mark_cols[] = {
+    COL(news_mark, number, COL_DERIVED),  COL(news_mark, state, COL_DERIVED),    COL(news_mark, metric, COL_DERIVED),
+    COL(news_mark, seconds, COL_DERIVED), COL(news_mark, violates, COL_DERIVED),
+};
+
 const struct table schema_studies = TABLE("studies", study_cols);
 const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
@@ -516,6 +529,9 @@ static const struct table profiles = TABLE("profiles", profile_cols);
 static const struct table models = TABLE("models", model_cols);
 static const struct table energy = TABLE("energy", energy_cols);
 static const struct table summaries = TABLE("", summary_cols);
+static const struct table since =
+    TABLE("attempts a CROSS JOIN trials t ON t.id = a.trial CROSS JOIN studies s ON s.id = t.study", since_cols);
+static const struct table marks = TABLE("", mark_cols);
 
 /* --- statements --- */
 /* The columns of summary_cols in their order. Every part of the inner query is answered by the index trials_summary alone; among
@@ -551,6 +567,7 @@ static const char list_sql[] =
     "  coalesce(" BEST_BY_MEAN ", " BEST_OF("= 'finished'") ", " BEST_OF(
         "IN ('paused', 'stopped')") ") AS best"
                                     "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
+                                    "  WHERE ?1 IS NULL OR s.id = ?1"
                                     "  GROUP BY s.id ORDER BY s.id) q";
 
 enum verb { RAW, INSERT, REPLACE, UPDATE, SELECT };
@@ -567,7 +584,11 @@ static const struct recipe {
     [STMT_STUDY_ADD] = { INSERT, &schema_studies, NULL },
     [STMT_STUDY_CONFIG] = { RAW, NULL, "UPDATE studies SET config = ?2 WHERE id = ?1" },
     [STMT_STUDY_STATE] = { RAW, NULL, "UPDATE studies SET state = ?2, ended_ms = ?3 WHERE id = ?1" },
-    [STMT_LIST] = { RAW, &summaries, list_sql },
+    [STMT_DATA_VERSION] = { RAW, NULL, "PRAGMA data_version" },
+    [STMT_LIST] = { RAW, &summaries, list_sql }, /* ?1: the one study that is asked for; NULL: all */
+    [STMT_MARKS] = { RAW, &marks,
+                     "SELECT number, state, metric, seconds, violates IS NOT NULL FROM trials INDEXED BY trials_summary"
+                     " WHERE study = ?1" },
     [STMT_TRIAL_ADD] = { INSERT, &schema_trials, NULL },
     [STMT_TRIAL_UPDATE] = { UPDATE, &schema_trials, NULL },
     [STMT_TRIALS] = { SELECT, &schema_trials, "WHERE study = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number" },
@@ -585,6 +606,18 @@ static const struct recipe {
     [STMT_STUDY_BASE] = { RAW, NULL,
                           "SELECT a.started_ms - a.started_boot_ms FROM attempts a JOIN trials t ON t.id = a.trial"
                           " WHERE t.study = ?1 AND a.boot_id = ?2 AND a.started_boot_ms > 0 ORDER BY a.id LIMIT 1" },
+    [STMT_READ_BEGIN] = { RAW, NULL, "BEGIN" },
+    [STMT_NEWEST] = { RAW, NULL,
+                      "SELECT (SELECT coalesce(max(id), 0) FROM attempts),"
+                      " (SELECT coalesce(max(seq), 0) FROM decisions WHERE study = ?1)" },
+    [STMT_ATTEMPTS_AFTER] = { SELECT, &since, "WHERE (?1 = 0 OR t.study = ?1) AND a.id > ?2 ORDER BY a.id LIMIT ?3" },
+    [STMT_ATTEMPTS_OPEN] = { SELECT, &since, "WHERE (?1 = 0 OR t.study = ?1) AND a.state <> 'ended' ORDER BY a.id" },
+    [STMT_ATTEMPT_NEWS] = { SELECT, &since, "WHERE a.id = ?1" },
+    [STMT_EPOCHS_AFTER] = { SELECT, &epochs, "WHERE trial = ?1 AND epoch > ?2 AND attempt = ?3 ORDER BY epoch" },
+    [STMT_EPOCHS_COUNT] = { RAW, NULL,
+                            "SELECT count(*) FROM trials t CROSS JOIN epochs e ON e.trial = t.id WHERE t.study = ?1" },
+    [STMT_DECISIONS_AFTER] = { SELECT, &decisions, "WHERE study = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3" },
+    [STMT_STUDIES_STATES] = { RAW, NULL, "SELECT id, state FROM studies ORDER BY id" },
     [STMT_EPOCH_PUT] = { REPLACE, &epochs, NULL },
     [STMT_EPOCHS] = { SELECT, &epochs, "WHERE trial = ?1 ORDER BY epoch" },
     [STMT_BEST_AT] = { RAW, NULL,
@@ -614,10 +647,11 @@ static const struct recipe {
     [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },
     [STMT_SEARCH_GET] = { SELECT, &searches, "WHERE study = ?1" },
     [STMT_DECISION_ADD] = { INSERT, &decisions, NULL },
-    [STMT_DECISIONS] = { SELECT, &decisions, "WHERE study = ?1 AND (?2 = 0 OR trial = ?2) ORDER BY seq" },
+    [STMT_DECISIONS] = { SELECT, &decisions,
+                         "WHERE study = ?1 AND (?2 = 0 OR trial = ?2) AND seq > coalesce(?3, 0) ORDER BY seq" },
     [STMT_NEXT_DECISION] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM decisions WHERE study = ?1" },
     [STMT_LOG_ADD] = { INSERT, &logs, NULL },
-    [STMT_LOG] = { SELECT, &logs, "WHERE study = ?1 ORDER BY seq" },
+    [STMT_LOG] = { SELECT, &logs, "WHERE study = ?1 AND seq > coalesce(?2, 0) ORDER BY seq" },
     [STMT_NEXT_LOG] = { RAW, NULL, "SELECT 1 + coalesce(max(seq), 0) FROM tuner_log WHERE study = ?1" },
     [STMT_STUDY_DELETE] = { RAW, NULL, "DELETE FROM studies WHERE id = ?1" },
     [STMT_TRIAL_ATTEMPTS_DELETE] = { RAW, NULL, "DELETE FROM attempts WHERE trial = ?1" },

@@ -10,8 +10,10 @@
 
 #include "base/buf.h"
 #include "store/energy.h"
+#include "store/news.h"
 #include "store/samples.h"
 #include "store/series.h"
+#include "store/since.h"
 #include "store/store.h"
 
 /* schema_steps[v] brings a file from schema v to v + 1. A step that was ever released is never edited. */
@@ -107,7 +109,9 @@ enum stmt_id {
     STMT_STUDY_ADD,
     STMT_STUDY_STATE,
     STMT_STUDY_CONFIG,
+    STMT_DATA_VERSION,
     STMT_LIST,
+    STMT_MARKS,
     STMT_TRIAL_ADD,
     STMT_TRIAL_UPDATE,
     STMT_TRIALS,
@@ -118,6 +122,15 @@ enum stmt_id {
     STMT_ATTEMPTS,
     STMT_NEXT_ATTEMPT,
     STMT_STUDY_BASE,
+    STMT_READ_BEGIN,
+    STMT_NEWEST,
+    STMT_ATTEMPTS_AFTER,
+    STMT_ATTEMPTS_OPEN,
+    STMT_ATTEMPT_NEWS,
+    STMT_EPOCHS_AFTER,
+    STMT_EPOCHS_COUNT,
+    STMT_DECISIONS_AFTER,
+    STMT_STUDIES_STATES,
     STMT_EPOCH_PUT,
     STMT_EPOCHS,
     STMT_BEST_AT,

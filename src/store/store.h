@@ -130,6 +130,7 @@ struct store_trial {
     /* derived, filled by reads, ignored by writes: */
     int attempts, failures; /* attempts made; those that count against the retries */
     int kills;              /* ended from outside since it completed an epoch last */
+    int reached;            /* the last epoch that it completed; 0: none */
 };
 void store_trial_done(struct store_trial *row);
 int store_trial_copy(struct store_trial *out, const struct store_trial *row); /* what a callback keeps; 0 or -ENOMEM */

@@ -7,8 +7,8 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
-#include "cmd/table.h"
 #include "core/csv.h"
+#include "view/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

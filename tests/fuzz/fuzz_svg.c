@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "cmd/svg.h"
 #include "text.h"
+#include "view/svg.h"
 
 enum { POINTS_MAX = 64, DEPTH_MAX = 8, NAME_MAX_BYTES = 16 };
 

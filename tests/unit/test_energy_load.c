@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-#include "cmd/energy_figure.h"
-#include "cmd/energy_load.h"
-#include "cmd/energy_saved.h"
 #include "monitoring/features.h"
 #include "store/samples.h"
 #include "tests/fault.h"
+#include "view/energy_figure.h"
+#include "view/energy_load.h"
+#include "view/energy_saved.h"
 
 static const int64_t T0 = 1700000000000;
 

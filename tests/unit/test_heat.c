@@ -11,9 +11,9 @@
 
 #include "base/buf.h"
 #include "base/own.h"
-#include "cmd/heat.h"
-#include "cmd/svg.h"
 #include "tests/fault.h"
+#include "view/heat.h"
+#include "view/svg.h"
 
 #define AUTO_HEAT __attribute__((cleanup(heat_done)))
 

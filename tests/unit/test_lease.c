@@ -151,6 +151,23 @@ static void test_nothing_leaks_whatever_fails(void **state)
     }
 }
 
+static void test_who_looks_on_counts_those_that_listen(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "Num       RefCount Protocol Flags    Type St Inode Path\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 10 @pipetune-cpu-1\n"
+        "0000000000000000: 00000003 00000000 00000000 0001 03 11 @pipetune-cpu-1\n" /* a guest's end */
+        "0000000000000000: 00000002 00000000 00010000 0001 01 12 @pipetune-cpu-12\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 13 @pipetune-cpu-x\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 14 @pipetune-cpu\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 15 @pipetune-cpu-other-3\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 16 /run/pipetune-cpu-4\n"
+        "0000000000000000: 00000002 00000000 00010000 0001 01 17\n";
+    assert_int_equal(leases_taken_of(text, "pipetune-cpu"), 2);
+    assert_int_equal(leases_taken_of("", "pipetune-cpu"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_holder_has_nothing),
         cmocka_unit_test(test_more_guests_than_are_let_in),
         cmocka_unit_test(test_nothing_leaks_whatever_fails),
+        cmocka_unit_test(test_who_looks_on_counts_those_that_listen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,10 +16,10 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "cmd/foretold.h"
 #include "core/rng.h"
-#include "live/outlook.h"
+#include "store/outlook.h"
 #include "tests/fault.h"
+#include "view/foretold.h"
 
 enum { EPOCHS = 50 };
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "cmd/pareto.h"
 #include "tests/fault.h"
+#include "view/pareto.h"
 
 #define TEXT(literal) ((char *)(uintptr_t)(literal))
 #define SEVERAL "{\"study\": {\"metric\": \"accuracy\", \"metrics\": [\"accuracy\", \"seconds\"]}}"

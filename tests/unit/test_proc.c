@@ -282,6 +282,21 @@ static void kills_for_want_of_memory_are_counted(void **state)
     assert_int_equal(proc_oom_kills(), proc_oom_kills()); /* of this machine, whatever it is */
 }
 
+static void what_a_process_used_is_read_behind_its_name(void **state)
+{
+    (void)state;
+    struct proc_usage u = { 0 };
+    assert_int_equal(proc_usage_of("7 (a) b 1 2) S 1 7 7 0 -1 4194560 10 20 30 40 250 50 1 2 20 0 1 0 99", "100 25 5",
+                                   100, 4096, &u),
+                     0);
+    assert_true(u.cpu_s > 2.999 && u.cpu_s < 3.001);
+    assert_true(u.resident_bytes > 102399 && u.resident_bytes < 102401);
+    assert_int_equal(proc_usage_of("7 (a) S 1", "100 25", 100, 4096, &u), -EINVAL);
+    assert_int_equal(proc_usage_of("", "100 25", 100, 4096, &u), -EINVAL);
+    assert_int_equal(proc_usage(getpid(), &u), 0);
+    assert_true(u.resident_bytes > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +310,7 @@ int main(void)
         cmocka_unit_test(tagged_processes_are_found_by_argument_and_by_environment),
         cmocka_unit_test(kills_for_want_of_memory_are_counted),
         cmocka_unit_test(running_out_of_memory_is_reported),
+        cmocka_unit_test(what_a_process_used_is_read_behind_its_name),
     };
     return cmocka_run_group_tests_name("proc", tests, NULL, NULL);
 }

@@ -197,7 +197,7 @@ static void test_classes_are_heated_while_they_train_alone(void **state)
     load(f, &r);
     static const double want[] = { 20, 7 };
     expect_rates(&r.by_class, want, 2);
-    assert_string_equal(r.classes.v[0], "a\n");
+    assert_string_equal(r.stories.classes.v[0], "a\n");
     report_done(&r);
 }
 
@@ -224,7 +224,7 @@ static void test_what_was_saved_needs_a_ratio(void **state)
         check(store_tuner_log_add(f->s, f->study, head, &f->e), &f->e);
         check(store_tuner_log_add(f->s, f->study, cases[i].log, &f->e), &f->e);
         load(f, &r);
-        double s = r.trials[0].story.saved_s, core_s = r.trials[0].story.saved_core_s;
+        double s = stories_of(&r.stories, 1)->saved_s, core_s = stories_of(&r.stories, 1)->saved_core_s;
         bool known = !isnan(cases[i].saved_s);
         if (isnan(s) == known || (known && fabs(s - cases[i].saved_s) + fabs(core_s - cases[i].saved_core_s) > 1e-9))
             fail_msg("%s: got %g s and %g core-seconds, want %g and %g", cases[i].name, s, core_s, cases[i].saved_s,

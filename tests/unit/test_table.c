@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/own.h"
-#include "cmd/table.h"
 #include "tests/fault.h"
+#include "view/table.h"
 
 static void expect(const char *name, const char *got, const char *want)
 {

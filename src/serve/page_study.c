@@ -1,0 +1,356 @@
+#include "serve/page_study.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "store/since.h"
+#include "view/energy_figure.h"
+
+enum { PER_PAGE = 100, STORY = 40, RUNNING_MAX = 64 };
+
+/* --- what it is --- */
+
+static void put_facts(struct page *p, struct buf *b, const struct view *v)
+{
+    const struct store_summary *t = &v->totals;
+    buf_puts(b, "<dl class=\"facts\">\n<div><dt>state</dt><dd>");
+    page_put_state(b, v->state);
+    buf_puts(b, "</dd></div>\n<div><dt>best trial</dt><dd>");
+    if (t->best_trial)
+        page_put_trial(b, v->study.name, t->best_trial);
+    else
+        page_put_number(b, NAN);
+    buf_puts(b, "</dd></div>\n");
+    const struct view_trial *best = view_trial(v, t->best_trial);
+    page_put_fact_number(b, v->metric, best ? best->row.metric : (double)NAN);
+    buf_printf(b,
+               "<div><dt>trials</dt><dd>%d: %d finished, %d failed, %d stopped, %d paused</dd></div>\n"
+               "<div><dt>time of trials</dt><dd>",
+               t->trials, t->done, t->failed, t->stopped, t->paused);
+    page_put_seconds(b, t->seconds);
+    buf_puts(b, "</dd></div>\n<div><dt>energy</dt><dd>");
+    AUTO_BUF struct buf figure = BUF_INIT;
+    energy_figure_put(&figure, &v->energy_of);
+    svg_escape(b, buf_text(&figure));
+    buf_puts(b, "</dd></div>\n<div><dt>begun</dt><dd>");
+    page_put_time(b, t->created_ms);
+    buf_puts(b, "</dd></div>\n</dl>\n");
+    if (t->failed > 0)
+        page_put_form(p, b, "retry", v->study.name, "Try failed trials again");
+}
+
+/* --- what runs --- */
+
+static void put_running_row(struct buf *b, const struct view *v, const struct view_trial *t)
+{
+    const struct store_attempt *a = &t->under_way;
+    buf_puts(b, "<tr><td>");
+    page_put_trial(b, v->study.name, t->row.number);
+    buf_printf(b, "</td><td><progress max=\"%d\" value=\"%d\"></progress> %d of %d</td>",
+               t->row.epochs > 0 ? t->row.epochs : 1, t->done, t->done, t->row.epochs);
+    page_put_cell_number(b, t->row.metric);
+    page_put_cell_number(b, a->state && a->cores > 0 ? a->cores : (double)NAN);
+    buf_puts(b, "<td>");
+    svg_escape(b, a->place ? a->place : "this machine, or a cluster");
+    buf_puts(b, "</td><td>");
+    page_put_members(b, a->setting ? a->setting : t->row.effective);
+    buf_puts(b, "</td><td class=\"n\">");
+    page_put_seconds(b, t->seconds);
+    buf_puts(b, "</td><td>");
+    page_put_members(b, t->row.hyper);
+    buf_puts(b, "</td></tr>\n");
+}
+
+static void put_running(struct buf *b, const struct view *v)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        if (strcmp(v->trials[i].state, "running") != 0 || n++ >= RUNNING_MAX)
+            continue;
+        if (n == 1)
+            buf_puts(b, "<div class=\"wide\"><table><thead><tr><th>trial</th><th>epoch</th><th class=\"n\">metric</th>"
+                        "<th class=\"n\">CPUs</th><th>where</th><th>setting</th><th class=\"n\">time</th>"
+                        "<th>hyperparameters</th></tr></thead><tbody>\n");
+        put_running_row(b, v, &v->trials[i]);
+    }
+    if (n > 0)
+        buf_puts(b, "</tbody></table></div>\n");
+    else
+        buf_puts(b, "<p class=\"dim\">Nothing runs.</p>\n");
+    if (n > RUNNING_MAX)
+        buf_printf(b, "<p class=\"dim\">%zu more run.</p>\n", n - RUNNING_MAX);
+}
+
+/* --- all trials, a page at a time --- */
+
+struct sorted {
+    const struct view *v;
+    const struct view_trial **t; /* owned */
+    size_t n;
+};
+
+static int by_metric(const void *a, const void *b, void *ctx)
+{
+    return page_compare_metric(ctx, *(const struct view_trial *const *)a, *(const struct view_trial *const *)b);
+}
+
+static int by_seconds(const void *a, const void *b, void *ctx)
+{
+    const struct view_trial *x = *(const struct view_trial *const *)a, *y = *(const struct view_trial *const *)b;
+    (void)ctx;
+    if (isfinite(x->seconds) != isfinite(y->seconds))
+        return isfinite(x->seconds) ? -1 : 1;
+    if (isfinite(x->seconds) && x->seconds != y->seconds)
+        return x->seconds > y->seconds ? -1 : 1;
+    return x->row.number - y->row.number;
+}
+
+static int by_number(const void *a, const void *b, void *ctx)
+{
+    const struct view_trial *x = *(const struct view_trial *const *)a, *y = *(const struct view_trial *const *)b;
+    (void)ctx;
+    return y->row.number - x->row.number;
+}
+
+static const struct order {
+    const char *name, *text;
+    int (*compare)(const void *a, const void *b, void *ctx);
+} orders[] = {
+    { "metric", "the best first", by_metric },
+    { "number", "the newest first", by_number },
+    { "time", "the longest first", by_seconds },
+};
+
+static const struct order *order_of(const struct http_request *q)
+{
+    const char *name = http_pairs_get(&q->query, "sort");
+    for (size_t i = 0; name && i < ARRAY_LEN(orders); i++)
+        if (strcmp(orders[i].name, name) == 0)
+            return &orders[i];
+    return &orders[0];
+}
+
+static int sort_trials(struct sorted *out, const struct view *v, const struct order *o, const char *state)
+{
+    *out = (struct sorted){ v, calloc(v->n + 1, sizeof(struct view_trial *)), 0 };
+    if (!out->t)
+        return -ENOMEM;
+    for (size_t i = 0; i < v->n; i++)
+        if (!state || strcmp(v->trials[i].state, state) == 0)
+            out->t[out->n++] = &v->trials[i];
+    if (out->n > 0)
+        qsort_r(out->t, out->n, sizeof *out->t, o->compare, (void *)(uintptr_t)v);
+    return 0;
+}
+
+static void put_trial_row(struct buf *b, const struct view *v, const struct view_trial *t)
+{
+    struct ledger_figure f = energy_figure_absent;
+    struct err e;
+    (void)view_trial_energy(v, t, &f, &e); /* without memory for it, it is absent */
+    buf_puts(b, "<tr><td><input type=\"checkbox\" name=\"t\" value=\"");
+    svg_escape(b, v->study.name);
+    buf_printf(b, "/%d\" aria-label=\"compare trial %d\"></td>", t->row.number, t->row.number);
+    page_put_cell_number(b, t->row.metric);
+    buf_printf(b, "<td data-v=\"%d\">", t->row.number);
+    page_put_trial(b, v->study.name, t->row.number);
+    buf_puts(b, "</td><td>");
+    page_put_state(b, t->state);
+    buf_printf(b, "</td><td class=\"n\" data-v=\"%d\">%d of %d</td>", t->done, t->done, t->row.epochs);
+    page_put_cell_number(b, t->seconds);
+    page_put_cell_number(b, f.j);
+    buf_puts(b, "<td>");
+    page_put_members(b, t->row.hyper);
+    buf_puts(b, "</td><td>");
+    page_put_members(b, t->row.effective ? t->row.effective : t->row.requested);
+    buf_puts(b, "</td><td>");
+    svg_escape(b, t->row.reason ? t->row.reason : "");
+    buf_puts(b, "</td></tr>\n");
+}
+
+static void put_link(struct buf *b, const char *sort, const char *state, size_t page, const char *text, bool here)
+{
+    buf_printf(b, "<a href=\"?sort=%s&amp;page=%zu", sort, page);
+    if (state) {
+        buf_puts(b, "&amp;state=");
+        http_put_word(b, state);
+    }
+    buf_printf(b, "#trials\"%s>%s</a>", here ? " aria-current=\"page\"" : "", text);
+}
+
+static void put_ways(struct buf *b, const struct order *o, const char *state, size_t page, size_t pages)
+{
+    static const char *const states[] = {
+        "running", "finished", "failed", "infeasible", "paused", "stopped", "waiting"
+    };
+    char text[64];
+    buf_puts(b, "<nav class=\"pages\" aria-label=\"order\">");
+    for (size_t i = 0; i < ARRAY_LEN(orders); i++)
+        put_link(b, orders[i].name, state, 1, orders[i].text, &orders[i] == o);
+    buf_puts(b, "</nav>\n<nav class=\"pages\" aria-label=\"state\">");
+    put_link(b, o->name, NULL, 1, "all", !state);
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        put_link(b, o->name, states[i], 1, states[i], state && strcmp(state, states[i]) == 0);
+    buf_puts(b, "</nav>\n");
+    if (pages < 2)
+        return;
+    buf_puts(b, "<nav class=\"pages\" aria-label=\"page\">");
+    if (page > 1)
+        put_link(b, o->name, state, page - 1, "before", false);
+    (void)snprintf(text, sizeof text, "page %zu of %zu", page, pages);
+    put_link(b, o->name, state, page, text, true);
+    if (page < pages)
+        put_link(b, o->name, state, page + 1, "next", false);
+    buf_puts(b, "</nav>\n");
+}
+
+static int put_trials(struct buf *b, const struct view *v, const struct http_request *q, struct err *e)
+{
+    const struct order *o = order_of(q);
+    const char *state = http_pairs_get(&q->query, "state");
+    struct sorted s;
+    int rc = sort_trials(&s, v, o, state && *state ? state : NULL);
+    if (rc < 0)
+        return err_sys(e, rc, "study '%s'", v->study.name);
+    size_t pages = (s.n + PER_PAGE - 1) / PER_PAGE, page = (size_t)http_pairs_number(&q->query, "page", 1, 1000000, 1);
+    page = pages > 0 && page > pages ? pages : page;
+    put_ways(b, o, state && *state ? state : NULL, page, pages);
+    buf_puts(b, "<form method=\"get\" action=\"/compare\"><div class=\"wide\"><table data-sort><thead><tr><th></th>"
+                "<th class=\"n\">");
+    svg_escape(b, v->metric);
+    buf_puts(b,
+             "</th><th>trial</th><th>state</th><th class=\"n\">epochs</th><th class=\"n\">seconds</th>"
+             "<th class=\"n\">joules</th><th>hyperparameters</th><th>setting</th><th>why</th></tr></thead><tbody>\n");
+    for (size_t i = (page - 1) * PER_PAGE; i < s.n && i < page * PER_PAGE; i++)
+        put_trial_row(b, v, s.t[i]);
+    buf_puts(b, "</tbody></table></div><button>Compare those that are marked</button></form>\n");
+    free(s.t);
+    return 0;
+}
+
+/* --- the story --- */
+
+struct telling {
+    struct buf *b;
+    const struct view *v;
+};
+
+static int put_decision(void *ctx, const struct store_decision *d)
+{
+    const struct telling *s = ctx;
+    buf_puts(s->b, "<li><time>");
+    page_put_seconds(s->b, d->t_s);
+    buf_puts(s->b, "</time> ");
+    if (d->trial) {
+        page_put_trial(s->b, s->v->study.name, d->trial);
+        buf_putc(s->b, ' ');
+    }
+    svg_escape(s->b, d->kind);
+    if (d->setting) {
+        buf_puts(s->b, " (");
+        page_put_members(s->b, d->setting);
+        buf_putc(s->b, ')');
+    }
+    if (d->reason) {
+        buf_puts(s->b, ": ");
+        svg_escape(s->b, d->reason);
+    }
+    buf_puts(s->b, "</li>\n");
+    return 0;
+}
+
+static int put_story(struct buf *b, const struct view *v, const struct http_request *q, struct err *e)
+{
+    struct telling s = { b, v };
+    int64_t attempt, newest;
+    int rc = store_newest(v->store, v->study.id, &attempt, &newest, e);
+    if (rc < 0)
+        return rc;
+    long until = http_pairs_number(&q->query, "until", 1, INT32_MAX, (long)newest);
+    int64_t from = until > STORY ? until - STORY : 0;
+    buf_puts(b, "<ol class=\"story plain\">\n");
+    rc = store_decisions_after(v->store, v->study.id, from, (int)(until - from), put_decision, &s, e);
+    buf_puts(b, "</ol>\n<nav class=\"pages\" aria-label=\"story\">");
+    if (from > 0)
+        buf_printf(b, "<a href=\"?until=%lld#story\">earlier</a>", (long long)from);
+    if (until < newest)
+        buf_puts(b, "<a href=\"?#story\">the newest</a>");
+    buf_puts(b, "</nav>\n");
+    return rc;
+}
+
+/* --- energy --- */
+
+static void put_energy(struct buf *b, const struct view *v)
+{
+    if (v->energy.n_meters == 0) {
+        buf_puts(b, "<p><span class=\"absent\">absent</span>: no meter was read.</p>\n");
+        return;
+    }
+    AUTO_BUF struct buf figure = BUF_INIT;
+    energy_figure_put(&figure, &v->energy_of);
+    buf_puts(b, "<p>All trials: ");
+    svg_escape(b, buf_text(&figure));
+    buf_puts(b, "</p>\n<p class=\"dim\">By node, trial and epoch: <code>pipetune energy ");
+    svg_escape(b, v->study.name);
+    buf_puts(b, "</code>, or <a href=\"/api/energy/");
+    http_put_word(b, v->study.name);
+    buf_puts(b, "\">as JSON</a>. Joules of each trial stand in the table.</p>\n");
+}
+
+/* --- the page --- */
+
+static int put_parts(struct page *p, struct buf *b, struct view *v, const struct http_request *q, struct err *e)
+{
+    const char *figure = http_pairs_get(&q->query, "figure");
+    int rc = view_energy(v, e);
+    page_begin_part(b, "facts", NULL);
+    put_facts(p, b, v);
+    page_end_part(b);
+    page_begin_part(b, "running", "What runs");
+    put_running(b, v);
+    page_end_part(b);
+    page_begin_part(b, "curves", "Over epochs");
+    rc = rc == 0 ? page_put_curves(b, v, figure && *figure ? figure : NULL, e) : rc;
+    page_end_part(b);
+    page_begin_part(b, "lanes", "Settings over time");
+    rc = rc == 0 ? page_put_lanes(b, v, e) : rc;
+    page_end_part(b);
+    page_begin_part(b, "points", "Hyperparameters");
+    rc = rc == 0 ? page_put_points(b, v, e) : rc;
+    page_end_part(b);
+    page_begin_part(b, "energy", "Energy");
+    put_energy(b, v);
+    page_end_part(b);
+    page_begin_part(b, "trials", "Trials");
+    rc = rc == 0 ? put_trials(b, v, q, e) : rc;
+    page_end_part(b);
+    page_begin_part(b, "story", "What was decided, and why");
+    rc = rc == 0 ? put_story(b, v, q, e) : rc;
+    page_end_part(b);
+    return rc;
+}
+
+void page_study(void *ctx, const struct http_request *q, struct http_answer *out)
+{
+    struct page *p = ctx;
+    struct buf *b = &out->body;
+    const char *name = q->path.words[1];
+    struct view *v;
+    struct err e = { 0 };
+    page_head(p, b, &(struct page_about){ .title = name, .study = name });
+    int rc = page_view(p, name, &v, &e);
+    if (rc == 0) {
+        buf_puts(b, "<h1>");
+        svg_escape(b, name);
+        buf_puts(b, "</h1>\n");
+        rc = put_parts(p, b, v, q, &e);
+    }
+    page_foot(b);
+    if (rc < 0)
+        page_fail(out, view_explain(rc, &e, name), &e);
+}
