@@ -16,6 +16,7 @@ static const struct help_fact abouts[] = {
     { "energy", NULL, "Divides what the meters read among nodes, trials and epochs.\n"
         "Each figure has its source, its coverage and its error; what was not measured is absent, never 0.\n" },
     { "events", NULL, "Tells of each of the 58 hardware events how it is encoded on this machine, whether it can be counted, and what share of the time.\n" },
+    { "export", NULL, "Hands a study on; nothing of it is changed.\n" },
     { "gc", NULL, "Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, halves of files, sockets of "
         "the dead, and the samples of finished studies, of which the profiles stay.\n"
         "What runs is never touched.\n" },
@@ -57,6 +58,9 @@ static const struct help_fact abouts[] = {
 
 static const struct help_fact words[] = {
     { "completion", "bash, zsh, fish", "For that shell." },
+    { "export", "csv STUDY DIR", "STUDY.trials.csv, .epochs.csv, .metrics.csv, .iterations.csv, .settings.csv (what was in force, when), .energy.csv, and "
+        ".timeline.csv, which `trace import --format timeline` and `replay offline` read; of a study with policy v1 or v2 a row "
+        "of TuneV1Load_1_CORES.csv, as `replay online` reads it. Old files are replaced." },
     { "help", "COMMAND", "What one command does, with its options." },
     { "help", "config", "The keys of a config, the system parameters, the searches." },
     { "model", "ls", "The classes of jobs, one line each." },
@@ -102,7 +106,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { NULL, NULL, NULL },
 };
 
-#define LOOKS "best compare diff doctor energy gc ls model replay report retry rm run show tag"
+#define LOOKS "best compare diff doctor energy export gc ls model replay report retry rm run show tag"
 
 static const struct help_fact variables[] = {
     { "pipetune " LOOKS, "PIPETUNE_STORE", "The store, when neither --store nor the config names one (default ./pipetune.db)." },
@@ -163,6 +167,7 @@ static const struct help_fact examples[] = {
     { "energy", "pipetune energy demo", "Joules per node, trial and epoch." },
     { "energy", "pipetune energy demo/2 --carbon 300 --price 0.3", "Of one trial, as grams and money, too." },
     { "events", "pipetune events", "All 58." },
+    { "export", "pipetune export csv demo tables/", "The study as CSV files, for a spreadsheet or a replay." },
     { "gc", "pipetune gc --dry-run", "How much would be freed." },
     { "help", "pipetune help run", "What run does, with its options." },
     { "help", "pipetune help config", "The keys of a config." },
