@@ -140,7 +140,7 @@ static void add_up_nodes(struct energy_view *v)
     }
 }
 
-static void view_done(struct energy_view *v)
+void energy_view_done(struct energy_view *v)
 {
     for (size_t i = 0; i < v->n_trials; i++)
         free(v->trials[i].epochs);
@@ -223,6 +223,14 @@ static int look(struct energy_view *v, const struct energy_options *o, struct st
     return energy_saved(&v->saved, s, study->id, &v->load, v->total.meter, o->against ? &against : NULL, e);
 }
 
+int energy_view_load(struct energy_view *v, struct store *s, const struct store_study *study, struct err *e)
+{
+    char from[] = "store";
+    const struct energy_options o = { .from = from };
+    *v = (struct energy_view){ .nodes_j = NAN };
+    return look(v, &o, s, study, e);
+}
+
 static int put(const struct energy_view *v, const struct energy_options *o)
 {
     AUTO_BUF struct buf b = BUF_INIT;
@@ -252,7 +260,7 @@ static int energy(const struct energy_options *o, const struct strv *words)
     if (rc == 0)
         rc = look(&v, o, store, &study, &e);
     int code = rc < 0 ? cmd_fail(&e) : put(&v, o);
-    view_done(&v);
+    energy_view_done(&v);
     store_study_done(&study);
     store_close(store);
     return code;

@@ -61,6 +61,10 @@ struct energy_view {
     double carbon_g_per_kwh, price_per_kwh; /* 0: not given */
 };
 
+/* All of a study's, from the store. energy_view_done() is due also after a failure. What the store says, -ENOMEM. */
+int energy_view_load(struct energy_view *v, struct store *s, const struct store_study *study, struct err *e);
+void energy_view_done(struct energy_view *v);
+
 void energy_put_text(struct buf *b, const struct energy_view *v);
 void energy_put_csv(struct buf *b, const struct energy_view *v);
 json_t *energy_json(const struct energy_view *v); /* NULL: memory */

@@ -16,10 +16,15 @@ static const struct help_fact abouts[] = {
     { "energy", NULL, "Divides what the meters read among nodes, trials and epochs.\n"
         "Each figure has its source, its coverage and its error; what was not measured is absent, never 0.\n" },
     { "events", NULL, "Tells of each of the 58 hardware events how it is encoded on this machine, whether it can be counted, and what share of the time.\n" },
+    { "export", NULL, "Hands a study on; nothing of it is changed.\n" },
     { "gc", NULL, "Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, halves of files, sockets of "
         "the dead, and the samples of finished studies, of which the profiles stay.\n"
         "What runs is never touched.\n" },
-    { "ls", NULL, "One line per study: its best trial, state, trials, time and when it began.\n" },
+    { "ls", NULL, "One line per study: its best trial, state, trials, time and when it began.\n"
+        "With --where, one line per trial for which the condition holds: numbers and texts ('sgd') joined by = != < <= > >= ~ + - * / %, "
+        "and, or, not and brackets; a ~ 'b' holds where b is a part of a.\n"
+        "Names are hyperparameters, system parameters, metrics (of the last epoch), and study, trial, state, tag, metric, accuracy, loss, "
+        "seconds, epochs, slots, energy_j; one with other signs stands between backticks. What a trial has no value of does not hold.\n" },
     { "model", NULL, "Looks at what studies have taught of jobs, and changes it.\n"
         "The model is kept in the store; --model FILE names one in a file instead.\n" },
     { "monitor", NULL, "Measures this machine without any study, and sends the lines to an InfluxDB until it is ended.\n"
@@ -39,6 +44,9 @@ static const struct help_fact abouts[] = {
         "The same command goes on with a study that was interrupted, whatever ended it, and only shows one that is finished.\n" },
     { "show", NULL, "A study's trials and the best of them, or one trial with its epochs, attempts and command.\n"
         "Of a trial that runs the epoch under way, its speed and its CPUs are told as of this moment.\n" },
+    { "tag", NULL, "Keeps a text with a study or a trial: `ls`, `show` and their --json tell it, and `ls --where \"tag = 'good'\"` finds it; a study's counts "
+        "for all its trials.\n"
+        "Without a text it prints those there are, a line each.\n" },
     { "tell", NULL, "Tells of the trial that it runs in: for shell scripts that are trained by a study.\n"
         "What is told is kept although no driver watches.\n"
         "Outside of a trial it is an error, with exit code 3.\n" },
@@ -50,6 +58,9 @@ static const struct help_fact abouts[] = {
 
 static const struct help_fact words[] = {
     { "completion", "bash, zsh, fish", "For that shell." },
+    { "export", "csv STUDY DIR", "STUDY.trials.csv, .epochs.csv, .metrics.csv, .iterations.csv, .settings.csv (what was in force, when), .energy.csv, and "
+        ".timeline.csv, which `trace import --format timeline` and `replay offline` read; of a study with policy v1 or v2 a row "
+        "of TuneV1Load_1_CORES.csv, as `replay online` reads it. Old files are replaced." },
     { "help", "COMMAND", "What one command does, with its options." },
     { "help", "config", "The keys of a config, the system parameters, the searches." },
     { "model", "ls", "The classes of jobs, one line each." },
@@ -95,7 +106,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { NULL, NULL, NULL },
 };
 
-#define LOOKS "best compare diff doctor energy gc ls model replay report retry rm run show"
+#define LOOKS "best compare diff doctor energy export gc ls model replay report retry rm run show tag"
 
 static const struct help_fact variables[] = {
     { "pipetune " LOOKS, "PIPETUNE_STORE", "The store, when neither --store nor the config names one (default ./pipetune.db)." },
@@ -135,6 +146,7 @@ static const struct help_fact examples[] = {
     { "pipetune run", "pipetune run --config conf/pipetune.conf --name demo --max-trials 4 --epochs 2", "Four trials of two epochs each, as the study demo." },
     { "pipetune run", "pipetune run --config conf/pipetune.conf --setting cores=4,memory=8", "Trials under another setting." },
     { "pipetune ls", "pipetune ls", "The studies." },
+    { "ls", "pipetune ls --where 'accuracy > 0.95 and batch_size = 128'", "The trials of all studies for which that holds." },
     { "ls", "pipetune ls --json | jq -r '.[].study'", "Their names, in a script." },
     { "pipetune show", "pipetune show demo", "The study's trials, and the best." },
     { "pipetune show", "pipetune show demo/2", "Its second trial: epochs, attempts, and the command." },
@@ -155,6 +167,7 @@ static const struct help_fact examples[] = {
     { "energy", "pipetune energy demo", "Joules per node, trial and epoch." },
     { "energy", "pipetune energy demo/2 --carbon 300 --price 0.3", "Of one trial, as grams and money, too." },
     { "events", "pipetune events", "All 58." },
+    { "export", "pipetune export csv demo tables/", "The study as CSV files, for a spreadsheet or a replay." },
     { "gc", "pipetune gc --dry-run", "How much would be freed." },
     { "help", "pipetune help run", "What run does, with its options." },
     { "help", "pipetune help config", "The keys of a config." },
@@ -173,6 +186,7 @@ static const struct help_fact examples[] = {
     { "rm", "pipetune rm demo --yes", "Without asking." },
     { "tell", "pipetune tell loss=0.31 accuracy=0.9 --epoch 3", "Epoch 3 is over, with these figures." },
     { "tell", "pipetune tell --checkpoint model.bin --epoch 3", "What the trial can go on from." },
+    { "tag", "pipetune tag demo/2 good", "A note, which `pipetune ls --where \"tag = 'good'\"` finds." },
     { "trace", "pipetune trace info examples/lenet-grid.h5", "What is in it." },
     { "trace", "pipetune trace import --format timeline runs.csv -o runs.h5", "Recorded runs as a trace." },
     { "version", "pipetune version", "This program and its libraries." },

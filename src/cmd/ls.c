@@ -5,13 +5,15 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
+#include "cmd/ls_where.h"
+#include "cmd/notes.h"
 #include "live/study.h"
 #include "view/energy_figure.h"
 #include "view/pareto.h"
 #include "view/table.h"
 
 struct ls_options {
-    char *store;
+    char *store, *where;
     bool json, names;
 };
 
@@ -20,6 +22,8 @@ static const struct opt_row ls_rows[] = {
     LOOK_JSON_ROW(struct ls_options),
     { NULL, "names", OPT_FLAG, offsetof(struct ls_options, names), NULL, 0, 0, NULL, NULL,
       "print the names alone, a line each" },
+    { NULL, "where", OPT_TEXT, offsetof(struct ls_options, where), NULL, 0, 0, NULL, "CONDITION",
+      "the trials for which it holds: \"accuracy > 0.95 and batch_size = 128\"" },
 };
 
 void cmd_ls_options(struct cmd_rows *out)
@@ -45,8 +49,8 @@ static const char *state_now(const struct listing *l, const struct store_summary
     return look_state(r->state, dir ? study_driver(dir) : 0);
 }
 
-/* The trials' joules together, by one meter; NAN: absent. */
-static int joules(struct listing *l, const char *name, double *out, struct pareto *out_pareto)
+/* The trials' joules together, by one meter, NAN: absent; its Pareto set; what was said of it. */
+static int joules(struct listing *l, const char *name, double *out, struct pareto *out_pareto, json_t **out_tags)
 {
     struct store_study study = { 0 };
     struct ledger_figure f = energy_figure_absent;
@@ -55,6 +59,8 @@ static int joules(struct listing *l, const char *name, double *out, struct paret
         rc = energy_figure_stored(l->open, &study, &f, l->e);
     if (rc == 0)
         rc = pareto_load(out_pareto, l->open, &study, l->e);
+    if (rc == 0 && !(*out_tags = notes_json(l->open, study.id, 0, l->e)))
+        rc = l->e->code;
     store_study_done(&study);
     *out = f.j;
     return rc;
@@ -64,21 +70,24 @@ static int add_json(struct listing *l, const struct store_summary *r)
 {
     double energy_j = NAN;
     struct pareto pareto = { .n = 0 };
-    int rc = joules(l, r->name, &energy_j, &pareto);
-    if (rc < 0)
+    json_t *tags = NULL;
+    int rc = joules(l, r->name, &energy_j, &pareto, &tags);
+    if (rc < 0) {
+        pareto_done(&pareto);
         return rc;
+    }
     json_t *best = look_best(r->best_trial, r->best_accuracy);
-    json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o*}", "study", r->name, "state",
+    json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o*}", "study", r->name, "state",
                             state_now(l, r), "trials", r->trials, "done", r->done, "failed", r->failed, "stopped",
                             r->stopped, "paused", r->paused, "best", best, "seconds", json_num(r->seconds), "energy_j",
-                            json_num(energy_j),                                          /* absent is not 0 */
+                            json_num(energy_j), "tags", tags,                            /* absent is not 0 */
                             "pareto", pareto.goals.n > 0 ? pareto_json(&pareto) : NULL); /* else no such key */
     pareto_done(&pareto);
     return json_array_append_new(l->json, one) < 0 ? -ENOMEM : 0;
 }
 
-/* The numbers of its Pareto set. */
-static int put_pareto(struct listing *l, const char *name, struct buf *note)
+/* The numbers of its Pareto set, and what was said of it. */
+static int put_notes(struct listing *l, const char *name, struct buf *note)
 {
     struct store_study study = { 0 };
     struct pareto pareto = { .n = 0 };
@@ -89,6 +98,8 @@ static int put_pareto(struct listing *l, const char *name, struct buf *note)
         buf_printf(note, "%sPareto set: ", note->len ? "; " : "");
         pareto_put_numbers(&pareto, note);
     }
+    if (rc == 0)
+        rc = notes_put(note, "; ", l->open, study.id, 0, l->e);
     store_study_done(&study);
     pareto_done(&pareto);
     return rc;
@@ -110,7 +121,7 @@ static int add_row(struct listing *l, const struct store_summary *r)
     AUTO_BUF struct buf counts = BUF_INIT;
     if (r->stopped || r->paused)
         look_put_counts(&counts, r);
-    int rc = put_pareto(l, r->name, &counts);
+    int rc = put_notes(l, r->name, &counts);
     table_note(t, buf_text(&counts));
     t->failed |= counts.failed;
     return rc;
@@ -193,7 +204,10 @@ int cmd_ls(int argc, char **argv)
                              .json = o.json ? json_array() : NULL,
                              .names = o.names && !o.json ? &names : NULL };
         table_init(&l.table, heads);
-        code = path && (l.json || !o.json) ? list(&l) : (err_sys(&e, -ENOMEM, "cannot list"), cmd_fail(&e));
+        if (!path || (o.json && !l.json))
+            code = (err_sys(&e, -ENOMEM, "cannot list"), cmd_fail(&e));
+        else
+            code = o.where ? ls_where(path, o.where, o.json ? LS_JSON : o.names ? LS_NAMES : LS_TABLE) : list(&l);
         json_decref(l.json);
         table_done(&l.table);
     }

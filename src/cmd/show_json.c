@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "cmd/look.h"
+#include "cmd/notes.h"
 #include "cmd/show_parts.h"
 #include "view/foretold.h"
 #include "view/metrics.h"
@@ -67,13 +68,14 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
     struct ledger_figure energy;
     struct show_now now;
     struct outlook_told told;
+    json_t *tags;
     if (energy_figure_number(&l->energy, t->number, &energy) < 0 || show_now(l, t, &now) < 0 ||
-        outlook_look(l->outlook, t, &told, l->e) < 0)
+        outlook_look(l->outlook, t, &told, l->e) < 0 || !(tags = notes_json(l->store, t->study, t->number, l->e)))
         return NULL;
     json_t *j = json_pack(
         "{s:i, s:s, s:i, s:o, s:{s:o, s:o}, s:O, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:s?, "
         "s:o, s:O, s:o, "
-        "s:O, s:o, s:o}",
+        "s:O, s:o, s:o, s:o}",
         "trial", t->number, "state", show_trial_state(l, t), "attempts", t->attempts, "hyper", show_object(t->hyper),
         "system", "requested", show_object(t->requested), "effective", show_object(t->effective), "epochs", epochs,
         "accuracy", json_num(t->accuracy), "seconds", json_num(show_seconds(l, t)), "energy",
@@ -81,7 +83,7 @@ static json_t *trial_json(struct show *l, const struct store_trial *t, json_t *e
         "slots", t->slots, "failures", t->failures, "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null(),
         "repeat_of", t->repeat_of ? json_integer(t->repeat_of) : json_null(), "learnt_from", t->learnt_from, "reason",
         look_text(t->reason), "attempt_list", attempts, "now", show_now_json(&now), "metrics", metrics, "objectives",
-        pareto_figures_json(&l->pareto, t->number), "violates", look_text(t->violates));
+        pareto_figures_json(&l->pareto, t->number), "violates", look_text(t->violates), "tags", tags);
     return foretold_add(j, &told);
 }
 
@@ -108,14 +110,15 @@ static int print_trial_json(void *ctx, const struct store_trial *t)
 static json_t *header_json(const struct show *l)
 {
     json_t *best = look_best(l->totals.best_trial, l->totals.best_accuracy);
-    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?, s:o, s:o}",
-                     "study", l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
-                     l->study.maximise ? "max" : "min", "best", best, "done", l->totals.done, "failed",
-                     l->totals.failed, "stopped", l->totals.stopped, "paused", l->totals.paused, "seconds",
-                     json_num(l->totals.seconds), "created_ms", (json_int_t)l->study.created_ms, "ended_ms",
-                     time_or_null(l->study.ended_ms), "seed", (json_int_t)l->study.seed, "space_hash",
-                     l->study.space_hash, "config", l->config, "provenance", l->provenance, "objectives",
-                     pareto_goals_json(&l->pareto), "pareto", pareto_json(&l->pareto));
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:o, s:I, s:o, s:I, s:s?, s:O?, s:O?, s:o, s:o, s:o}", "study",
+        l->study.name, "state", show_study_state(l), "metric", show_metric(l), "direction",
+        l->study.maximise ? "max" : "min", "best", best, "done", l->totals.done, "failed", l->totals.failed, "stopped",
+        l->totals.stopped, "paused", l->totals.paused, "seconds", json_num(l->totals.seconds), "created_ms",
+        (json_int_t)l->study.created_ms, "ended_ms", time_or_null(l->study.ended_ms), "seed", (json_int_t)l->study.seed,
+        "space_hash", l->study.space_hash, "config", l->config, "provenance", l->provenance, "objectives",
+        pareto_goals_json(&l->pareto), "pareto", pareto_json(&l->pareto), "tags",
+        notes_json(l->store, l->study.id, 0, l->e));
 }
 
 int show_json_study(struct show *l)

@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "base/strv.h"
 #include "cmd/look.h"
+#include "cmd/notes.h"
 #include "cmd/show_parts.h"
 #include "view/foretold.h"
 
@@ -29,7 +30,7 @@ static void put_software(const struct show *l, struct buf *b)
     buf_putc(b, '\n');
 }
 
-static void put_header(struct show *l)
+static int put_header(struct show *l)
 {
     AUTO_BUF struct buf lines = BUF_INIT;
     struct buf *b = &lines;
@@ -50,9 +51,14 @@ static void put_header(struct show *l)
     buf_printf(b, "\nmetric %s (%s is better), search %s, seed %lld\n", show_metric(l),
                l->study.maximise ? "greater" : "less", search ? search : "by default", (long long)l->study.seed);
     put_software(l, b);
+    AUTO_BUF struct buf tags = BUF_INIT;
+    int rc = notes_put(&tags, "", l->store, l->study.id, 0, l->e);
+    if (tags.len)
+        buf_printf(b, "%s\n", buf_text(&tags));
     table_put_lines(&l->out, buf_text(&lines), 0);
     buf_putc(&l->out, '\n');
-    l->out.failed |= lines.failed;
+    l->out.failed |= lines.failed | tags.failed;
+    return rc;
 }
 
 static int last_epoch(void *ctx, const struct store_epoch *r)
@@ -185,6 +191,8 @@ static int add_figures(struct show *l, const struct store_trial *t, const struct
     int rc = add_forecast(l, t, &note);
     if (rc == 0)
         rc = add_energy(l, t, &note);
+    if (rc == 0)
+        rc = notes_put(&note, "; ", l->store, t->study, t->number, l->e);
     table_cellf(to, "%d", t->attempts);
     table_note(to, buf_text(&note));
     to->failed |= note.failed;
@@ -272,8 +280,9 @@ static int put_reuses(struct show *l)
 
 int show_text_study(struct show *l)
 {
-    put_header(l);
-    int rc = store_trials(l->store, l->study.id, 0, add_trial_row, l, l->e);
+    int rc = put_header(l);
+    if (rc == 0)
+        rc = store_trials(l->store, l->study.id, 0, add_trial_row, l, l->e);
     if (rc == 0 && l->table.failed)
         rc = err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
     if (rc < 0)

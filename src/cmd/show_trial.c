@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/proc.h"
 #include "base/strv.h"
+#include "cmd/notes.h"
 #include "cmd/show_parts.h"
 #include "live/study.h"
 #include "store/running.h"
@@ -253,12 +254,24 @@ static int put_energy(struct show *l, const struct store_trial *t)
     return 0;
 }
 
+static int put_tags(struct show *l, const struct store_trial *t)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    int rc = notes_put(&line, "", l->store, t->study, t->number, l->e);
+    if (line.len)
+        table_put_lines(&l->out, buf_text(&line), 0);
+    l->out.failed |= line.failed;
+    return rc;
+}
+
 static int put_trial(void *ctx, const struct store_trial *t)
 {
     struct show *l = ctx;
     l->printed++;
     put_trial_head(l, t);
-    int rc = put_now(l, t);
+    int rc = put_tags(l, t);
+    if (rc == 0)
+        rc = put_now(l, t);
     if (rc == 0)
         rc = put_forecast(l, t);
     if (rc == 0)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/array.h"
 #include "base/own.h"
@@ -23,6 +24,7 @@ enum op {
     OP_MINUS,
     OP_EQUAL,
     OP_UNEQUAL,
+    OP_HAS,
     OP_LESS,
     OP_LESS_EQUAL,
     OP_MORE,
@@ -259,11 +261,13 @@ static const struct level {
     struct {
         const char *token;
         enum op op;
-    } v[6];
+    } v[8];
 } levels[] = { { { { "||", OP_OR }, { "or", OP_OR } } },
                { { { "&&", OP_AND }, { "and", OP_AND } } },
                { { { "==", OP_EQUAL },
+                   { "=", OP_EQUAL },
                    { "!=", OP_UNEQUAL },
+                   { "~", OP_HAS },
                    { "<=", OP_LESS_EQUAL },
                    { ">=", OP_MORE_EQUAL },
                    { "<", OP_LESS },
@@ -339,6 +343,35 @@ static double compare(struct expr_value a, struct expr_value b)
     return (a.number > b.number) - (a.number < b.number);
 }
 
+/* Is there a line of `list` that `text` is all of, or a part of? */
+static bool has_line(const char *list, const char *text, bool part)
+{
+    for (const char *at = list;; at += 1) {
+        size_t len = strcspn(at, "\n"), n = strlen(text);
+        for (size_t from = 0; part && from + n <= len; from++)
+            if (strncasecmp(at + from, text, n) == 0)
+                return true;
+        if (!part && len == n && strncmp(at, text, n) == 0)
+            return true;
+        at += len;
+        if (!*at)
+            return false;
+    }
+}
+
+static bool has(struct expr_value a, struct expr_value b)
+{
+    return a.text && b.text && !b.is_list &&
+           (a.is_list ? has_line(a.text, b.text, true) : strcasestr(a.text, b.text) != NULL);
+}
+
+static bool equal(struct expr_value a, struct expr_value b)
+{
+    if (b.is_list && !a.is_list)
+        return equal(b, a);
+    return a.is_list && a.text && b.text && !b.is_list ? has_line(a.text, b.text, false) : compare(a, b) == 0;
+}
+
 static double number_of(struct expr_value v)
 {
     return v.text ? NAN : v.number;
@@ -356,8 +389,9 @@ static double compute(enum op op, struct expr_value a, struct expr_value b)
     case OP_OR: return is_true(a) || is_true(b);
     case OP_AND: return is_true(a) && is_true(b);
     case OP_NOT: return !is_true(a);
-    case OP_EQUAL: return compare(a, b) == 0;
-    case OP_UNEQUAL: return compare(a, b) != 0; /* a text is no number */
+    case OP_EQUAL: return equal(a, b);
+    case OP_UNEQUAL: return !equal(a, b); /* a text is no number */
+    case OP_HAS: return has(a, b);
     case OP_LESS: return compare(a, b) < 0;
     case OP_LESS_EQUAL: return compare(a, b) <= 0;
     case OP_MORE: return compare(a, b) > 0;

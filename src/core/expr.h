@@ -1,7 +1,7 @@
 /* Conditions that people write in a config: "batch_size % cores == 0", "optimizer != 'sgd' || momentum > 0". Numbers and texts; what is
  * compared with something of the other kind, or cannot be computed, does not hold. Pure.
  *
- *   or     a || b    a or b           compare  == != < <= > >=
+ *   or     a || b    a or b           compare  == (or =) != < <= > >=; a ~ b: b is a part of the text a, whatever its case
  *   and    a && b    a and b          sum      + -    product  * / %
  *   not    !a        not a            minus    -a     brackets ( )
  *   name   of what the caller knows; one with other than letters, digits, '_' and '.' stands between backticks
@@ -17,10 +17,12 @@
 
 struct expr;
 
-/* A number, or (text not NULL) a text, which is borrowed. */
+/* A number, or (text not NULL) a text, which is borrowed. A list is a text with one of its elements to a line: it equals what one of them
+ * equals, and what is a part of one is a part of it. */
 struct expr_value {
     double number;
     const char *text;
+    bool is_list;
 };
 
 /* What a name stands for. */

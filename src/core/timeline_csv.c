@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -443,4 +444,43 @@ int timeline_csv_parse(struct timeline *out, const char *text, size_t len, struc
     else
         *out = t;
     return rc;
+}
+
+/* --- writing --- */
+
+static void put_row(struct buf *b, const struct timeline_run *r, const char *epoch, double unix_s)
+{
+    csv_put_text(b, r->model);
+    buf_putc(b, ',');
+    csv_put_text(b, r->dataset);
+    buf_printf(b, ",%d", r->cores);
+    csv_put_next(b, r->memory_gb);
+    csv_put_next(b, r->batch);
+    buf_putc(b, ',');
+    csv_put_text(b, r->log);
+    buf_printf(b, ",%s", epoch);
+    csv_put_next(b, unix_s);
+    buf_putc(b, '\n');
+}
+
+void timeline_csv_put(struct buf *b, const struct timeline_run *r, double unix_s)
+{
+    if (!*r->model || !*r->dataset || r->cores < 1 || !(r->batch > 0))
+        return;
+    double at_s = unix_s + (isnan(r->startup_s) ? 0 : r->startup_s);
+    char epoch[16];
+    size_t i = 0;
+    if (isfinite(r->startup_s) || r->n_epochs == 0)
+        put_row(b, r, "0", unix_s);
+    for (; i < r->n_epochs && isfinite(r->epochs[i].duration_s); i++) {
+        (void)snprintf(epoch, sizeof epoch, "%zu", i + 1);
+        put_row(b, r, epoch, at_s);
+        at_s += r->epochs[i].duration_s;
+    }
+    if (r->status == RUN_RUNNING && i > 0) { /* that of its last epoch is known: it is the next one's beginning */
+        (void)snprintf(epoch, sizeof epoch, "%zu", i + 1);
+        put_row(b, r, epoch, at_s);
+    }
+    if (r->status != RUN_RUNNING)
+        put_row(b, r, "end", at_s);
 }

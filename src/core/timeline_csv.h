@@ -22,4 +22,8 @@
  * whose end is known. A missing row is a hole and no fault. */
 int timeline_csv_parse(struct timeline *out, const char *text, size_t len, struct csv_faults *faults);
 
+/* Appends the rows of a run that was submitted at `unix_s`. What was not recorded has no row: the submission where the start-up is not known,
+ * epochs behind a gap, and all of a run that lacks model, dataset, cores or batch. */
+void timeline_csv_put(struct buf *b, const struct timeline_run *run, double unix_s);
+
 #endif

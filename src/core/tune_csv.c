@@ -215,3 +215,22 @@ void tune_online_done(struct tune_online *t)
     free(t->rows);
     *t = (struct tune_online){ 0 };
 }
+
+void tune_online_put(struct buf *b, const struct tune_online_row *row)
+{
+    for (size_t i = 0; i < ARRAY_LEN(online_columns); i++) {
+        const struct column *c = &online_columns[i];
+        const void *from = (const char *)row + c->offset;
+        buf_puts(b, i ? "," : "");
+        double number;
+        if (c->kind == COLUMN_LOAD && csv_real(from, 0, LARGEST, &number))
+            buf_puts(b, from); /* a load of 0.95 is a number for spreadsheets, too */
+        else if (c->kind == COLUMN_LOAD || c->kind == COLUMN_JOB)
+            csv_put_text(b, from);
+        else if (c->kind == COLUMN_WHOLE)
+            buf_printf(b, "%d", *(const int *)from);
+        else
+            csv_put_number(b, *(const double *)from);
+    }
+    buf_putc(b, '\n');
+}

@@ -46,6 +46,9 @@ struct tune_online {
 int tune_offline_parse(struct tune_offline *out, const char *text, size_t len, struct csv_faults *faults);
 int tune_online_parse(struct tune_online *out, const char *text, size_t len, struct csv_faults *faults);
 
+/* Appends the row, with its line end; what is not recorded is empty. */
+void tune_online_put(struct buf *b, const struct tune_online_row *row);
+
 void tune_offline_done(struct tune_offline *t);
 void tune_online_done(struct tune_online *t);
 

@@ -264,9 +264,18 @@ static const char schema_16[] = "CREATE TABLE members("
                                 " PRIMARY KEY(trial, attempt, number)"
                                 ") STRICT, WITHOUT ROWID;";
 
+/* What people say of a study (trial 0) or of a trial, by its number. */
+static const char schema_17[] = "CREATE TABLE notes("
+                                " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+                                " trial INTEGER NOT NULL,"
+                                " at_ms INTEGER NOT NULL,"
+                                " text TEXT NOT NULL,"
+                                " PRIMARY KEY(study, trial, text)"
+                                ") STRICT, WITHOUT ROWID;";
+
 const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,  schema_6,
                                                  schema_7,  schema_8,  schema_9,  schema_10, schema_11, schema_12,
-                                                 schema_13, schema_14, schema_15, schema_16 };
+                                                 schema_13, schema_14, schema_15, schema_16, schema_17 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -417,6 +426,13 @@ static const struct col result_cols[] = {
     COL(store_result, value, COL_PLAIN),
 };
 
+static const struct col note_cols[] = {
+    COL(store_note, study, COL_PLAIN),
+    COL(store_note, trial, COL_PLAIN),
+    COL(store_note, at_ms, COL_PLAIN),
+    COL(store_note, text, COL_PLAIN),
+};
+
 static const struct col tell_cols[] = {
     COL(tell_row, study, COL_PLAIN),
     COL_AS(tell_row, "seq", t.seq, COL_PLAIN),
@@ -520,6 +536,7 @@ static const struct table series = TABLE("series", series_cols);
 static const struct table members = TABLE("members", member_cols);
 static const struct table checkpoints = TABLE("checkpoints", checkpoint_cols);
 static const struct table results = TABLE("results", result_cols);
+static const struct table notes = TABLE("notes", note_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table searches = TABLE("searches", search_cols);
 static const struct table decisions = TABLE("decisions", decision_cols);
@@ -570,8 +587,9 @@ static const char list_sql[] =
                                     "  WHERE ?1 IS NULL OR s.id = ?1"
                                     "  GROUP BY s.id ORDER BY s.id) q";
 
-enum verb { RAW, INSERT, REPLACE, UPDATE, SELECT };
+enum verb { RAW, INSERT, KEEP, REPLACE, UPDATE, SELECT };
 
+/* KEEP: adds a row; one that is there stays. */
 static const struct recipe {
     enum verb verb;
     const struct table *table;
@@ -629,6 +647,10 @@ static const struct recipe {
                          " ORDER BY CASE WHEN ?2 THEN -e.metric ELSE e.metric END, t.number, e.epoch LIMIT 1" },
     [STMT_SERIES_PUT] = { REPLACE, &series, NULL },
     [STMT_SERIES] = { SELECT, &series, "WHERE trial = ?1 ORDER BY name, step, epoch" },
+    [STMT_SERIES_AT_END] = { RAW, NULL,
+                             "SELECT value FROM series WHERE trial = ?1 AND name = ?2 AND step = 0"
+                             " ORDER BY epoch DESC LIMIT 1" },
+    [STMT_SERIES_HAS] = { RAW, NULL, "SELECT 1 FROM series WHERE trial > ?1 AND name = ?2 LIMIT 1" },
     [STMT_SERIES_LAST] = { RAW, NULL, "SELECT coalesce(max(step), 0) FROM series WHERE trial = ?1" },
     [STMT_SERIES_THIN] = { RAW, NULL, "DELETE FROM series WHERE trial = ?1 AND step % ?2 <> 0" },
     [STMT_MEMBER_PUT] = { REPLACE, &members, NULL },
@@ -642,6 +664,10 @@ static const struct recipe {
                             "INSERT INTO results(trial, name, value) SELECT ?1, r.name, r.value FROM results r"
                             " JOIN trials t ON t.id = r.trial JOIN trials own ON own.id = ?1"
                             " WHERE t.study = own.study AND t.number = own.copy_of" },
+    [STMT_NOTE_PUT] = { KEEP, &notes, NULL },
+    [STMT_NOTE_FORGET] = { RAW, NULL,
+                           "DELETE FROM notes WHERE study = ?1 AND trial = ?2 AND (?3 IS NULL OR text = ?3)" },
+    [STMT_NOTES] = { SELECT, &notes, "WHERE study = ?1 AND (?2 < 0 OR trial = ?2) ORDER BY trial, at_ms, text" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
     [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },
@@ -716,6 +742,7 @@ static bool names_col(enum verb verb, const struct col *c)
 {
     switch (verb) {
     case INSERT:
+    case KEEP:
     case REPLACE: return !(c->use & (COL_ROWID | COL_DERIVED));
     case UPDATE: return !(c->use & (COL_ROWID | COL_DERIVED | COL_FIXED));
     case RAW:
@@ -760,7 +787,7 @@ static void put_insert(struct buf *out, const struct recipe *r)
     put_cols(out, r, put_name);
     buf_puts(out, ") VALUES(");
     put_cols(out, r, put_param);
-    buf_puts(out, ")");
+    buf_puts(out, r->verb == KEEP ? ") ON CONFLICT DO NOTHING" : ")");
 }
 
 void schema_sql(struct buf *out, enum stmt_id id)
@@ -769,6 +796,7 @@ void schema_sql(struct buf *out, enum stmt_id id)
     switch (r->verb) {
     case RAW: buf_puts(out, r->text); break;
     case INSERT:
+    case KEEP:
     case REPLACE: put_insert(out, r); break;
     case UPDATE:
         buf_printf(out, "UPDATE %s SET ", r->table->name);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "store/energy.h"
 #include "store/news.h"
+#include "store/notes.h"
 #include "store/samples.h"
 #include "store/series.h"
 #include "store/since.h"
@@ -137,6 +138,8 @@ enum stmt_id {
     STMT_BEST_SEEN,
     STMT_SERIES_PUT,
     STMT_SERIES,
+    STMT_SERIES_AT_END,
+    STMT_SERIES_HAS,
     STMT_SERIES_LAST,
     STMT_SERIES_THIN,
     STMT_MEMBER_PUT,
@@ -147,6 +150,9 @@ enum stmt_id {
     STMT_RESULT_PUT,
     STMT_RESULTS,
     STMT_RESULTS_COPY,
+    STMT_NOTE_PUT,
+    STMT_NOTE_FORGET,
+    STMT_NOTES,
     STMT_TELL_ADD,
     STMT_TELLS,
     STMT_SEARCH_PUT,

@@ -151,3 +151,32 @@ int store_series(struct store *s, int64_t trial, int (*row)(void *ctx, const str
         rc = row(ctx, &r);
     return rc;
 }
+
+static int query_named(struct conn_query *q, struct store *s, enum stmt_id id, int64_t trial, const char *name,
+                       struct err *e)
+{
+    int rc = conn_query_init_for(q, s, id, trial, e);
+    if (rc == 0)
+        rc = conn_query_bind_text(q, 2, name, e);
+    return rc == 0 ? conn_query_step(q, e) : rc;
+}
+
+int store_series_at_end(struct store *s, int64_t trial, const char *name, double *out, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = query_named(&q, s, STMT_SERIES_AT_END, trial, name, e);
+    if (rc < 0)
+        return rc;
+    bool some = rc == 1 && sqlite3_column_type(q.st, 0) != SQLITE_NULL;
+    *out = some ? sqlite3_column_double(q.st, 0) : (double)NAN;
+    return 0;
+}
+
+int store_series_has(struct store *s, const char *name, bool *out, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = query_named(&q, s, STMT_SERIES_HAS, 0, name, e);
+    if (rc >= 0)
+        *out = rc == 1;
+    return rc < 0 ? rc : 0;
+}

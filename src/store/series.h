@@ -49,6 +49,12 @@ struct store_value {
     double value;  /* NAN: it was not finite */
 };
 
+/* The value that it told by that name at the end of its last epoch; NAN: none. */
+int store_series_at_end(struct store *s, int64_t trial, const char *name, double *out, struct err *e);
+
+/* Does any trial of the store have values of that name? Reads all values where none does. */
+int store_series_has(struct store *s, const char *name, bool *out, struct err *e);
+
 /* By name, step, epoch: those of epochs come before those of steps. */
 int store_series(struct store *s, int64_t trial, int (*row)(void *ctx, const struct store_value *r), void *ctx,
                  struct err *e);

@@ -230,8 +230,9 @@ static void test_ls_json_has_exactly_its_keys(void **state)
     json_t *j = parsed(&o);
     assert_int_equal(json_array_size(j), 2);
     json_t *demo = json_array_get(j, 0), *cut = json_array_get(j, 1);
-    EXPECT_KEYS(demo, "study", "state", "trials", "done", "failed", "stopped", "paused", "best", "seconds", "energy_j");
-    assert_int_equal(json_object_size(demo), 10);
+    EXPECT_KEYS(demo, "study", "state", "trials", "done", "failed", "stopped", "paused", "best", "seconds", "energy_j",
+                "tags");
+    assert_int_equal(json_object_size(demo), 11);
     json_t *best = json_object_get(demo, "best");
     assert_int_equal(json_object_size(best), 2);
     assert_int_equal(json_integer_value(json_object_get(best, "trial")), 2);
@@ -296,6 +297,134 @@ static void test_a_study_whose_driver_lives_is_running(void **state)
     (void)snprintf(pid, sizeof pid, "driver pid %ld", (long)getpid());
     expect_text(show.out, pid);
     assert_null(strstr(show.out, "interrupted"));
+}
+
+static void test_ls_where_lists_the_trials_for_which_it_holds(void **state)
+{
+    static const struct {
+        const char *name, *condition, *want;
+    } cases[] = {
+        { "a metric and a hyperparameter", "accuracy > 0.95 and batch_size = 128", "demo/2\n" },
+        { "all of a study", "study = 'cut'", "cut/1\n" },
+        { "one of two", "state = 'failed' or state = 'waiting'", "demo/3\ndemo/4\n" },
+        { "what is not so", "not (state = 'finished') and trial < 4", "demo/3\ncut/1\n" },
+        { "what is absent holds nowhere", "accuracy <= 1 or accuracy > 1", "demo/1\ndemo/2\n" },
+        { "a system parameter as it is in force", "cores = 2 and metric < 0.95", "demo/1\n" },
+        { "a metric by its name, of the last epoch", "f1 = 1 and study = 'demo'", "demo/1\ndemo/2\n" },
+        { "a part of a text", "study ~ 'UT'", "cut/1\n" },
+        { "joules that nobody measured", "energy_j >= 0", "" },
+        { "a state that the store cannot know", "state = 'interrupted'", "cut/1\n" },
+        { "reckoning", "batch_size % 128 = 0 and learning_rate*10 >= 1", "demo/2\ndemo/4\n" },
+        { "what was said of a trial", "tag = 'good'", "demo/2\n" },
+        { "what was said of its study", "tag ~ 'lunch' and trial = 1", "demo/1\n" },
+        { "what nobody said", "tag = 'goo'", "" },
+    };
+    AUTO_OUTPUT struct harness_output one = LOOK(*state, "tag", "demo/2", "good", "--store", "@");
+    AUTO_OUTPUT struct harness_output two = LOOK(*state, "tag", "demo", "before", "lunch", "--store", "@");
+    assert_int_equal(one.code + two.code, 0);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_OUTPUT struct harness_output o =
+            LOOK(*state, "ls", "--where", cases[i].condition, "--names", "--store", "@");
+        if (o.code != 0 || strcmp(o.out, cases[i].want) != 0)
+            fail_msg("%s: got %d %s%s, want %s", cases[i].name, o.code, o.out, o.err, cases[i].want);
+    }
+}
+
+static void test_ls_where_tells_metric_settings_and_tags(void **state)
+{
+    AUTO_OUTPUT struct harness_output tag = LOOK(*state, "tag", "demo/2", "good", "--store", "@");
+    AUTO_OUTPUT struct harness_output people = LOOK(*state, "ls", "--where", "accuracy > 0", "--store", "@");
+    expect_text(people.out, "trial   accuracy  state     batch_size");
+    expect_text(people.out, "demo/2    0.9914  finished         128");
+    expect_text(people.out, "tags: good");
+    AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--where", "trial = 2", "--json", "--store", "@");
+    json_t *j = parsed(&o), *first = json_array_get(j, 0);
+    assert_int_equal(json_array_size(j), 1);
+    EXPECT_KEYS(first, "study", "trial", "state", "metric", "accuracy", "seconds", "hyper", "system", "tags");
+    AUTO_FREE char *hyper = json_text(json_object_get(first, "hyper"));
+    assert_string_equal(hyper, "{\"batch_size\": 128, \"learning_rate\": 0.1}");
+    assert_int_equal(json_array_size(json_object_get(first, "tags")), 1);
+    json_decref(j);
+    AUTO_OUTPUT struct harness_output none = LOOK(*state, "ls", "--where", "accuracy > 2", "--store", "@");
+    assert_int_equal(none.code, 0);
+    expect_text(none.out, "no trial where accuracy > 2");
+}
+
+static void test_a_condition_that_is_none_is_told_with_its_place(void **state)
+{
+    static const struct {
+        const char *condition, *told;
+    } cases[] = {
+        { "acuracy > 1", "names 'acuracy', which is nothing here; did you mean 'accuracy'?" },
+        { "batchsize = 1", "did you mean 'batch_size'?" },
+        { "(accuracy > 1", "a ')' is missing at its end" },
+        { "accuracy > and 1", "there is something more at '1'" },
+        { "state = finished", "texts stand in quotes: state = 'finished'" },
+        { "accuracy > 1)", "there is something more at ')'" },
+        { "", "a value is missing at its end" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--where", cases[i].condition, "--store", "@");
+        assert_int_equal(o.code, CMD_USAGE);
+        expect_text(o.err, "option '--where':");
+        expect_text(o.err, cases[i].told);
+    }
+}
+
+/* --- tag --- */
+
+static void test_what_is_said_is_kept_shown_and_taken_off(void **state)
+{
+    AUTO_OUTPUT struct harness_output none = LOOK(*state, "tag", "demo", "--store", "@");
+    assert_string_equal(none.out, "demo has no tags\n");
+    AUTO_OUTPUT struct harness_output first = LOOK(*state, "tag", "demo/2", "good", "one", "--store", "@");
+    assert_string_equal(first.out, "good one\n");
+    AUTO_OUTPUT struct harness_output again = LOOK(*state, "tag", "demo/2", "good one", "--store", "@");
+    assert_string_equal(again.out, "good one\n");
+    AUTO_OUTPUT struct harness_output study = LOOK(*state, "tag", "demo", "for the talk", "--json", "--store", "@");
+    AUTO_JSON json_t *j = parsed(&study);
+    AUTO_FREE char *text = json_text(j);
+    assert_string_equal(text, "{\"study\": \"demo\", \"trial\": null, \"tags\": [\"for the talk\"]}");
+    AUTO_OUTPUT struct harness_output ls = LOOK(*state, "ls", "--store", "@");
+    expect_text(ls.out, "tags: for the talk");
+    AUTO_OUTPUT struct harness_output show = LOOK(*state, "show", "demo", "--store", "@");
+    expect_text(show.out, "tags: for the talk");
+    expect_text(show.out, "tags: good one");
+    AUTO_OUTPUT struct harness_output trial = LOOK(*state, "show", "demo/2", "--store", "@");
+    expect_text(trial.out, "tags: good one");
+    AUTO_OUTPUT struct harness_output shown_json = LOOK(*state, "show", "demo", "--json", "--store", "@");
+    AUTO_JSON json_t *s = parsed(&shown_json);
+    assert_int_equal(json_array_size(json_object_get(s, "tags")), 1);
+    json_t *second = json_array_get(json_object_get(s, "trials"), 1);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(second, "tags"), 0)), "good one");
+    AUTO_OUTPUT struct harness_output off = LOOK(*state, "tag", "demo/2", "good", "one", "--remove", "--store", "@");
+    assert_string_equal(off.out, "demo/2 has no tags\n");
+    AUTO_OUTPUT struct harness_output all = LOOK(*state, "tag", "demo", "--remove", "--store", "@");
+    assert_string_equal(all.out, "demo has no tags\n");
+}
+
+static void test_tags_that_cannot_be_are_told(void **state)
+{
+    static const struct {
+        const char *words[2], *told;
+    } cases[] = {
+        { { "nosuch", "x" }, "no study 'nosuch'" },          { { "demo/9", "x" }, "there is no trial demo/9" },
+        { { "demo", "" }, "a tag must be one line" },        { { "demo", "a\nb" }, "a tag must be one line" },
+        { { "demo", "\x1b[2J" }, "a tag must be one line" }, { { "demo", "\xff" }, "a tag must be one line" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_OUTPUT struct harness_output o = LOOK(*state, "tag", cases[i].words[0], cases[i].words[1], "--store", "@");
+        assert_int_equal(o.code, CMD_USAGE);
+        expect_text(o.err, cases[i].told);
+    }
+    AUTO_OUTPUT struct harness_output what = LOOK(*state, "tag", "--store", "@");
+    assert_int_equal(what.code, CMD_USAGE);
+    expect_text(what.err, "tag what?");
+    AUTO_OUTPUT struct harness_output off = LOOK(*state, "tag", "demo", "x", "--remove", "--store", "@");
+    assert_int_equal(off.code, CMD_USAGE);
+    expect_text(off.err, "'demo' has no tag 'x'");
+    AUTO_OUTPUT struct harness_output none = LOOK(*state, "tag", "demo", "x", "--store", "/nonexistent/x.db");
+    assert_int_equal(none.code, CMD_ENVIRONMENT);
 }
 
 /* --- show --- */
@@ -894,6 +1023,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ls_prints_a_table, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_ls_without_a_store_is_an_empty_list, make_world, end_world),
         cmocka_unit_test_setup_teardown(test_a_study_whose_driver_lives_is_running, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_ls_where_lists_the_trials_for_which_it_holds, make_filled_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(test_ls_where_tells_metric_settings_and_tags, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_a_condition_that_is_none_is_told_with_its_place, make_filled_world,
+                                        end_world),
+        cmocka_unit_test_setup_teardown(test_what_is_said_is_kept_shown_and_taken_off, make_filled_world, end_world),
+        cmocka_unit_test_setup_teardown(test_tags_that_cannot_be_are_told, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_json_has_its_keys, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_has_all_that_was_told_by_name, make_filled_world, end_world),
         cmocka_unit_test_setup_teardown(test_show_of_one_trial_has_that_trial_and_its_command, make_filled_world,

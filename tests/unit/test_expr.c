@@ -13,9 +13,16 @@
 #include "base/own.h"
 #include "core/expr.h"
 
-static const char *const names[] = { "batch_size", "cores", "optimizer", "learning-rate", "momentum", "nothing" };
-static const struct expr_value values[] = { { .number = 64 },  { .number = 4 },   { .text = "sgd" },
-                                            { .number = 0.1 }, { .number = 0.9 }, { .number = NAN } };
+static const char *const names[] = {
+    "batch_size", "cores", "optimizer", "learning-rate", "momentum", "nothing", "tag"
+};
+static const struct expr_value values[] = { { .number = 64 },
+                                            { .number = 4 },
+                                            { .text = "sgd" },
+                                            { .number = 0.1 },
+                                            { .number = 0.9 },
+                                            { .number = NAN },
+                                            { .text = "good\nused in Brest", .is_list = true } };
 
 static struct expr_value read_name(void *ctx, size_t name)
 {
@@ -55,6 +62,21 @@ static void test_what_holds(void **state)
         { "0", false },
         { "'text'", false },
         { "1 < 2 == 1", true },
+        { "cores = 4 and optimizer='sgd'", true },
+        { "cores=5 or not cores= 4", false },
+        { "cores<=4 and cores>=4 and cores!=5", true },
+        { "optimizer ~ 'G'", true }, /* a part, whatever its case */
+        { "optimizer ~ 'adam'", false },
+        { "optimizer ~ ''", true },
+        { "cores ~ '4'", false },
+        { "tag = 'good'", true },
+        { "'good' = tag", true },
+        { "tag = 'used in Brest' and tag = 'good'", true },
+        { "tag = 'goo' or tag = 'good\nused in Brest'", false },
+        { "tag != 'good'", false },
+        { "tag != 'bad'", true },
+        { "tag ~ 'brest'", true },
+        { "tag ~ 'd\nu'", false },
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -83,7 +105,8 @@ static void test_what_is_wrong_is_told(void **state)
         { "1x == 1", "there is no number at '1x == 1'" },
         { "min(1) == 1", "a ',' is missing at ') == 1'" },
         { "min(1, 2 == 1", "a ')' is missing" },
-        { "cores = 1", "there is something more at '= 1'" },
+        { "cores =", "a value is missing at its end" },
+        { "cores => 1", "a value is missing at '> 1'" },
         { "1 ++", "a value is missing" },
     };
     (void)state;

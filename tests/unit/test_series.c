@@ -162,6 +162,31 @@ static void test_series_holds_no_more_than_it_may(void **state)
     assert_in_range(c.steps, SERIES_STEPS_MAX / 2, SERIES_STEPS_MAX);
 }
 
+static void test_series_tells_the_last_value_of_a_name(void **state)
+{
+    struct fix *f = *state;
+    double value = 0;
+    bool has = true;
+    assert_int_equal(series_add(&f->held, "f1", 1, 0, 1, 0.5), 0);
+    assert_int_equal(series_add(&f->held, "f1", 2, 0, 1, 0.7), 0);
+    assert_int_equal(series_add(&f->held, "f1", 2, 99, 1, 0.9), 0); /* of a step */
+    assert_int_equal(series_add(&f->held, "recall", 2, 0, 1, NAN), 0);
+    assert_ok(f, store_series_put(f->s, f->trial, 1, &f->held, &f->e));
+    assert_ok(f, store_series_at_end(f->s, f->trial, "f1", &value, &f->e));
+    assert_true(value == 0.7);
+    static const char *const absent[] = { "recall", "f2" };
+    for (size_t i = 0; i < ARRAY_LEN(absent); i++) {
+        assert_ok(f, store_series_at_end(f->s, f->trial, absent[i], &value, &f->e));
+        assert_true(isnan(value));
+    }
+    assert_ok(f, store_series_at_end(f->s, f->other, "f1", &value, &f->e));
+    assert_true(isnan(value));
+    assert_ok(f, store_series_has(f->s, "f2", &has, &f->e));
+    assert_false(has);
+    assert_ok(f, store_series_has(f->s, "recall", &has, &f->e));
+    assert_true(has);
+}
+
 static void test_series_knows_its_stride(void **state)
 {
     (void)state;
@@ -219,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_series_forgets_what_an_epoch_did_not_complete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_series_thins_steps_and_keeps_epochs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_series_holds_no_more_than_it_may, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_series_tells_the_last_value_of_a_name, set_up, tear_down),
         cmocka_unit_test(test_series_knows_its_stride),
         cmocka_unit_test_setup_teardown(test_checkpoints_that_were_told_of, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_series_survives_a_lack_of_memory, set_up, tear_down),

@@ -188,11 +188,100 @@ static void test_holes_never_crash(void **state)
     }
 }
 
+/* As the program writes them, and as they are read back: "STATUS START-UP: DURATION …". */
+static void test_what_was_written_reads_back(void **state)
+{
+    static const struct {
+        const char *name, *dataset;
+        enum timeline_status status;
+        int cores;
+        double startup_s, durations[3];
+        size_t n;
+        const char *rows, *back;
+    } rows[] = {
+        { "a complete run",
+          "mnist",
+          RUN_COMPLETE,
+          4,
+          50.5,
+          { 20, 15 },
+          2,
+          "lenet,mnist,4,,64,1/1,0,100\nlenet,mnist,4,,64,1/1,1,150.5\nlenet,mnist,4,,64,1/1,2,170.5\n"
+          "lenet,mnist,4,,64,1/1,end,185.5\n",
+          "complete 50.5: 20 15" },
+        { "one that runs",
+          "mnist",
+          RUN_RUNNING,
+          4,
+          2,
+          { 3 },
+          1,
+          "lenet,mnist,4,,64,1/1,0,100\nlenet,mnist,4,,64,1/1,1,102\nlenet,mnist,4,,64,1/1,2,105\n",
+          "running 2: 3" },
+        { "no start-up",
+          "mnist",
+          RUN_COMPLETE,
+          4,
+          NAN,
+          { 3 },
+          1,
+          "lenet,mnist,4,,64,1/1,1,100\nlenet,mnist,4,,64,1/1,end,103\n",
+          "complete nan: 3" },
+        { "it could not be launched",
+          "mnist",
+          RUN_FAILED,
+          4,
+          NAN,
+          { 0 },
+          0,
+          "lenet,mnist,4,,64,1/1,0,100\nlenet,mnist,4,,64,1/1,end,100\n",
+          "failed nan:" },
+        { "no dataset", "", RUN_COMPLETE, 4, 1, { 3 }, 1, "", "" },
+        { "no cores", "mnist", RUN_COMPLETE, 0, 1, { 3 }, 1, "", "" },
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct timeline_epoch epochs[3];
+        for (size_t k = 0; k < ARRAY_LEN(epochs); k++)
+            epochs[k] = (struct timeline_epoch){ .duration_s = rows[i].durations[k] };
+        char model[] = "lenet", log[] = "1/1";
+        const struct timeline_run run = { .model = model,
+                                          .dataset = (char *)(uintptr_t)rows[i].dataset,
+                                          .cores = rows[i].cores,
+                                          .memory_gb = NAN,
+                                          .batch = 64,
+                                          .log = log,
+                                          .status = rows[i].status,
+                                          .startup_s = rows[i].startup_s,
+                                          .epochs = epochs,
+                                          .n_epochs = rows[i].n };
+        AUTO_BUF struct buf text = BUF_INIT;
+        AUTO_BUF struct buf got = BUF_INIT;
+        timeline_csv_put(&text, &run, 100);
+        if (strcmp(buf_text(&text), rows[i].rows) != 0)
+            fail_msg("%s: got\n%s", rows[i].name, buf_text(&text));
+        struct timeline back = { 0 };
+        struct csv_faults faults = { 0 };
+        assert_int_equal(timeline_csv_parse(&back, buf_text(&text), text.len, &faults), 0);
+        assert_int_equal(faults.n, 0);
+        for (size_t k = 0; k < back.n; k++) {
+            buf_printf(&got, "%s %g:", timeline_status_name(back.runs[k].status), back.runs[k].startup_s);
+            for (size_t m = 0; m < back.runs[k].n_epochs; m++)
+                buf_printf(&got, " %g", back.runs[k].epochs[m].duration_s);
+        }
+        if (strcmp(buf_text(&got), rows[i].back) != 0)
+            fail_msg("%s: read back as '%s'", rows[i].name, buf_text(&got));
+        timeline_done(&back);
+        csv_faults_done(&faults);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_become_runs),
         cmocka_unit_test(test_a_run_is_all_its_columns),
+        cmocka_unit_test(test_what_was_written_reads_back),
         cmocka_unit_test(test_each_workload_has_its_own_longest_run),
         cmocka_unit_test(test_parse_whatever_allocation_fails),
         cmocka_unit_test(test_holes_never_crash),

@@ -141,12 +141,35 @@ static void test_rows_survive_when_memory_is_out(void **state)
     }
 }
 
+static void test_a_row_that_was_written_reads_back(void **state)
+{
+    (void)state;
+    static const struct tune_online_row rows[] = {
+        { "0.95", "lenet", 4, 12, 0.1, 64, 1.5, 100, NAN, 0.125, 40.25, NAN, 12, NAN },
+        { "rush, hour", "=cmd", 16, 1, 1e-5, 1024, 0, 0, 0, -1, 0, 2, NAN, 3 },
+    };
+    AUTO_BUF struct buf b = BUF_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        tune_online_put(&b, &rows[i]);
+    assert_string_equal(buf_text(&b), "0.95,lenet,4,0.1,64,12,1.5,100,,0.125,40.25,,12,\n"
+                                      "\"rush, hour\",'=cmd,16,1e-05,1024,1,0,0,0,-1,0,2,,3\n");
+    struct tune_online back = { 0 };
+    struct csv_faults faults = { 0 };
+    assert_int_equal(tune_online_parse(&back, buf_text(&b), b.len, &faults), 0);
+    assert_int_equal(faults.n, 0);
+    assert_int_equal(back.n, 2);
+    assert_true(back.rows[0].cores == 4 && back.rows[0].lr == 0.1 && isnan(back.rows[0].response_s));
+    assert_true(back.rows[1].training_j == 3 && isnan(back.rows[1].tuning_j) && back.rows[1].error == -1);
+    assert_string_equal(back.rows[1].load, "rush, hour");
+    tune_online_done(&back);
+    csv_faults_done(&faults);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_read_or_refused),
-        cmocka_unit_test(test_figures_have_our_units),
-        cmocka_unit_test(test_energy_may_be_missing),
+        cmocka_unit_test(test_rows_are_read_or_refused),          cmocka_unit_test(test_figures_have_our_units),
+        cmocka_unit_test(test_a_row_that_was_written_reads_back), cmocka_unit_test(test_energy_may_be_missing),
         cmocka_unit_test(test_rows_survive_when_memory_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
