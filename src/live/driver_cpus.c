@@ -40,7 +40,7 @@ static int64_t patience_ms(void)
 bool driver_has_cpus(struct driver *d, int number)
 {
     char who[LEASE_WHO_MAX], text[256];
-    if (!places_is_ready(d->places))
+    if (driver_awaits_share(d) || !places_is_ready(d->places))
         return false;
     places_look(d->places);
     if (places_has_room(d->places, number)) {
@@ -54,7 +54,7 @@ bool driver_has_cpus(struct driver *d, int number)
         driver_note(d, NULL, text);
     }
     d->asked_cpus = true;
-    return clock_ms() - d->asked_ms >= patience_ms();
+    return d->share < 0 && clock_ms() - d->asked_ms >= patience_ms(); /* in the queue its turn comes */
 }
 
 double driver_memory_gb(const struct driver *d, const struct study_trial *t)
