@@ -131,11 +131,27 @@ static struct rooms_lease *lease_of(struct rooms *r, size_t node, int trial)
     return &r->leases[r->n_leases++];
 }
 
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* CPUs that trials but this one have. */
+static int others_have(const struct room *m, int trial)
+{
+    int n = 0;
+    for (int i = 0; i < m->n; i++)
+        n += m->holder[i] > 0 && m->holder[i] != trial;
+    return n;
+}
+
 int rooms_take(struct rooms *r, size_t node, int trial, int want, int out[ROOMS_MAX_CPUS])
 {
     struct room *m = &r->nodes[node];
     struct rooms_lease *l = find_lease(r, trial);
-    int has = 0;
+    int has = 0, left = m->share - others_have(m, trial);
+    if (m->share > 0)
+        want = least(want, left > 1 ? left : 1);
     for (int i = 0; i < m->n; i++) {
         if (m->holder[i] != trial)
             continue;
@@ -240,10 +256,12 @@ int rooms_left(const struct rooms *r, size_t node, int trial)
 int rooms_room(const struct rooms *r, size_t node, int trial)
 {
     const struct room *m = &r->nodes[node];
-    int left = rooms_left(r, node, trial), ours = 0;
-    for (int i = 0; i < m->n; i++)
-        ours += m->holder[i] > 0 && m->holder[i] != trial;
-    int fair = m->guests > 0 ? m->n / (1 + m->guests) - ours : m->n;
+    int left = rooms_left(r, node, trial), most = m->n, ours = others_have(m, trial);
+    if (m->guests > 0)
+        most = least(most, m->n / (1 + m->guests));
+    if (m->share > 0)
+        most = least(most, m->share);
+    int fair = m->guests > 0 || m->share > 0 ? most - ours : m->n;
     fair = fair > 1 ? fair : 1;
     return left < fair ? left : fair;
 }

@@ -22,6 +22,7 @@ struct room {
     int *holder;      /* of each: a trial; 0: free; ROOMS_OTHERS: another driver has it */
     bool closed;      /* no trial is to be started there now */
     bool lost;        /* … nor ever again */
+    int share;        /* CPUs that our trials may have together; 0: as many as there are */
     int guests;       /* other drivers that ask for CPUs: who is asked keeps its share, the CPUs divided by drivers */
 };
 
@@ -59,7 +60,7 @@ int rooms_know(struct rooms *r, size_t node, const int *cpus, int n);
 
 /* --- what changes hands --- */
 
-/* The trial gets `want` CPUs: those it has already come first, then free ones; what is too much goes back. How many it has then,
+/* The trial gets `want` CPUs, but one at most beyond our share: those it has already come first, then free ones; what is too much goes back. How many it has then,
  * which may be fewer; they are in out[]. It shares none any more when it has any. */
 int rooms_take(struct rooms *r, size_t node, int trial, int want, int out[ROOMS_MAX_CPUS]);
 
@@ -92,7 +93,7 @@ void rooms_lose(struct rooms *r, size_t node, int cpu);
 /* CPUs that the trial has or that are free. 0 as long as they are not known by number. */
 int rooms_left(const struct rooms *r, size_t node, int trial);
 
-/* The same, but no more than our share of the machine where others ask for CPUs. */
+/* The same, but no more than our share of the machine where that is given, or where others ask for CPUs. */
 int rooms_room(const struct rooms *r, size_t node, int trial);
 
 /* Does the trial fit on this machine beside those that are there? */

@@ -125,6 +125,10 @@ bool space_admits(const struct space *s, struct point *p);
 int space_read_rules(struct space *s, const struct json_doc *doc, struct err *e);
 void space_rules_free(struct space_rules *r);
 
+/* The point that people name by all its active hyperparameters; one of a single value need not be named. -EINVAL: it is none of the space, or
+ * something is there that is no hyperparameter. In space_first.c. */
+int space_point_named(const struct space *s, const json_t *j, struct point *out);
+
 /* Reads "first" of "study": points of the space, each once. -EINVAL, -ENOMEM. In space_first.c. */
 int space_read_first(struct space *s, const struct json_doc *doc, struct err *e);
 

@@ -8,8 +8,7 @@
 
 enum { FIRST_MAX = 1000 };
 
-/* A hyperparameter of one value need not be written. */
-static int read_one(const struct space *s, const json_t *j, struct point *out)
+int space_point_named(const struct space *s, const json_t *j, struct point *out)
 {
     json_t *whole = json_is_object(j) ? json_copy((json_t *)j) : NULL;
     for (size_t i = 0; whole && i < space_n_hyper(s); i++) {
@@ -51,7 +50,7 @@ int space_read_first(struct space *s, const struct json_doc *doc, struct err *e)
         return err_sys(e, -ENOMEM, "'%s'", doc->name);
     for (size_t i = 0; i < n; i++, s->n_first++) {
         (void)snprintf(path, sizeof path, "study/first/%zu", i);
-        if (read_one(s, json_array_get(list, i), &s->first[i]) < 0)
+        if (space_point_named(s, json_array_get(list, i), &s->first[i]) < 0)
             return json_doc_err(
                 doc, path, e, -EINVAL,
                 "is no point of the space: it must name each hyperparameter, with a value that it can have");

@@ -678,6 +678,19 @@ static int order_end(struct attempt *a, const struct search_answer *answer, cons
     return study_decide(a->study, a->trial->row.number, pause ? "pause" : "stop", NULL, e, "%s", answer->why);
 }
 
+int attempt_put_stop(struct attempt *a, const char *why, struct err *e)
+{
+    char text[SEARCH_WHY_MAX];
+    int n = a->epochs_done;
+    study_put_why(text, n, why);
+    a->row.ends_at = n ? n : 1;
+    a->ends_iteration = a->fold.iteration;
+    if (set_text(&a->row.ends_as, outcome_name(OUTCOME_STOPPED)) < 0 || set_text(&a->row.cause, text) < 0)
+        return err_sys(e, -ENOMEM, "trial %d", a->trial->row.number);
+    int rc = store_attempt_update(a->study->store, &a->row, e);
+    return rc == 0 ? study_decide(a->study, a->trial->row.number, "stop", NULL, e, "%s", text) : rc;
+}
+
 /* No earlier answer binds it. One that was gone on with before it had got to its pause runs, as the search knows it. */
 static bool is_free(const struct attempt *a)
 {
@@ -1625,7 +1638,7 @@ static int put_judged(struct attempt *a, struct err *e)
         rc = tuning_bound(s->tuning, a->trial, true, e);
     if (rc == 0)
         rc = store_attempt_update(s->store, &a->row, e);
-    if (rc == 0 && (state == TRIAL_FINISHED || state == TRIAL_STOPPED))
+    if (rc == 0 && (state == TRIAL_FINISHED || (state == TRIAL_STOPPED && a->epochs_done > 0)))
         rc = results_judge(s, a->trial, e);
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);

@@ -207,6 +207,9 @@ void attempt_say_stop(struct attempt *a);
 /* Tells its processes to end; `hard` kills. Safe when they are gone. */
 void attempt_signal(struct attempt *a, bool hard);
 
+/* It is to be ended now, and gone on with no more: inside the caller's transaction. */
+int attempt_put_stop(struct attempt *a, const char *why, struct err *e);
+
 /* Its processes are gone: reads the rest. How that is to be judged, from all that was told before, attempt_put_end() says and puts into the
  * store, in a transaction: a->end. When that is committed, attempt_ended(). */
 int attempt_read_end(struct attempt *a, struct err *e);

@@ -336,11 +336,11 @@ void driver_schedule(struct driver *d)
             start(d, number);
             continue;
         }
-        if (verb == SCHED_END && may_ask(d) && d->n == 0 && has_repeats(d))
+        if (verb == SCHED_END && may_ask(d) && d->n == 0 && (driver_looks_at_queue(d) || has_repeats(d)))
             continue;
         if (verb == SCHED_ASK && may_ask(d))
             driver_ask(d);
-        else if ((verb == SCHED_WAIT || verb == SCHED_END) && !d->asking)
+        else if ((verb == SCHED_WAIT || verb == SCHED_END) && !d->asking && d->n_asked == 0)
             end_what_waits(d, verb == SCHED_END);
         break;
     }
@@ -546,6 +546,7 @@ static void on_tick(uv_timer_t *timer)
     driver_tick_hosts(d);
     driver_tick_cluster(d);
     driver_tick_outlook(d, now);
+    driver_tick_queue(d);
     if (d->packs || d->gone_warm || d->awaits_cpus || d->hosts || d->slurm || d->study->woken ||
         count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
@@ -558,10 +559,8 @@ static void on_tick(uv_timer_t *timer)
 
 /* --- signals --- */
 
-static void on_interrupt(uv_signal_t *handle, int signum)
+void driver_interrupt(struct driver *d)
 {
-    struct driver *d = handle->data;
-    (void)signum;
     d->interrupts++;
     if (d->over) {
         publish_hurry(d->study->publish);
@@ -576,10 +575,14 @@ static void on_interrupt(uv_signal_t *handle, int signum)
     end_all(d, STOP_USER, d->interrupts > 1);
 }
 
-static void on_hangup(uv_signal_t *handle, int signum)
+static void on_interrupt(uv_signal_t *handle, int signum)
 {
-    struct driver *d = handle->data;
     (void)signum;
+    driver_interrupt(handle->data);
+}
+
+void driver_leave(struct driver *d)
+{
     d->leaving = true;
     if (d->over) {
         publish_hurry(d->study->publish);
@@ -587,6 +590,12 @@ static void on_hangup(uv_signal_t *handle, int signum)
     }
     d->result->end = DRIVER_LEFT;
     uv_stop(&d->loop);
+}
+
+static void on_hangup(uv_signal_t *handle, int signum)
+{
+    (void)signum;
+    driver_leave(handle->data);
 }
 
 static void on_epoch(struct attempt *a, const struct store_epoch *row)
@@ -666,7 +675,8 @@ static void tear_down(struct driver *d)
 static void run_loop(struct driver *d)
 {
     driver_schedule(d);
-    while (d->rc == 0 && !d->leaving && (d->asking || d->given_up || (d->awaits_cpus && !places_is_ready(d->places)))) {
+    while (d->rc == 0 && !d->leaving &&
+           (d->asking || d->given_up || d->n_asked > 0 || (d->awaits_cpus && !places_is_ready(d->places)))) {
         (void)uv_run(&d->loop, UV_RUN_ONCE); /* a proposal, or a hello, away: not until the next tick */
         driver_schedule(d);
     }
@@ -710,6 +720,8 @@ int driver_run(struct study *s, const struct driver_options *o, struct driver_re
     rc = set_up(&d);
     if (rc == 0)
         rc = driver_set_up_tuning(&d);
+    if (rc == 0)
+        rc = driver_set_up_queue(&d);
     if (rc == 0)
         rc = driver_set_up_outlook(&d);
     if (rc == 0)

@@ -33,6 +33,7 @@ struct driver_news {
 
 struct driver_options {
     bool detach;    /* start, or find again, what can run now; then leave it running */
+    bool queued;    /* the queue says which CPUs it has, and when to end */
     bool foretells; /* the watcher wants forecasts: a worker reckons them */
     void (*watch)(void *ctx, const struct driver_news *n); /* prints; never blocks for long */
     void *ctx;

@@ -39,7 +39,7 @@ int64_t driver_patience_ms(void)
 bool driver_has_cpus(struct driver *d, int number)
 {
     char who[LEASE_WHO_MAX], text[256];
-    if (!places_is_ready(d->places))
+    if (driver_awaits_share(d) || !places_is_ready(d->places))
         return false;
     places_look(d->places);
     if (places_gives_way(d->places))
@@ -55,7 +55,7 @@ bool driver_has_cpus(struct driver *d, int number)
         driver_note(d, NULL, text);
     }
     d->asked_cpus = true;
-    return clock_ms() - d->asked_ms >= driver_patience_ms();
+    return d->share < 0 && clock_ms() - d->asked_ms >= driver_patience_ms(); /* in the queue its turn comes */
 }
 
 double driver_memory_gb(const struct driver *d, const struct study_trial *t)

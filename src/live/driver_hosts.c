@@ -106,6 +106,8 @@ int driver_place(struct driver *d, int number)
         return slurm_takes(d->slurm) ? 0 : -1;
     if (d->cluster)
         return driver_fits_cluster(d, t) ? 0 : -1;
+    if (!d->hosts && d->n > 0 && !driver_has_share(d, t))
+        return -1;
     if (!d->hosts)
         return d->n == 0 || !d->packs || driver_may_pack(d, t, 0) ? 0 : -1;
     driver_open_hosts(d);

@@ -1,7 +1,7 @@
 /* The driver from inside, shared by its parts alone: driver.c (slots, starting, ending, signals), driver_stores.c (what is committed
  * before it is acted on), driver_sessions.c (warm sessions), driver_tuning.c (the policy, packing), driver_samples.c (what is measured of
  * trials), driver_outlook.c (what they are foretold to come to), driver_adopt.c (what an earlier driver left), driver_cpus.c (room, settings in force, other drivers), driver_hosts.c
- * (where a trial is placed; other hosts), driver_cluster.c (the room of a cluster), driver_gang.c (trials of several processes), driver_loop.c. */
+ * (where a trial is placed; other hosts), driver_queue.c (its share; what it is asked for while it runs), driver_cluster.c (the room of a cluster), driver_gang.c (trials of several processes), driver_loop.c. */
 #ifndef LIVE_DRIVER_STATE_H
 #define LIVE_DRIVER_STATE_H
 
@@ -11,6 +11,7 @@
 #include "live/cluster.h"
 #include "live/driver.h"
 #include "live/pool.h"
+#include "live/writer.h"
 
 struct gangs;
 struct hosts;
@@ -40,6 +41,11 @@ struct slot {
     bool measured;  /* its processes are */
     bool new_cores; /* what its attempt has in force is not in the store yet */
     bool apart;     /* narrowed because another driver has CPUs here */
+};
+
+/* What the driver could use now: CPUs, of them those of a trial; and trials that are to go. */
+struct use {
+    int most, grain, to_go;
 };
 
 struct driver {
@@ -93,6 +99,18 @@ struct driver {
     bool asked_cpus;                /* … and that was told */
     bool told_unlimited;            /* that memory cannot be limited here */
     int64_t asked_ms;               /* monotonic: since when other drivers are asked for some */
+    int share;                      /* CPUs of this machine that the queue gives it; -1: nothing is said */
+    bool told_share;                /* … that it is none */
+    bool drains;                    /* starts nothing more, as the queue wants */
+    bool turned;                    /* what may be started is another thing since the last tick */
+    int64_t queue_id;               /* its row in the queue; 0: none */
+    int64_t changes;                /* of the store, as seen at the last look */
+    int64_t heard_id;               /* the newest request that was taken up */
+    bool read_queue;                /* it has been looked at since what an earlier driver left is known */
+    size_t n_asked;                 /* requests on their way to the disk */
+    bool waits_request;             /* one is to be taken up as soon as its trial runs */
+    struct use use;                 /* as the queue was told */
+    int64_t use_ms;                 /* monotonic: when */
     bool gone_warm;                 /* a session that served nobody has ended since the last tick */
 };
 
@@ -111,12 +129,23 @@ void driver_settle(struct driver *d, struct slot *s);
 void driver_store_refusal(struct driver *d, struct slot *s, const struct warm *w);
 void driver_ask(struct driver *d);
 void driver_give_up(struct driver *d, struct study_trial *t, const char *why);
+int driver_hand_over(struct driver *d, struct write one); /* negative: the loop fails */
+bool driver_store_failed(struct driver *d, int rc,
+                         const struct err *e); /* the loop ends, and nothing more is done of what was to follow */
 bool driver_is_storing(const struct driver *d, enum slot_stores what); /* is any slot's? */
 
 struct slot *driver_slot(struct driver *d, uint64_t id); /* NULL: it is gone */
 struct slot *driver_slot_of_trial(struct driver *d, int number);
 struct slot *driver_add_slot(struct driver *d); /* NULL: memory */
 void driver_drop_slot(struct driver *d, struct slot *s);
+
+int driver_set_up_queue(struct driver *d);
+void driver_tick_queue(struct driver *d);
+bool driver_looks_at_queue(struct driver *d); /* before the study ends: is there something that it may go on for? */
+bool driver_has_share(struct driver *d, const struct study_trial *t); /* CPUs for one more trial; NULL: any */
+bool driver_awaits_share(struct driver *d);                           /* it has no CPU at all now; that is told once */
+void driver_interrupt(struct driver *d);                              /* as Ctrl-C does */
+void driver_leave(struct driver *d);                                  /* the loop ends, what runs goes on */
 
 int driver_open_loop(struct driver *d);
 int driver_adopt(struct driver *d);

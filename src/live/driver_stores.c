@@ -1,21 +1,19 @@
 #include "live/driver_state.h"
 #include "live/tuning.h"
-#include "live/writer.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/failpoint.h"
 
-/* True: the loop ends, and nothing more is done of what was to follow. */
-static bool has_failed(struct driver *d, int rc, const struct err *e)
+bool driver_store_failed(struct driver *d, int rc, const struct err *e)
 {
     if (rc < 0 && d->rc == 0)
         driver_fail(d, err_set(d->e, rc, "%s", e->text));
     return d->rc < 0;
 }
 
-static int hand_over(struct driver *d, struct write one)
+int driver_hand_over(struct driver *d, struct write one)
 {
     struct writer *w = d->adopting ? NULL : d->study->writer;
     int rc = writer_put(w, d->study->store, one, d->e);
@@ -52,7 +50,7 @@ static int put_news(void *ctx, struct store *store, struct err *e)
 static void on_news_stored(void *ctx, int rc, const struct err *e)
 {
     struct driver *d = ctx;
-    if (has_failed(d, rc, e))
+    if (driver_store_failed(d, rc, e))
         return;
     bool ends = false;
     for (size_t i = 0; i < d->n; i++) {
@@ -66,7 +64,7 @@ static void on_news_stored(void *ctx, int rc, const struct err *e)
 
 int driver_store_news(struct driver *d)
 {
-    return hand_over(d, (struct write){ .rows = put_news, .done = on_news_stored, .ctx = d });
+    return driver_hand_over(d, (struct write){ .rows = put_news, .done = on_news_stored, .ctx = d });
 }
 
 /* --- a launch --------------------------------------------------------------------------------------------------------- */
@@ -96,7 +94,7 @@ static void on_launch_stored(void *ctx, int rc, const struct err *e)
     struct slot *s = ctx;
     struct driver *d = s->a.ctx;
     s->stores = STORES_NOTHING;
-    if (has_failed(d, rc, e)) /* without a go it ends by itself */
+    if (driver_store_failed(d, rc, e)) /* without a go it ends by itself */
         return;
     attempt_launched(&s->a);
     give_go(d, s); /* also to one that was told to end: it does so as soon as it has it */
@@ -107,7 +105,7 @@ static void on_launch_stored(void *ctx, int rc, const struct err *e)
 void driver_store_launch(struct driver *d, struct slot *s)
 {
     s->stores = STORES_LAUNCH;
-    (void)hand_over(d, (struct write){ .rows = put_launch, .done = on_launch_stored, .ctx = s });
+    (void)driver_hand_over(d, (struct write){ .rows = put_launch, .done = on_launch_stored, .ctx = s });
 }
 
 /* --- an end ----------------------------------------------------------------------------------------------------------- */
@@ -141,7 +139,7 @@ static void on_end_stored(void *ctx, int rc, const struct err *e)
     struct driver *d = s->a.ctx;
     int number = s->a.trial->row.number;
     size_t place = s->a.trial->place;
-    if (has_failed(d, rc, e))
+    if (driver_store_failed(d, rc, e))
         return;
     attempt_stored(&s->a);
     attempt_ended(&s->a);
@@ -174,7 +172,7 @@ void driver_settle(struct driver *d, struct slot *s)
         return;
     }
     s->stores = STORES_END;
-    (void)hand_over(d, (struct write){ .rows = put_end, .done = on_end_stored, .ctx = s });
+    (void)driver_hand_over(d, (struct write){ .rows = put_end, .done = on_end_stored, .ctx = s });
 }
 
 /* --- a session's cores that were not granted: the trial is launched with others, or known not to be launched at all ---- */
@@ -193,7 +191,7 @@ static void on_refusal_stored(void *ctx, int rc, const struct err *e)
     struct slot *s = ctx;
     struct driver *d = s->a.ctx;
     s->stores = STORES_NOTHING;
-    if (has_failed(d, rc, e))
+    if (driver_store_failed(d, rc, e))
         return;
     tuning_stored(d->study->tuning);
     driver_note(d, &s->a.trial->row, s->a.end.text);
@@ -206,7 +204,7 @@ void driver_store_refusal(struct driver *d, struct slot *s, const struct warm *w
     s->a.fold = w->fold; /* which goes with the session */
     grant_put_refused(d->study, &w->fold, w->slots, false, "", s->a.end.text);
     s->stores = STORES_REFUSAL;
-    (void)hand_over(d, (struct write){ .rows = put_refusal, .done = on_refusal_stored, .ctx = s });
+    (void)driver_hand_over(d, (struct write){ .rows = put_refusal, .done = on_refusal_stored, .ctx = s });
 }
 
 /* --- proposals -------------------------------------------------------------------------------------------------------- */
@@ -236,7 +234,7 @@ static void on_proposal_stored(void *ctx, int rc, const struct err *e)
     bool again =
         d->asked.again != NULL; /* what goes on may have ended meanwhile: that is told when its end is stored */
     d->asking = false;
-    if (has_failed(d, rc, e))
+    if (driver_store_failed(d, rc, e))
         return;
     rc = study_take(d->study, &d->asked, &t, &copy, d->e);
     if (rc < 0) {
@@ -251,7 +249,7 @@ static void on_proposal_stored(void *ctx, int rc, const struct err *e)
 void driver_ask(struct driver *d)
 {
     d->asking = true;
-    (void)hand_over(d, (struct write){ .rows = put_proposal, .done = on_proposal_stored, .ctx = d });
+    (void)driver_hand_over(d, (struct write){ .rows = put_proposal, .done = on_proposal_stored, .ctx = d });
 }
 
 /* --- a trial that cannot be launched ---------------------------------------------------------------------------------- */
@@ -268,7 +266,7 @@ static void on_given_up_stored(void *ctx, int rc, const struct err *e)
     struct driver *d = ctx;
     const struct study_trial *t = d->given_up;
     d->given_up = NULL;
-    if (has_failed(d, rc, e))
+    if (driver_store_failed(d, rc, e))
         return;
     (void)sched_ended(&d->study->sched, t->row.number, OUTCOME_INFEASIBLE);
     tell_final(d, t, 0);
@@ -283,5 +281,5 @@ void driver_give_up(struct driver *d, struct study_trial *t, const char *why)
         return;
     }
     d->given_up = t;
-    (void)hand_over(d, (struct write){ .rows = put_given_up, .done = on_given_up_stored, .ctx = d });
+    (void)driver_hand_over(d, (struct write){ .rows = put_given_up, .done = on_given_up_stored, .ctx = d });
 }

@@ -247,7 +247,23 @@ int places_cpus(struct places *p, int trial)
 
 bool places_is_divided(const struct places *p)
 {
-    return p->leases && rooms_has(&p->rooms, HERE, ROOMS_OTHERS);
+    const struct room *m = here(p);
+    bool shared = m->share > 0 && m->share < m->n;
+    return p->leases && (shared || rooms_has(&p->rooms, HERE, ROOMS_OTHERS));
+}
+
+void places_share(struct places *p, int cpus)
+{
+    p->rooms.nodes[HERE].share = p->leases ? cpus : 0;
+}
+
+int places_held(const struct places *p, int trial)
+{
+    const struct room *m = here(p);
+    int n = 0;
+    for (int i = 0; i < m->n; i++)
+        n += m->holder[i] == trial;
+    return n;
 }
 
 bool places_has_room(const struct places *p, int trial)

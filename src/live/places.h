@@ -71,7 +71,14 @@ int places_room(struct places *p, int trial);
 /* The CPUs there are where it is, as far as is known; 0: not known. */
 int places_cpus(struct places *p, int trial);
 
-/* Has another driver any CPU of this machine? */
+/* So many CPUs of this machine our trials may have together; 0: as many as there are. Trials that run keep what they have until they are given
+ * anew. */
+void places_share(struct places *p, int cpus);
+
+/* CPUs of this machine that the trial has of its own. */
+int places_held(const struct places *p, int trial);
+
+/* Has another driver any CPU of this machine, or may it? */
 bool places_is_divided(const struct places *p);
 
 /* Is there a CPU for a trial that is to start while none of ours runs? Where it is not known which there are, too. */

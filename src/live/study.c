@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -27,6 +28,7 @@
 #include "live/results.h"
 #include "live/tidy.h"
 #include "live/wants.h"
+#include "store/queue.h"
 
 enum { PARALLEL_MAX = 256 };
 enum { RANDOM_TRIALS = 20 }; /* of a search without an end of its own, when max_trials is not given */
@@ -72,16 +74,36 @@ static struct flock whole_file(short type)
     return (struct flock){ .l_type = type, .l_whence = SEEK_SET };
 }
 
-pid_t study_driver(const char *dir)
+pid_t study_lock_holder(const char *path)
 {
-    AUTO_FREE char *path = io_join(dir, "driver.lock");
-    AUTO_CLOSE int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct flock l = whole_file(F_RDLCK); /* who may only read may ask, too */
     if (fd < 0 && errno == EACCES)
         return -1;
     if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK)
         return 0;
     return l.l_pid;
+}
+
+pid_t study_driver(const char *dir)
+{
+    AUTO_FREE char *path = io_join(dir, "driver.lock");
+    return path ? study_lock_holder(path) : 0;
+}
+
+int study_lock_file(int *out_fd, const char *path, pid_t *out_holder, struct err *e)
+{
+    AUTO_CLOSE int fd = ours_open(path, O_RDWR | O_CREAT, e);
+    if (fd < 0)
+        return fd;
+    struct flock l = whole_file(F_WRLCK);
+    if (fcntl(fd, F_SETLK, &l) < 0) {
+        l = whole_file(F_WRLCK);
+        *out_holder = fcntl(fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK ? 0 : l.l_pid;
+        return err_set(e, -EBUSY, "'%s' is locked by process %ld", path, (long)*out_holder);
+    }
+    *out_fd = MOVE_FD(fd);
+    return 0;
 }
 
 /* A driver of ours; or, while the file could still be read by all, anybody. */
@@ -110,18 +132,11 @@ int study_lock(int *out_fd, const char *dir, const char *name, struct err *e)
         rc = ours_dir(dir, e);
     if (rc < 0)
         return rc;
-    AUTO_CLOSE int fd = ours_open(path, O_RDWR | O_CREAT, e);
-    if (fd < 0)
-        return fd;
-    struct flock l = whole_file(F_WRLCK);
-    if (fcntl(fd, F_SETLK, &l) < 0) {
-        l = whole_file(F_WRLCK);
-        if (fcntl(fd, F_GETLK, &l) < 0 || l.l_type == F_UNLCK)
-            return err_set(e, -EBUSY, "study '%s' is run by another driver", name);
-        return tell_holder(name, path, l.l_pid, e);
-    }
-    *out_fd = MOVE_FD(fd);
-    return 0;
+    pid_t holder = 0;
+    rc = study_lock_file(out_fd, path, &holder, e);
+    if (rc == -EBUSY)
+        rc = holder ? tell_holder(name, path, holder, e) : err_set(e, rc, "study '%s' is run by another driver", name);
+    return rc;
 }
 
 /* --- the open trials --- */
@@ -625,6 +640,7 @@ void study_close(struct study *s)
     for (size_t i = 0; i < s->n_open; i++)
         free_trial(s->open_trials[i]);
     free(s->open_trials);
+    free(s->added);
     repeats_done(&s->repeats);
     sched_done(&s->sched);
     search_done(&s->search);
@@ -649,6 +665,27 @@ static bool is_begun(const struct plan *plan)
     store_study_done(&row);
     store_close(store);
     return begun;
+}
+
+int study_compare(struct plan *plan, struct err *e)
+{
+    AUTO_FREE char *path = study_store_path(plan->cfg.store);
+    struct study s = { .plan = plan, .name = plan->name, .lock_fd = -1 };
+    struct store_study row = { 0 };
+    if (!path || !io_exists(path))
+        return path ? 0 : err_sys(e, -ENOMEM, "store");
+    int rc = store_open(&s.store, path, STORE_WRITE,
+                        e); /* an older one is brought up to date, as it would be when it is run */
+    if (rc == 0)
+        rc = choose_search(&s, e);
+    if (rc == 0)
+        rc = store_study_find(s.store, s.name, &row, e);
+    AUTO_JSON json_t *config = rc == 1 ? stored_config(&s, row.config) : NULL;
+    if (rc == 1)
+        rc = config ? compare_config(&s, &row, config, e) : err_sys(e, -ENOMEM, "study '%s'", s.name);
+    store_study_done(&row);
+    store_close(s.store);
+    return rc;
 }
 
 int study_check(const struct plan *plan, struct err *e)
@@ -696,7 +733,7 @@ static int ask_verdict(struct study *s, const struct told *told, struct search_a
     return rc;
 }
 
-/* The search is told, but not of repeats; where the epoch broke a constraint for good, at once that nothing comes of this trial, and told->value is NAN
+/* The search is told, but not of repeats, nor of what others added; where the epoch broke a constraint for good, at once that nothing comes of this trial, and told->value is NAN
  * then: what it is worth reaches no target. */
 static int tell_search(struct study *s, const struct store_trial *t, struct told *told, struct search_answer *out,
                        struct err *e)
@@ -710,7 +747,7 @@ static int tell_search(struct study *s, const struct store_trial *t, struct told
         own.value = told->value = NAN;
     }
     *out = broken;
-    if (rc == 0 && !t->repeat_of)
+    if (rc == 0 && !t->repeat_of && !t->added)
         rc = ask_verdict(s, &own, out, e);
     if (rc == 0 && is_broken) {
         out->verdict = broken.verdict;
@@ -727,7 +764,7 @@ int study_tell(struct study *s, const struct store_trial *t, struct told told, s
     int rc = tell_search(s, t, &told, out, e);
     if (rc == 0)
         rc = aims_told(s, t, &told, out, e);
-    if (rc < 0 || t->repeat_of)
+    if (rc < 0 || t->repeat_of || t->added)
         return rc;
     if (out->wake)
         sched_woken(&s->sched);
@@ -889,6 +926,8 @@ static int decide_proposal(struct study *s, const struct store_trial *row, struc
     if (row->repeat_of)
         return study_decide(s, row->number, "repeat", row->hyper, e, "%s/%d again, with seed %lld", s->name,
                             row->repeat_of, (long long)repeats_seed(s, row));
+    if (row->added)
+        return study_decide(s, row->number, "add", row->hyper, e, "somebody asked for this point");
     if (row->learnt_from)
         return study_decide(s, row->number, "propose", row->hyper, e, "learnt from %s, proposal %llu", row->learnt_from,
                             (unsigned long long)row->proposal);
@@ -988,7 +1027,8 @@ static void put_why_stopped(const struct newest_epoch *n, double best, char why[
         (void)snprintf(why + len, SEARCH_WHY_MAX - (size_t)len, ": %.4g, the best had %.4g there", n->metric, best);
 }
 
-static int store_stopped(struct study *s, struct study_trial *trial, int epoch, const char *why, struct err *e)
+static int store_stopped(struct study *s, struct study_trial *trial, int epoch, const char *who, const char *why,
+                         struct err *e)
 {
     struct store_trial *t = &trial->row;
     double none = NAN;
@@ -1002,7 +1042,7 @@ static int store_stopped(struct study *s, struct study_trial *trial, int epoch, 
     if (rc == 0)
         rc = store_trial_update(s->store, t, e);
     if (rc == 0)
-        rc = study_decide(s, t->number, "stop", t->effective, e, "the study ends: %s", why);
+        rc = study_decide(s, t->number, "stop", t->effective, e, "%s: %s", who, why);
     if (rc < 0)
         return rc;
     return t->violates ? tell_end(s, t, TOLD_INFEASIBLE, epoch, none, e)
@@ -1022,13 +1062,166 @@ int study_stop(struct study *s, struct study_trial *t, struct err *e)
     if (rc < 0)
         return rc;
     put_why_stopped(&n, best, why);
-    rc = store_stopped(s, t, n.epoch, why, e);
+    rc = store_stopped(s, t, n.epoch, "the study ends", why, e);
     if (rc == 0)
         rc = store_commit(s->store, e);
     if (rc < 0)
         store_rollback(s->store);
     else
         (void)sched_ended(&s->sched, t->row.number, OUTCOME_STOPPED);
+    return rc;
+}
+
+void study_put_why(char text[SEARCH_WHY_MAX], int epochs, const char *why)
+{
+    if (epochs > 0)
+        (void)snprintf(text, SEARCH_WHY_MAX, "after %d epoch%s: %s", epochs, epochs == 1 ? "" : "s", why);
+    else
+        (void)snprintf(text, SEARCH_WHY_MAX, "before its first epoch: %s", why);
+}
+
+int study_put_stop(struct study *s, struct study_trial *t, const char *why, struct err *e)
+{
+    char text[SEARCH_WHY_MAX];
+    struct newest_epoch n = { 0, NAN };
+    int rc = store_epochs(s->store, t->row.id, note_newest, &n, e);
+    study_put_why(text, n.epoch, why);
+    return rc < 0 ? rc : store_stopped(s, t, n.epoch, "stopped", text, e);
+}
+
+/* --- what people add, and want to be tried again --- */
+
+int study_add_point(struct study *s, int64_t request, const struct point *p)
+{
+    struct study_added *grown = array_more(s->added, s->n_added, &s->cap_added, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    s->added = grown;
+    s->added[s->n_added++] = (struct study_added){ request, *p };
+    s->sched.extra++;
+    return 0;
+}
+
+/* Ids of proposals that are none of the search's, nor repeats'. */
+static const uint64_t added_ids = UINT64_MAX / 2;
+
+static int ask_added(struct study *s, struct study_asked *out, struct err *e)
+{
+    const struct study_added one = s->added[0];
+    struct proposal p = { .id = added_ids + (uint64_t)one.request, .point = one.point };
+    char text[32];
+    out->point = one.point;
+    int rc = fill_row(s, &p, &out->row, e);
+    out->row.added = true;
+    if (rc == 0 && !out->row.reason)
+        rc = take_copy(s, &out->row, e);
+    if (rc == 0)
+        rc = put_proposal(s, &out->row, e);
+    (void)snprintf(text, sizeof text, "trial %d", out->row.number);
+    if (rc == 0)
+        rc = study_reopen(s, e);
+    if (rc == 0)
+        rc = store_request_answer(s->store, one.request, true, text, e);
+    if (rc < 0)
+        return rc;
+    memmove(s->added, s->added + 1, --s->n_added * sizeof *s->added);
+    s->sched.extra--;
+    return 0;
+}
+
+struct forgiving {
+    struct store *store;
+    const struct store_study *study;
+    struct store_trial *rows; /* owned */
+    size_t n, cap;
+    bool named;
+};
+
+/* One that proved infeasible where it ran may be named, as may one whose attempts were removed; one that was never launched has nothing
+ * to be launched with. */
+static bool may_go_again(const struct store_trial *t, bool named)
+{
+    bool failed = strcmp(t->state, trial_state_name(TRIAL_FAILED)) == 0;
+    bool removed = failed && t->attempts == 0;
+    return (failed && (named || !removed)) ||
+           (named && t->attempts > 0 && strcmp(t->state, trial_state_name(TRIAL_INFEASIBLE)) == 0);
+}
+
+static int collect_failed(void *ctx, const struct store_trial *t)
+{
+    struct forgiving *f = ctx;
+    if (!may_go_again(t, f->named))
+        return 0;
+    struct store_trial *grown = array_more(f->rows, f->n, &f->cap, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    f->rows = grown;
+    int rc = store_trial_copy(&f->rows[f->n], t);
+    f->n += rc == 0;
+    return rc;
+}
+
+static int forgive(const struct forgiving *f, struct store_trial *t, int64_t now_ms, struct err *e)
+{
+    char *waiting = strdup(trial_state_name(TRIAL_WAITING));
+    if (!waiting)
+        return err_sys(e, -ENOMEM, "study '%s'", f->study->name);
+    free(t->state);
+    t->state = waiting;
+    free(t->reason);
+    t->reason = NULL;
+    t->forgiven = t->attempts;
+    int rc = store_trial_update(f->store, t, e);
+    struct store_decision d = { .trial = t->number,
+                                .t_s = (double)(now_ms - f->study->created_ms) / 1000.0,
+                                .kind = "retry",
+                                .reason = "asked for: what became of its attempts so far is forgiven" };
+    return rc == 0 ? store_decision_add(f->store, f->study->id, &d, e) : rc;
+}
+
+static int forgive_all(struct forgiving *f, int *out, struct err *e)
+{
+    int64_t base_ms = 0;
+    int rc = study_story_base(f->store, f->study->id, &base_ms, e);
+    for (size_t i = 0; rc == 0 && i < f->n; i++) {
+        out[i] = f->rows[i].number;
+        rc = forgive(f, &f->rows[i], base_ms + clock_boot_ms(), e);
+    }
+    return rc == 0 && f->n > 0 ? store_study_set_state(f->store, f->study->id, "running", 0, e) : rc;
+}
+
+int study_forgive(struct store *s, const struct store_study *study, int number, int **out_numbers, size_t *out_n,
+                  struct err *e)
+{
+    struct forgiving f = { .store = s, .study = study, .named = number != 0 };
+    int rc = store_trials(s, study->id, number, collect_failed, &f, e);
+    AUTO_FREE int *numbers = calloc(f.n + 1, sizeof *numbers);
+    if (rc == -ENOMEM || !numbers)
+        rc = err_sys(e, -ENOMEM, "study '%s'", study->name);
+    if (rc == 0)
+        rc = forgive_all(&f, numbers, e);
+    if (rc == 0) {
+        *out_numbers = MOVE_PTR(numbers);
+        *out_n = f.n;
+    }
+    for (size_t i = 0; i < f.n; i++)
+        store_trial_done(&f.rows[i]);
+    free(f.rows);
+    return rc;
+}
+
+int study_put_retry(struct study *s, int number, int **out_numbers, size_t *out_n, struct err *e)
+{
+    const struct store_study row = { .id = s->id, .name = s->name, .created_ms = s->created_ms };
+    return study_forgive(s->store, &row, number, out_numbers, out_n, e);
+}
+
+/* Its place among the trials it had already. */
+int study_take_again(struct study *s, int number, struct err *e)
+{
+    struct recall r = { s, e };
+    int rc = store_trials(s->store, s->id, number, recall_trial, &r, e);
+    s->sched.made -= rc == 0;
     return rc;
 }
 
@@ -1060,6 +1253,8 @@ int study_ask(struct study *s, struct study_asked *out, struct err *e)
     *out = (struct study_asked){ .again = NULL };
     if (s->sched.closed) /* since it was to be asked: what runs is to end, and not to go on */
         return 0;
+    if (s->n_added > 0)
+        return ask_added(s, out, e);
     if (s->sched.extra > 0)
         return ask_repeat(s, out, e);
     int rc = search_ask(&s->search, sched_may_add(&s->sched), &p);

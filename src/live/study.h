@@ -30,6 +30,12 @@ struct study_trial {
         startup_s; /* from the launch to the first iteration, where it could be relaunched from a checkpoint; else 0 */
 };
 
+/* A point that somebody asks for, by the request. */
+struct study_added {
+    int64_t request;
+    struct point point;
+};
+
 enum { STUDY_WHY_MAX = 512 };
 
 struct tuning;
@@ -54,6 +60,8 @@ struct study {
     struct sched sched;
     struct aims aims;
     struct repeats repeats;
+    struct study_added *added; /* asked for, and not yet trials; the first of them are the next trials there are */
+    size_t n_added, cap_added;
     struct study_trial **open_trials; /* not final, by number */
     size_t n_open, cap_open;
     bool resumed;                  /* it had been begun before */
@@ -85,14 +93,21 @@ char *study_store_path(const char *configured);
 /* The folder of a study beside its store. NULL: memory. */
 char *study_dir(const char *store_path, const char *name);
 
+/* Takes the lock of a file, which is made; closing the descriptor, or the end of the process, lets it go. -EBUSY: another process has it, *out_holder
+ * (0: it cannot be told). */
+int study_lock_file(int *out_fd, const char *path, pid_t *out_holder, struct err *e);
+
+/* Who has it; 0: nobody; -1: it is another user's, and cannot be told. */
+pid_t study_lock_holder(const char *path);
+
 /* Takes the lock of a study's folder, which is made; closing the descriptor lets it go. -EBUSY: a driver runs the study (its pid). */
 int study_lock(int *out_fd, const char *dir, const char *name, struct err *e);
 
+/* Is the study of this plan in the store with another config? -EEXIST, as study_open() says it; creates nothing. */
+int study_compare(struct plan *plan, struct err *e);
+
 /* The pid of the driver that holds the study's lock; 0: none; -1: it is another user's study, and who runs it cannot be told. */
 pid_t study_driver(const char *dir);
-
-/* Takes the study's lock, which goes when *out_fd is closed. -EBUSY: another driver holds it; names its pid. */
-int study_lock(int *out_fd, const char *dir, const char *name, struct err *e);
 
 /* An ended study has more to do: its row says "running" again. In the caller's transaction; s->ended is for the caller to clear when
  * that is committed. */
@@ -149,6 +164,26 @@ int study_tell(struct study *s, const struct store_trial *t, struct told told, s
 
 /* The study has ended and will not go on with this paused trial: it is stopped, and final. */
 int study_stop(struct study *s, struct study_trial *t, struct err *e);
+
+/* "after 3 epochs: …". */
+void study_put_why(char text[SEARCH_WHY_MAX], int epochs, const char *why);
+
+/* Somebody wants a trial that does not run to be gone on with no more: stored inside the caller's transaction. When that is committed the scheduler
+ * is to be told, and the trial to be dropped. */
+int study_put_stop(struct study *s, struct study_trial *t, const char *why, struct err *e);
+
+/* Somebody wants this point to be tried: it is the next new trial, of which the search is not told. The request is answered in the transaction
+ * that makes it. -ENOMEM. */
+int study_add_point(struct study *s, int64_t request, const struct point *p);
+
+/* What has failed (`number` 0: all that did, after being launched) is to be tried again: what became of its attempts so far is forgiven, inside the
+ * caller's transaction. Which: *out_numbers, the caller's. */
+int study_forgive(struct store *s, const struct store_study *study, int number, int **out_numbers, size_t *out_n,
+                  struct err *e);
+
+/* The same while the study runs; when that is committed, study_take_again() of each. */
+int study_put_retry(struct study *s, int number, int **out_numbers, size_t *out_n, struct err *e);
+int study_take_again(struct study *s, int number, struct err *e);
 
 /* Forgets a trial that became final. */
 void study_drop(struct study *s, int number);

@@ -273,9 +273,48 @@ static const char schema_17[] = "CREATE TABLE notes("
                                 " PRIMARY KEY(study, trial, text)"
                                 ") STRICT, WITHOUT ROWID;";
 
+/* The queue of studies; what is asked of those that run; trials that were asked for. */
+static const char schema_18[] = "CREATE TABLE queue("
+                                " id INTEGER PRIMARY KEY,"
+                                " study TEXT NOT NULL UNIQUE,"
+                                " state TEXT NOT NULL,"
+                                " priority INTEGER NOT NULL,"
+                                " here INTEGER NOT NULL,"
+                                " submitted_ms INTEGER NOT NULL,"
+                                " at_ms INTEGER NOT NULL,"
+                                " begun_ms INTEGER NOT NULL,"
+                                " ended_ms INTEGER NOT NULL,"
+                                " pid INTEGER NOT NULL,"
+                                " start_ticks INTEGER NOT NULL,"
+                                " boot_id TEXT,"
+                                " starts INTEGER NOT NULL,"
+                                " done INTEGER NOT NULL,"
+                                " share INTEGER NOT NULL,"
+                                " most INTEGER NOT NULL,"
+                                " grain INTEGER NOT NULL,"
+                                " to_go INTEGER NOT NULL,"
+                                " exit_code INTEGER NOT NULL,"
+                                " folder TEXT NOT NULL,"
+                                " argv TEXT NOT NULL,"
+                                " env TEXT NOT NULL,"
+                                " reason TEXT"
+                                ") STRICT;"
+                                "CREATE TABLE requests("
+                                " id INTEGER PRIMARY KEY,"
+                                " study TEXT NOT NULL,"
+                                " trial INTEGER NOT NULL,"
+                                " kind TEXT NOT NULL,"
+                                " text TEXT,"
+                                " state TEXT NOT NULL,"
+                                " answer TEXT,"
+                                " asked_ms INTEGER NOT NULL"
+                                ") STRICT;"
+                                "CREATE INDEX requests_waiting ON requests(study) WHERE state = 'waiting';"
+                                "ALTER TABLE trials ADD COLUMN added INTEGER NOT NULL DEFAULT 0;";
+
 const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,  schema_6,
                                                  schema_7,  schema_8,  schema_9,  schema_10, schema_11, schema_12,
-                                                 schema_13, schema_14, schema_15, schema_16, schema_17 };
+                                                 schema_13, schema_14, schema_15, schema_16, schema_17, schema_18 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -343,6 +382,7 @@ static const struct col trial_cols[] = {
     COL(store_trial, violates, COL_PLAIN),
     COL_AS(store_trial, "(SELECT count(*) FROM attempts WHERE trial = trials.id)", attempts, COL_DERIVED),
     COL(store_trial, forgiven, COL_PLAIN),
+    COL(store_trial, added, COL_FIXED),
     COL_AS(store_trial,
            "(SELECT count(*) FROM attempts WHERE trial = trials.id AND outcome = 'failed' AND number > forgiven)",
            failures, COL_DERIVED),
@@ -381,6 +421,28 @@ static const struct col attempt_cols[] = {
     COL(store_attempt, ends_at, COL_PLAIN),
     COL(store_attempt, ends_as, COL_PLAIN),
     COL(store_attempt, place, COL_PLAIN),
+};
+
+static const struct col queue_cols[] = {
+    COL(store_queued, id, COL_ROWID),           COL(store_queued, study, COL_FIXED),
+    COL(store_queued, state, COL_FIXED), /* changed by STMT_QUEUE_TURN alone */
+    COL(store_queued, priority, COL_FIXED),     COL(store_queued, here, COL_FIXED),
+    COL(store_queued, submitted_ms, COL_FIXED), COL(store_queued, at_ms, COL_FIXED),
+    COL(store_queued, begun_ms, COL_PLAIN),     COL(store_queued, ended_ms, COL_PLAIN),
+    COL(store_queued, pid, COL_PLAIN),          COL(store_queued, start_ticks, COL_PLAIN),
+    COL(store_queued, boot_id, COL_PLAIN),      COL(store_queued, starts, COL_PLAIN),
+    COL(store_queued, done, COL_PLAIN),         COL(store_queued, share, COL_FIXED),
+    COL(store_queued, most, COL_FIXED),         COL(store_queued, grain, COL_FIXED),
+    COL(store_queued, to_go, COL_FIXED),        COL(store_queued, exit_code, COL_PLAIN),
+    COL(store_queued, folder, COL_FIXED),       COL(store_queued, argv, COL_FIXED),
+    COL(store_queued, env, COL_FIXED),          COL(store_queued, reason, COL_PLAIN),
+};
+
+static const struct col request_cols[] = {
+    COL(store_request, id, COL_ROWID),     COL(store_request, study, COL_FIXED),
+    COL(store_request, trial, COL_FIXED),  COL(store_request, kind, COL_FIXED),
+    COL(store_request, text, COL_FIXED),   COL(store_request, state, COL_PLAIN),
+    COL(store_request, answer, COL_PLAIN), COL(store_request, asked_ms, COL_FIXED),
 };
 
 static const struct col epoch_cols[] = {
@@ -531,6 +593,8 @@ static const struct col mark_cols[] = {
 const struct table schema_studies = TABLE("studies", study_cols);
 const struct table schema_trials = TABLE("trials", trial_cols);
 const struct table schema_attempts = TABLE("attempts", attempt_cols);
+const struct table schema_queue = TABLE("queue", queue_cols);
+const struct table schema_requests = TABLE("requests", request_cols);
 static const struct table epochs = TABLE("epochs", epoch_cols);
 static const struct table series = TABLE("series", series_cols);
 static const struct table members = TABLE("members", member_cols);
@@ -734,6 +798,23 @@ static const struct recipe {
                            "SELECT id, line FROM outbox WHERE id > ?1 AND id <= ?2 AND reason IS NULL ORDER BY id" },
     [STMT_OUTBOX_FORGET] = { RAW, NULL, "DELETE FROM outbox WHERE id > ?1 AND id <= ?2 AND reason IS NULL" },
     [STMT_OUTBOX_REJECT] = { RAW, NULL, "UPDATE outbox SET reason = ?3 WHERE id > ?1 AND id <= ?2 AND reason IS NULL" },
+    [STMT_QUEUE_ADD] = { INSERT, &schema_queue, NULL },
+    [STMT_QUEUE] = { SELECT, &schema_queue, "WHERE ?1 IS NULL OR study = ?1 ORDER BY id" },
+    [STMT_QUEUE_FORGET] = { RAW, NULL, "DELETE FROM queue WHERE study = ?1 AND state IN ('stopped', 'done')" },
+    [STMT_QUEUE_PUT] = { UPDATE, &schema_queue, NULL },
+    [STMT_QUEUE_SHARE] = { RAW, NULL, "UPDATE queue SET share = ?2 WHERE id = ?1" },
+    [STMT_QUEUE_USE] = { RAW, NULL, "UPDATE queue SET most = ?2, grain = ?3, to_go = ?4 WHERE id = ?1" },
+    [STMT_QUEUE_TURN] = { RAW, NULL,
+                          "UPDATE queue SET state = ?3 WHERE id = ?1 AND instr(' ' || ?2 || ' ', ' ' || state || ' "
+                          "')" },
+    [STMT_QUEUE_DELETE] = { RAW, NULL, "DELETE FROM queue WHERE study = (SELECT name FROM studies WHERE id = ?1)" },
+    [STMT_REQUEST_ADD] = { INSERT, &schema_requests, NULL },
+    [STMT_REQUEST_ANSWER] = { RAW, NULL, "UPDATE requests SET state = ?2, answer = ?3 WHERE id = ?1" },
+    [STMT_REQUEST_FIND] = { SELECT, &schema_requests, "WHERE id = ?1" },
+    [STMT_REQUESTS] = { SELECT, &schema_requests, "WHERE study = ?1 AND state = 'waiting' ORDER BY id" },
+    [STMT_REQUESTS_DELETE] = { RAW, NULL,
+                               "DELETE FROM requests WHERE study = (SELECT name FROM studies WHERE id = ?1)" },
+    [STMT_CHANGES] = { RAW, NULL, "PRAGMA data_version" },
     [STMT_OUTBOX_DELETE] = { RAW, NULL, "DELETE FROM outbox WHERE id > ?1 << 40 AND id <= (?1 + 1) << 40" },
 };
 

@@ -12,6 +12,7 @@
 #include "store/energy.h"
 #include "store/news.h"
 #include "store/notes.h"
+#include "store/queue.h"
 #include "store/samples.h"
 #include "store/series.h"
 #include "store/since.h"
@@ -52,7 +53,7 @@ struct table {
     int n;
 };
 
-extern const struct table schema_studies, schema_trials, schema_attempts;
+extern const struct table schema_studies, schema_trials, schema_attempts, schema_queue, schema_requests;
 
 /* The two structs of the contract that carry no study of their own, with it. */
 struct tell_row {
@@ -196,6 +197,20 @@ enum stmt_id {
     STMT_OUTBOX_FORGET,
     STMT_OUTBOX_REJECT,
     STMT_OUTBOX_DELETE,
+    STMT_QUEUE_ADD,
+    STMT_QUEUE,
+    STMT_QUEUE_FORGET,
+    STMT_QUEUE_PUT,
+    STMT_QUEUE_SHARE,
+    STMT_QUEUE_USE,
+    STMT_QUEUE_TURN,
+    STMT_QUEUE_DELETE,
+    STMT_REQUEST_ADD,
+    STMT_REQUEST_ANSWER,
+    STMT_REQUEST_FIND,
+    STMT_REQUESTS,
+    STMT_REQUESTS_DELETE,
+    STMT_CHANGES,
     STMT_COUNT
 };
 

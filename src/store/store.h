@@ -18,7 +18,7 @@ enum store_mode {
     STORE_WRITE, /* created when absent, older schemas are migrated in one transaction */
 };
 
-enum { STORE_SCHEMA = 17, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
+enum { STORE_SCHEMA = 18, STORE_APPLICATION_ID = 0x50695475 /* "PiTu" */ };
 
 /* WAL, synchronous=FULL, busy time-out, foreign keys. Errors: -ENOENT no such store (STORE_READ) or no such folder, -EPROTO not a
  * PipeTune store or of a newer version (says both versions and what to do), -EROFS/-EACCES, -ENOSPC, -EREMOTEIO on a network file
@@ -127,6 +127,7 @@ struct store_trial {
     char *learnt_from; /* the earlier trial whose point it was, "earlier/3"; NULL: it is the search's own */
     char *violates;    /* the constraint on results that it does not keep: it is no best; NULL: none */
     int forgiven;      /* attempts up to this number no longer count against it */
+    bool added;        /* somebody asked for its point: the search is not told of it */
     /* derived, filled by reads, ignored by writes: */
     int attempts, failures; /* attempts made; those that count against the retries */
     int kills;              /* ended from outside since it completed an epoch last */

@@ -48,6 +48,26 @@ static void test_sets_are_disjoint_and_whole_cores_come_first(void **state)
     rooms_done(&r);
 }
 
+static void test_a_share_bounds_what_ours_have_together(void **state)
+{
+    (void)state;
+    struct rooms r = one_machine();
+    int first;
+    r.nodes[0].share = 3;
+    assert_int_equal(rooms_room(&r, 0, 7), 3);
+    assert_int_equal(take(&r, 7, 4, &first), 3);
+    assert_int_equal(rooms_room(&r, 0, 8), 1); /* never none: who starts one has looked before */
+    r.nodes[0].share = 2;
+    assert_int_equal(rooms_room(&r, 0, 7), 2);
+    assert_int_equal(take(&r, 7, 4, &first), 2); /* what is too much goes back as soon as it is given anew */
+    assert_int_equal(take(&r, 7, 1, &first), 1);
+    assert_int_equal(rooms_room(&r, 0, 8), 1);
+    assert_int_equal(take(&r, 8, 4, &first), 1);
+    r.nodes[0].share = 0;
+    assert_int_equal(take(&r, 8, 4, &first), 3);
+    rooms_done(&r);
+}
+
 static void test_a_trial_keeps_its_first_cpus_and_gives_back_the_rest(void **state)
 {
     (void)state;
@@ -431,6 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sets_are_disjoint_and_whole_cores_come_first),
+        cmocka_unit_test(test_a_share_bounds_what_ours_have_together),
         cmocka_unit_test(test_a_trial_keeps_its_first_cpus_and_gives_back_the_rest),
         cmocka_unit_test(test_owners_stay_when_the_machine_changes),
         cmocka_unit_test(test_cpus_of_other_drivers_are_not_given_out),
