@@ -16,6 +16,9 @@ static const struct help_fact abouts[] = {
     { "energy", NULL, "Divides what the meters read among nodes, trials and epochs.\n"
         "Each figure has its source, its coverage and its error; what was not measured is absent, never 0.\n" },
     { "events", NULL, "Tells of each of the 58 hardware events how it is encoded on this machine, whether it can be counted, and what share of the time.\n" },
+    { "experiment", NULL, "Puts the same arrivals of the same jobs to several policies, and tells how long each study waits, tunes and trains, and its joules.\n"
+        "A file lists jobs (configs with weights), arrivals (a Poisson process of a load, by a seed) and policies; without arrivals it is a study of each job.\n"
+        "Each policy begins with an empty model. docs/experiments.md describes the file and the report.\n" },
     { "gc", NULL, "Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, halves of files, sockets of "
         "the dead, and the samples of finished studies, of which the profiles stay.\n"
         "What runs is never touched.\n" },
@@ -110,7 +113,7 @@ static const struct help_fact variables[] = {
     { "pipetune tell", "PIPETUNE_TELL", "The socket over which a trial's programs tell of themselves; set in what run starts." },
     { "pipetune doctor", "TMPDIR", "Where doctor --try trains (default /tmp)." },
     { "pipetune monitor", "STATE_DIRECTORY", "Where lines wait for the server; systemd sets it (default ./pipetune-monitor)." },
-    { "pipetune compare diff energy events ls model replay report show trace", "COLUMNS", "How wide tables may be (default: as the terminal, 100 where there is none)." },
+    { "pipetune compare diff energy events experiment ls model replay report show trace", "COLUMNS", "How wide tables may be (default: as the terminal, 100 where there is none)." },
     { NULL, NULL, NULL },
 };
 
@@ -125,6 +128,7 @@ static const struct help_fact files[] = {
     { "pipetune run", "conf/pipetune.conf", "A config to begin with, and bigdl/config/ BigDL files; installed in share/pipetune." },
     { "pipetune monitor", "conf/monitor.json", "A config of the monitor; conf/README.md has the service and the rules for RAPL." },
     { "pipetune model", "examples/demo-model.json", "What the demo taught elsewhere, to be imported." },
+    { "pipetune experiment", "NAME.experiment/", "What came of NAME.json: report.html, report.json, response.svg, csv/; simulated/ holds the same of --simulate." },
     { "pipetune replay trace", "examples/lenet-grid.h5", "A trace to try it on." },
     { NULL, NULL, NULL },
 };
@@ -155,6 +159,7 @@ static const struct help_fact examples[] = {
     { "energy", "pipetune energy demo", "Joules per node, trial and epoch." },
     { "energy", "pipetune energy demo/2 --carbon 300 --price 0.3", "Of one trial, as grams and money, too." },
     { "events", "pipetune events", "All 58." },
+    { "experiment", "pipetune experiment examples/experiments/lenet.json --simulate", "Nine studies of two jobs over a recorded grid, in a second." },
     { "gc", "pipetune gc --dry-run", "How much would be freed." },
     { "help", "pipetune help run", "What run does, with its options." },
     { "help", "pipetune help config", "The keys of a config." },
