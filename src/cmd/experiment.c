@@ -21,6 +21,7 @@ static const struct opt_row experiment_rows[] = {
     { NULL, "simulate", OPT_FLAG, FIELD(simulate), NULL, 0, 0, NULL, NULL, "over a recorded trace, in seconds; nothing is trained" },
     { NULL, "trace", OPT_TEXT, FIELD(trace), NULL, 0, 0, NULL, "FILE", "that trace (.h5) or timeline (.csv); default: the file's 'trace'" },
     { NULL, "folder", OPT_TEXT, FIELD(folder), NULL, 0, 0, NULL, "DIR", "what comes of it: report.html, report.json, response.svg, csv/ (default: NAME.experiment; simulated, simulated/ in it)" },
+    { NULL, "skip_idle", OPT_FLAG, FIELD(skip_idle), NULL, 0, 0, NULL, NULL, "do not wait for arrivals while nothing runs: the clock jumps, and the figures are the same" },
     { NULL, "json", OPT_FLAG, FIELD(json), NULL, 0, 0, NULL, NULL, "print the report as JSON" },
 };
 /* clang-format on */
@@ -96,14 +97,11 @@ void experiment_read_hyper(const json_t *hyper, double *out_lr, double *out_batc
 
 /* --- the command --- */
 
-static int read_file(struct experiment *x, const char *file, struct err *e)
+static int read_file(struct json_doc *out, const char *file, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT;
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
     int rc = io_read_file(&text, file, FILE_MAX, e);
-    if (rc == 0)
-        rc = json_doc_parse(&doc, file, buf_text(&text), text.len, e);
-    return rc == 0 ? experiment_parse(x, &doc, e) : rc;
+    return rc == 0 ? json_doc_parse(out, file, buf_text(&text), text.len, e) : rc;
 }
 
 /* "dir/lenet.json" has its folder where it is run: lenet.experiment. */
@@ -149,15 +147,18 @@ static int print_result(const struct experiment_result *r, const struct experime
 static int run(const struct experiment_args *o, const char *file, struct err *e)
 {
     struct experiment_result r = { .file = file };
+    AUTO_JSON_DOC struct json_doc doc = { 0 };
     AUTO_FREE char *folder = folder_of(o, file);
-    int rc = folder ? read_file(&r.x, file, e) : err_sys(e, -ENOMEM, "cannot read '%s'", file);
+    int rc = folder ? read_file(&doc, file, e) : err_sys(e, -ENOMEM, "cannot read '%s'", file);
     if (rc == 0)
-        rc = simulate(&r, o, e);
+        rc = experiment_parse(&r.x, &doc, e);
+    if (rc == 0)
+        rc = o->simulate ? simulate(&r, o, e) : experiment_train(&r, doc.root, folder, o->skip_idle, e);
     if (rc == 0)
         rc = experiment_write(&r, folder, e);
     int code = rc < 0 ? cmd_fail(e) : print_result(&r, o, folder);
     experiment_result_done(&r);
-    return code;
+    return rc == -EINTR ? CMD_INTERRUPTED : code;
 }
 
 int cmd_experiment(int argc, char **argv)

@@ -50,6 +50,10 @@ void experiment_read_hyper(const json_t *hyper, double *out_lr, double *out_batc
 /* experiment_simulate.c: over the trace. */
 int experiment_play(struct experiment_result *r, const char *trace, struct err *e);
 
+/* experiment_live.c: trained, in the folder; `file` is the experiment as it is written. -EINTR: interrupted, it can be gone on with. */
+int experiment_train(struct experiment_result *r, const json_t *file, const char *folder, bool skip_idle,
+                     struct err *e);
+
 /* experiment_report.c: `folder` gets report.html, report.json, response.svg and csv/. experiment_print() is for people, in lines that are no
  * wider than `width`; 0: than the terminal. */
 int experiment_write(const struct experiment_result *r, const char *folder, struct err *e);

@@ -174,13 +174,13 @@ static json_t *policies_json(const struct experiment_result *r)
 
 static json_t *study_json(const struct experiment_result *r, const struct experiment_row *row)
 {
-    json_t *one =
-        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:o, s:s?}", "policy",
-                  r->x.policies[row->policy]->name, "job", r->x.jobs[row->job].name, "number", row->number, "arrived_s",
-                  json_num(row->arrived_s), "started_s", json_num(row->started_s), "ended_s", json_num(row->ended_s),
-                  "failed", row->failed, "interruptions", row->interruptions, "trials", row->trials, "error",
-                  json_num(row->error), "lr", json_num(row->lr), "batch", json_num(row->batch), "epochs", row->epochs,
-                  "cores", row->cores, "training_j", json_num(row->training_j), "source", row->source);
+    json_t *one = json_pack(
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:b, s:i, s:i, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s?}", "policy",
+        r->x.policies[row->policy]->name, "job", r->x.jobs[row->job].name, "number", row->number, "arrived_s",
+        json_num(row->arrived_s), "started_s", json_num(row->started_s), "ended_s", json_num(row->ended_s), "failed",
+        row->failed, "interruptions", row->interruptions, "trials", row->trials, "error", json_num(row->error), "lr",
+        json_num(row->lr), "batch", json_num(row->batch), "epochs", row->epochs, "cores", row->cores, "training_j",
+        json_num(row->training_j), "coverage", json_num(row->coverage), "source", row->source);
     for (int f = 0; one && f < EXPERIMENT_FIGURES; f++)
         if (json_object_set_new(one, experiment_figure_names[f],
                                 json_num(experiment_row_figure(row, (enum experiment_figure)f))) < 0) {

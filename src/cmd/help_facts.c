@@ -94,6 +94,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { "*", "2", "Wrong usage, or a mistake in the config: the error names file, line and key." },
     { "doctor", "3", "Something is missing without which no trial can run." },
     { "*", "3", "This machine lacks something: the error, or pipetune doctor, says what and how to mend it." },
+    { "experiment", "130", "Interrupted: the same command goes on." },
     { "pipetune run", "130", "Interrupted, or left running after a hangup: the same command goes on." },
     { NULL, NULL, NULL },
 };
@@ -160,6 +161,7 @@ static const struct help_fact examples[] = {
     { "energy", "pipetune energy demo/2 --carbon 300 --price 0.3", "Of one trial, as grams and money, too." },
     { "events", "pipetune events", "All 58." },
     { "experiment", "pipetune experiment examples/experiments/lenet.json --simulate", "Nine studies of two jobs over a recorded grid, in a second." },
+    { "experiment", "pipetune experiment examples/experiments/lenet.json --skip-idle", "The same, trained on this machine; the same command goes on after Ctrl-C." },
     { "gc", "pipetune gc --dry-run", "How much would be freed." },
     { "help", "pipetune help run", "What run does, with its options." },
     { "help", "pipetune help config", "The keys of a config." },

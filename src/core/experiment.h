@@ -78,6 +78,7 @@ struct experiment_row {
     double training_s, training_j, error, lr, batch;
     int epochs, cores;  /* 0: not known */
     double tuning_j;    /* of all its trials */
+    double coverage;    /* of the time of these */
     const char *source; /* of the joules, static; NULL: there are none */
 };
 

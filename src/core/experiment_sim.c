@@ -320,9 +320,11 @@ int experiment_simulate(struct experiment_row *rows, const struct experiment_sim
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct experiment_row *row = &rows[i];
-        *row = (struct experiment_row){
-            .policy = policy, .job = arrivals[i].job, .number = (int)i + 1, .arrived_s = arrivals[i].at_s
-        };
+        *row = (struct experiment_row){ .policy = policy,
+                                        .job = arrivals[i].job,
+                                        .number = (int)i + 1,
+                                        .arrived_s = arrivals[i].at_s,
+                                        .coverage = NAN };
         p->now_s = row->started_s = fmax(p->now_s, row->arrived_s);
         rc = play_study(p, row, first_row + i, e);
         row->ended_s = p->now_s;

@@ -1,4 +1,4 @@
-/* Experiments: simulated over recorded runs. */
+/* Experiments: simulated over recorded runs, and trained by a command of milliseconds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,14 +195,195 @@ static void faults_are_told_before_anything_is_written(void **state)
     harness_output_done(&o);
 }
 
+/* --- trained --- */
+
+/* Waits for the file `go` in its third trial of all, where HOLD is set: the first study has ended then, and the second one trains. */
+#define TRAIN                                                                                                          \
+    "#!/bin/sh\n"                                                                                                      \
+    "for word; do case $last in --lr) lr=$word;; esac; last=$word; done\n"                                             \
+    "echo >>count; if [ -n \"$HOLD\" ] && [ $(wc -l <count) -eq 3 ]; then touch held; until [ -e go ]; do sleep "      \
+    "0.02; done; fi\n"                                                                                                 \
+    "for epoch in 1 2; do echo \"epoch $epoch: loss 0.$((9 - epoch)), accuracy $lr\"; done\n"
+
+#define TRAINED_APP                                                                                                    \
+    "{ \"command\": [\"./train.sh\"], \"arguments\": { \"lr\": [\"--lr\", \"{}\"], \"batch\": [\"-b\", \"{}\"], "      \
+    "\"epochs\": [\"-e\", \"{}\"] },\n"                                                                                \
+    "  \"progress\": [\"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+), accuracy (?<accuracy>\\\\S+)\"] }\n"
+
+#define TRAINED                                                                                                        \
+    "{ \"jobs\": [{\"config\": \"one.conf\"}],\n"                                                                      \
+    "  \"arrivals\": {\"load\": 2, \"count\": 2, \"seed\": 3, \"service_s\": 0.2}, \"policies\": [\"v1\", \"v2\"] }\n"
+
+static int open_trained(void **state)
+{
+    if (open_files(state) < 0)
+        return -1;
+    struct world *w = *state;
+    harness_write(w->dir, "app.json", TRAINED_APP);
+    harness_write(
+        w->dir, "one.conf",
+        "{ \"application\": \"app.json\", \"study\": { \"epochs\": 2, \"parallel\": 1 },\n"
+        "  \"systemParameters\": { \"cores\": [1] }, \"hyperParameters\": { \"lr\": [0.1, 0.2], \"batch\": [32] } }\n");
+    harness_write(w->dir, "x.json", TRAINED);
+    world_script(w, "train.sh", TRAIN);
+    (void)unsetenv("HOLD");
+    return 0;
+}
+
+static void studies_are_trained_under_each_policy(void **state)
+{
+    struct world *w = *state;
+    struct harness_output o = RUN(w, "experiment", "x.json");
+    must("experiment", &o);
+    assert_non_null(strstr(o.err, "v1        1/2  one-1 begins"));
+    assert_non_null(strstr(o.err, "v2        2/2  one-2 has ended"));
+    harness_output_done(&o);
+    harness_expect_rows("studies of v1", "x.experiment/v1/pipetune.db", "SELECT name, state FROM studies ORDER BY 1",
+                        "one-1|finished one-2|finished");
+    harness_expect_rows("studies of v2", "x.experiment/v2/pipetune.db", "SELECT name, state FROM studies ORDER BY 1",
+                        "one-1|finished one-2|finished");
+    json_t *j = read_json(w, "x.experiment/report.json");
+    assert_true(json_is_false(json_object_get(j, "simulated")));
+    const json_t *studies = json_object_get(j, "studies"), *second = json_array_get(studies, 1);
+    assert_int_equal(json_array_size(studies), 4);
+    assert_true(fabs(json_number_value(json_object_get(second, "error")) - 0.8) < 1e-9);
+    assert_true(fabs(json_number_value(json_object_get(second, "lr")) - 0.2) < 1e-9);
+    assert_int_equal(json_integer_value(json_object_get(second, "trials")), 2);
+    assert_int_equal(json_integer_value(json_object_get(second, "epochs")), 2);
+    assert_true(json_is_null(json_object_get(second, "energy_j"))); /* nothing was measured: absent */
+    double arrived = json_number_value(json_object_get(second, "arrived_s"));
+    double started = json_number_value(json_object_get(second, "started_s"));
+    double before = json_number_value(json_object_get(json_array_get(studies, 0), "ended_s"));
+    assert_true(arrived > 0 && started >= arrived - 1e-3 && started >= before - 1e-3);
+    /* The same arrivals under each policy. */
+    assert_true(json_number_value(json_object_get(json_array_get(studies, 3), "arrived_s")) == arrived);
+    json_decref(j);
+    o = RUN(w, "replay", "online", "x.experiment/csv", "--json");
+    must("replay", &o);
+    assert_non_null(strstr(o.out, "\"one\""));
+    harness_output_done(&o);
+}
+
+static size_t trained(const struct world *w)
+{
+    AUTO_FREE char *count = harness_read(w->dir, "count");
+    return count ? harness_count(count, "\n") : 0;
+}
+
+/* Stopped in the second study of the first policy by this signal, and gone on with: 2 studies of 2 trials under each of two policies, and
+ * one trial that was cut short. */
+static void is_gone_on_with_after(struct world *w, int sig, int code)
+{
+    (void)setenv("HOLD", "1", 1);
+    pid_t pid = START(w, -1, "experiment", "x.json", "--skip-idle");
+    if (!harness_wait_file(w->dir, "held", HARNESS_MS))
+        fail_msg("the third trial did not begin");
+    struct harness_output busy = RUN(w, "experiment", "x.json");
+    assert_int_equal(busy.code, 3);
+    assert_non_null(strstr(busy.err, "is being run by another process"));
+    harness_output_done(&busy);
+    AUTO_FREE char *first =
+        harness_ask("x.experiment/v1/pipetune.db", "SELECT id, ended_ms FROM studies WHERE name = 'one-1'");
+    (void)kill(pid, sig);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), code);
+    (void)unsetenv("HOLD");
+    struct harness_output o = RUN(w, "experiment", "x.json", "--skip-idle");
+    must("again", &o);
+    assert_non_null(strstr(o.err, "v1        2/2  one-2 goes on"));
+    assert_null(strstr(o.err, "v1        1/2"));
+    assert_non_null(strstr(o.out, "1 of 4 studies were interrupted"));
+    harness_output_done(&o);
+    harness_expect_rows("the first study", "x.experiment/v1/pipetune.db",
+                        "SELECT id, ended_ms FROM studies WHERE name = 'one-1'", first);
+    assert_int_equal(trained(w), 2 * 2 * 2 + 1);
+    o = RUN(w, "experiment", "x.json");
+    must("when all is done", &o);
+    harness_output_done(&o);
+    assert_int_equal(trained(w), 2 * 2 * 2 + 1);
+}
+
+static void an_interrupted_one_is_gone_on_with(void **state)
+{
+    is_gone_on_with_after(*state, SIGINT, 130);
+}
+
+static void a_killed_one_is_gone_on_with(void **state)
+{
+    is_gone_on_with_after(*state, SIGKILL, 128 + SIGKILL);
+}
+
+static void a_folder_is_of_one_experiment(void **state)
+{
+    struct world *w = *state;
+    struct harness_output o = RUN(w, "experiment", "x.json");
+    must("experiment", &o);
+    harness_output_done(&o);
+    harness_write(w->dir, "x.json", "{ \"jobs\": [{\"config\": \"one.conf\"}], \"policies\": [\"v1\"] }\n");
+    o = RUN(w, "experiment", "x.json");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, "is of another experiment"));
+    harness_output_done(&o);
+    o = RUN(w, "experiment", "x.json", "--folder", "other", "--json");
+    must("offline, in another folder", &o);
+    json_t *j = json_loads(o.out, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(j, "trials")), 2);
+    json_decref(j);
+    harness_output_done(&o);
+}
+
+/* What the load is of is measured first: the job alone, in a store that no policy sees. */
+static void a_service_time_is_measured(void **state)
+{
+    struct world *w = *state;
+    harness_write(w->dir, "x.json",
+                  "{ \"jobs\": [{\"config\": \"one.conf\"}], \"arrivals\": {\"count\": 1}, \"policies\": [\"v1\"] }\n");
+    struct harness_output o = RUN(w, "experiment", "x.json", "--json");
+    must("experiment", &o);
+    json_t *j = json_loads(o.out, 0, NULL);
+    assert_true(json_number_value(json_object_get(json_object_get(j, "arrivals"), "service_s")) > 0.001);
+    json_decref(j);
+    harness_output_done(&o);
+    harness_expect_rows("measured", "x.experiment/measure/pipetune.db", "SELECT name FROM studies", "one-1");
+    assert_int_equal(trained(w), 4);
+}
+
+static void a_study_that_cannot_begin_says_why(void **state)
+{
+    struct world *w = *state;
+    harness_write(
+        w->dir, "one.conf",
+        "{ \"application\": \"app.json\", \"study\": { \"epochs\": 2, \"metric\": \"acuracy\" },\n"
+        "  \"systemParameters\": { \"cores\": [1] }, \"hyperParameters\": { \"lr\": [0.1], \"batch\": [32] } }\n");
+    struct harness_output o = RUN(w, "experiment", "x.json");
+    assert_int_equal(o.code, 3);
+    assert_non_null(strstr(o.err, "study 'one-1' under v1: "));
+    assert_non_null(strstr(o.err, "acuracy"));
+    harness_output_done(&o);
+    harness_write(w->dir, "one.conf", "{ \"applicatoin\": \"app.json\" }\n");
+    o = RUN(w, "experiment", "x.json", "--folder", "other");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, "did you mean 'application'?"));
+    assert_int_equal(access("other", F_OK), -1);
+    harness_output_done(&o);
+}
+
 int main(void)
 {
     harness_own_leases();
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, open_files, world_close)
+#define TRAINING(test) cmocka_unit_test_setup_teardown(test, open_trained, world_close)
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(a_simulation_is_the_same_each_time),         WITH_WORLD(a_simulation_tells_what_each_policy_takes),
-        WITH_WORLD(csvs_are_what_replay_online_reads),          WITH_WORLD(an_offline_experiment_tells_its_trials),
+        WITH_WORLD(a_simulation_is_the_same_each_time),
+        WITH_WORLD(a_simulation_tells_what_each_policy_takes),
+        WITH_WORLD(csvs_are_what_replay_online_reads),
+        WITH_WORLD(an_offline_experiment_tells_its_trials),
         WITH_WORLD(faults_are_told_before_anything_is_written),
+        TRAINING(studies_are_trained_under_each_policy),
+        TRAINING(an_interrupted_one_is_gone_on_with),
+        TRAINING(a_killed_one_is_gone_on_with),
+        TRAINING(a_folder_is_of_one_experiment),
+        TRAINING(a_service_time_is_measured),
+        TRAINING(a_study_that_cannot_begin_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
