@@ -76,6 +76,7 @@ static const struct help_fact words[] = {
     { "show", "STUDY/N", "One trial; also as STUDY N." },
     { "trace", "import FILE", "Recorded runs of another form into a trace." },
     { "trace", "export STUDY --format curves", "The learning curves of a study, for `replay search`." },
+    { "trace", "export FILE | STUDY --format jobs", "What was counted in the first 40 s of each run, and how long it took, for bigdl/apps/regress.py: HDF5, docs/formats.md." },
     { "trace", "info FILE", "What is in a trace." },
     { "trace", "export FILE", "A trace as CSV or JSON." },
     { NULL, NULL, NULL },
