@@ -17,6 +17,9 @@ static const struct help_fact abouts[] = {
         "Each figure has its source, its coverage and its error; what was not measured is absent, never 0.\n" },
     { "events", NULL, "Tells of each of the 58 hardware events how it is encoded on this machine, whether it can be counted, and what share of the time.\n" },
     { "export", NULL, "Hands a study on; nothing of it is changed.\n" },
+    { "experiment", NULL, "Puts the same arrivals of the same jobs to several policies, and tells how long each study waits, tunes and trains, and its joules.\n"
+        "A file lists jobs (configs with weights), arrivals (a Poisson process of a load, by a seed) and policies; without arrivals it is a study of each job.\n"
+        "Each policy begins with an empty model. docs/experiments.md describes the file and the report.\n" },
     { "gc", NULL, "Frees what nobody needs any more: folders of no study, checkpoints that newer ones have replaced, halves of files, sockets of "
         "the dead, and the samples of finished studies, of which the profiles stay.\n"
         "What runs is never touched.\n" },
@@ -84,6 +87,7 @@ static const struct help_fact words[] = {
     { "show", "STUDY/N", "One trial; also as STUDY N." },
     { "trace", "import FILE", "Recorded runs of another form into a trace." },
     { "trace", "export STUDY --format curves", "The learning curves of a study, for `replay search`." },
+    { "trace", "export FILE | STUDY --format jobs", "What was counted in the first 40 s of each run, and how long it took, for bigdl/apps/regress.py: HDF5, docs/formats.md." },
     { "trace", "info FILE", "What is in a trace." },
     { "trace", "export FILE", "A trace as CSV or JSON." },
     { NULL, NULL, NULL },
@@ -102,6 +106,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { "*", "2", "Wrong usage, or a mistake in the config: the error names file, line and key." },
     { "doctor", "3", "Something is missing without which no trial can run." },
     { "*", "3", "This machine lacks something: the error, or pipetune doctor, says what and how to mend it." },
+    { "experiment", "130", "Interrupted: the same command goes on." },
     { "pipetune run", "130", "Interrupted, or left running after a hangup: the same command goes on." },
     { NULL, NULL, NULL },
 };
@@ -121,7 +126,7 @@ static const struct help_fact variables[] = {
     { "pipetune tell", "PIPETUNE_TELL", "The socket over which a trial's programs tell of themselves; set in what run starts." },
     { "pipetune doctor", "TMPDIR", "Where doctor --try trains (default /tmp)." },
     { "pipetune monitor", "STATE_DIRECTORY", "Where lines wait for the server; systemd sets it (default ./pipetune-monitor)." },
-    { "pipetune compare diff energy events ls model replay report show trace", "COLUMNS", "How wide tables may be (default: as the terminal, 100 where there is none)." },
+    { "pipetune compare diff energy events experiment ls model replay report show trace", "COLUMNS", "How wide tables may be (default: as the terminal, 100 where there is none)." },
     { NULL, NULL, NULL },
 };
 
@@ -136,6 +141,7 @@ static const struct help_fact files[] = {
     { "pipetune run", "conf/pipetune.conf", "A config to begin with, and bigdl/config/ BigDL files; installed in share/pipetune." },
     { "pipetune monitor", "conf/monitor.json", "A config of the monitor; conf/README.md has the service and the rules for RAPL." },
     { "pipetune model", "examples/demo-model.json", "What the demo taught elsewhere, to be imported." },
+    { "pipetune experiment", "NAME.experiment/", "What came of NAME.json: report.html, report.json, response.svg, csv/; simulated/ holds the same of --simulate." },
     { "pipetune replay trace", "examples/lenet-grid.h5", "A trace to try it on." },
     { NULL, NULL, NULL },
 };
@@ -168,6 +174,8 @@ static const struct help_fact examples[] = {
     { "energy", "pipetune energy demo/2 --carbon 300 --price 0.3", "Of one trial, as grams and money, too." },
     { "events", "pipetune events", "All 58." },
     { "export", "pipetune export csv demo tables/", "The study as CSV files, for a spreadsheet or a replay." },
+    { "experiment", "pipetune experiment examples/experiments/lenet.json --simulate", "Nine studies of two jobs over a recorded grid, in a second." },
+    { "experiment", "pipetune experiment examples/experiments/lenet.json --skip-idle", "The same, trained on this machine; the same command goes on after Ctrl-C." },
     { "gc", "pipetune gc --dry-run", "How much would be freed." },
     { "help", "pipetune help run", "What run does, with its options." },
     { "help", "pipetune help config", "The keys of a config." },

@@ -128,7 +128,7 @@ bool replay_is_trace(const char *path)
     return signature || replay_ends_with(path, ".h5") || replay_ends_with(path, ".hdf5");
 }
 
-static int read_timeline(struct timeline *out, const char *path, bool lenient, struct err *e)
+int replay_read_timeline(struct timeline *out, const char *path, bool lenient, struct err *e)
 {
     int rc = replay_is_trace(path) ? read_trace(out, path, e) : replay_read_csv(out, parse_timeline, path, lenient, e);
     if (rc < 0)
@@ -429,7 +429,7 @@ static int replay_timeline(const struct replay_args *o, const char *path, struct
     };
     int rc = choose_policies(&r, o->policy, e);
     if (rc == 0)
-        rc = read_timeline(&r.timeline, path, o->lenient, e);
+        rc = replay_read_timeline(&r.timeline, path, o->lenient, e);
     if (rc == 0 && (rc = timeline_gather(&r.jobs, &r.timeline)) < 0)
         rc = err_sys(e, rc, "cannot replay '%s'", path);
     if (rc == 0)

@@ -32,6 +32,10 @@ bool replay_is_trace(const char *path);
 typedef int replay_parse_fn(void *rows, const char *text, size_t len, struct csv_faults *faults);
 int replay_read_csv(void *rows, replay_parse_fn *parse, const char *path, bool lenient, struct err *e);
 
+/* A trace, or a timeline in CSV, as one that holds at least a run. */
+struct timeline;
+int replay_read_timeline(struct timeline *out, const char *path, bool lenient, struct err *e);
+
 /* json_object_set_new() that tells failure once: -ENOMEM when the value or the key was refused. */
 int replay_set(json_t *object, const char *key, json_t *value);
 

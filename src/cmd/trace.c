@@ -16,7 +16,9 @@
 #include "live/study.h"
 #include "store/curves_study.h"
 #include "store/curves_trace.h"
+#include "store/export.h"
 #include "store/import.h"
+#include "store/jobs.h"
 #include "store/trace.h"
 #include "store/trace_h5.h"
 #include "view/table.h"
@@ -32,11 +34,11 @@ struct options {
 };
 
 static const char *const format_names[] = { "timeline",  "tune-offline", "tune-online", "perf-stat", "curves",
-                                            "bigdl-log", "csv",          "json",        NULL };
+                                            "bigdl-log", "csv",          "json",        "jobs",      NULL };
 
 static const struct opt_row trace_rows[] = {
     { NULL, "format", OPT_TEXT, offsetof(struct options, format), NULL, 0, 0, format_names, "F",
-      "import: what the file is; export: csv (the default), json or curves" },
+      "import: what the file is; export: csv (the default), json, curves or jobs" },
     { NULL, "out", OPT_TEXT, offsetof(struct options, out), NULL, 0, 0, NULL, "FILE",
       "import, export: what to write, also -o FILE; an old file is replaced" },
     { NULL, "lenient", OPT_FLAG, offsetof(struct options, lenient), NULL, 0, 0, NULL, NULL,
@@ -488,7 +490,11 @@ static int export_trace(struct buf *b, const char *format, const char *path, str
     return 0;
 }
 
-static int export_study_curves(struct buf *b, const struct options *o, const char *name, struct err *e)
+/* --- of a study, when there is no such file --- */
+
+typedef int study_fn(void *to, struct store *store, const struct store_study *study, struct err *e);
+
+static int of_study(study_fn *take, void *to, const struct options *o, const char *name, struct err *e)
 {
     AUTO_FREE char *path = study_store_path(o->store);
     struct store *store = NULL;
@@ -497,26 +503,74 @@ static int export_study_curves(struct buf *b, const struct options *o, const cha
     if (rc == 0)
         rc = look_find(store, name, &study, e);
     if (rc == 0)
-        rc = curves_put_study(b, store, &study, e);
-    if (rc == 0)
-        rc = err_set(e, -EINVAL, "study '%s' has no trial that completed an epoch", name);
+        rc = take(to, store, &study, e);
     store_study_done(&study);
     store_close(store);
-    return rc < 0 ? rc : 0;
+    return rc;
+}
+
+static int take_curves(void *to, struct store *store, const struct store_study *study, struct err *e)
+{
+    int rc = curves_put_study(to, store, study, e);
+    return rc == 0 ? err_set(e, -EINVAL, "study '%s' has no trial that completed an epoch", study->name) : rc;
+}
+
+static int take_trace(void *to, struct store *store, const struct store_study *study, struct err *e)
+{
+    return export_study(to, store, study, e);
+}
+
+/* --- jobs --- */
+
+static int export_jobs(const struct options *o, const char *what, struct err *e)
+{
+    AUTO_TRACE struct trace t = { 0 };
+    struct jobs j = { 0 };
+    if (!o->out)
+        return err_set(e, -EINVAL, "an export of jobs needs -o OUT.h5: it is no text");
+    int rc = io_exists(what) ? read_trace(&t, what, e) : of_study(take_trace, &t, o, what, e);
+    if (rc == 0)
+        rc = jobs_of_trace(&j, &t, e);
+    if (rc == 0 && j.n == 0)
+        rc = err_set(e, -EINVAL,
+                     "'%s' has no complete run with samples of its first %d seconds: 'monitoring' records them", what,
+                     JOBS_STEPS);
+    if (rc == 0)
+        rc = jobs_write(&j, o->out, e);
+    if (rc == 0 && j.n < t.n)
+        cmd_say("%zu of %zu runs left out: they are not complete, or nothing of their first %d seconds was measured",
+                t.n - j.n, t.n, JOBS_STEPS);
+    jobs_done(&j);
+    return rc;
+}
+
+/* --- */
+
+static const char *const export_formats[] = { "csv", "json", "curves", "jobs" };
+
+static int check_format(const char *format, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(export_formats); i++)
+        if (strcmp(format, export_formats[i]) == 0)
+            return 0;
+    const char *near = suggest_nearest(format, export_formats, ARRAY_LEN(export_formats));
+    if (near)
+        return err_set(e, -EINVAL, "unknown format '%s': did you mean '%s'?", format, near);
+    return err_set(e, -EINVAL, "unknown format '%s': export knows csv, json, curves and jobs", format);
 }
 
 static int trace_export(const struct options *o, const char *what, struct err *e)
 {
     AUTO_BUF struct buf b = BUF_INIT;
     const char *format = o->format ? o->format : "csv";
-    bool curves = strcmp(format, "curves") == 0;
-    int rc = 0;
-    if (!curves && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0)
-        rc = err_set(e, -EINVAL, "unknown format '%s': export knows csv, json and curves", format);
+    bool curves = strcmp(format, "curves") == 0, jobs = strcmp(format, "jobs") == 0;
+    int rc = check_format(format, e);
     if (rc == 0 && o->out && is_same_file(what, o->out))
         rc = err_set(e, -EINVAL, "'%s' would be replaced by its own export: choose another -o", what);
+    if (rc == 0 && jobs)
+        return export_jobs(o, what, e) < 0 ? cmd_fail(e) : CMD_OK;
     if (rc == 0)
-        rc = curves && !io_exists(what) ? export_study_curves(&b, o, what, e) : export_trace(&b, format, what, e);
+        rc = curves && !io_exists(what) ? of_study(take_curves, &b, o, what, e) : export_trace(&b, format, what, e);
     if (rc < 0)
         return cmd_fail(e);
     if (!o->out)
@@ -533,7 +587,7 @@ static const struct verb {
 } verbs[] = {
     { "import", trace_import, "--format F IN -o OUT.h5 [--lenient]" },
     { "info", trace_info, "FILE [--json]" },
-    { "export", trace_export, "FILE | STUDY [--format csv|json|curves] [-o OUT]" },
+    { "export", trace_export, "FILE | STUDY [--format csv|json|curves|jobs] [-o OUT]" },
 };
 
 static int run_verb(const struct options *o, const struct strv *words, struct err *e)

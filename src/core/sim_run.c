@@ -302,15 +302,22 @@ int sim_run_next(struct sim_run *r, struct err *e)
     return rc < 0 ? rc : SIM_TICK;
 }
 
+int sim_run_go(struct sim_run *r, struct err *e)
+{
+    int news = sim_run_next(r, e);
+    bool leaves = news >= SIM_STEP && news != SIM_DIED && r->relaunch;
+    int rc = news < 0 ? news : leaves ? sim_run_end(r, EV_TRIAL_LOST, e) : 0;
+    if (rc == 0 && (leaves || news == SIM_REFUSED || news == SIM_DIED))
+        rc = sim_run_launch(r, e);
+    return rc < 0 ? rc : r->epoch <= r->job.epochs;
+}
+
 int sim_run_play(struct sim_run *r, struct err *e)
 {
     int rc = sim_run_launch(r, e);
-    while (rc == 0 && r->epoch <= r->job.epochs) {
-        int news = sim_run_next(r, e);
-        bool leaves = news >= SIM_STEP && news != SIM_DIED && r->relaunch;
-        rc = news < 0 ? news : leaves ? sim_run_end(r, EV_TRIAL_LOST, e) : 0;
-        if (rc == 0 && (leaves || news == SIM_REFUSED || news == SIM_DIED))
-            rc = sim_run_launch(r, e);
+    for (int goes = 1; rc == 0 && goes > 0;) {
+        goes = sim_run_go(r, e);
+        rc = goes < 0 ? goes : 0;
     }
     return rc < 0 ? rc : sim_run_end(r, EV_TRIAL_ENDED, e);
 }

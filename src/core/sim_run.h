@@ -119,6 +119,9 @@ int sim_run_take(struct sim_run *r, const struct tuner_actions *acts, struct err
 /* The attempt is over: EV_TRIAL_LOST, the trial is to be launched again, or EV_TRIAL_ENDED. */
 int sim_run_end(struct sim_run *r, enum tuner_event_kind how, struct err *e);
 
+/* The next event of a trial that runs alone, and the launch that comes of it. 1: it goes on, 0: its last epoch is over; errors as above. */
+int sim_run_go(struct sim_run *r, struct err *e);
+
 /* The whole trial, alone, with all its launches. */
 int sim_run_play(struct sim_run *r, struct err *e);
 

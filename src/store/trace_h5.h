@@ -34,4 +34,12 @@ hid_t trace_h5_row_type(size_t size, size_t base);
 /* Strings of variable length, in UTF-8. Negative: failed. */
 hid_t trace_h5_text_type(void);
 
+/* A file that is made whole in memory, and its bytes on disk, atomically: it is there at once or not at all. Negative, and HDF5's reasons;
+ * writing explains itself: -EIO, -errno. */
+hid_t trace_h5_memory_file(void);
+int trace_h5_write(hid_t file, const char *path, struct err *e);
+
+/* A data set of rank 1 to 3; numbers are packed. Negative: failed. */
+int trace_h5_array(hid_t at, const char *name, hid_t type, int rank, const hsize_t *dims, const void *data);
+
 #endif

@@ -2,12 +2,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/io.h"
 #include "base/own.h"
 #include "store/trace.h"
 #include "store/trace_h5.h"
-
-enum { CHUNK_CELLS = 1 << 16, DEFLATE_LEVEL = 4 };
 
 /* In here a negative number means that HDF5 failed, and its error stack tells why: trace_write() explains it once. */
 
@@ -26,34 +23,6 @@ static int put_number(hid_t at, const char *name, hid_t type, const void *value)
     return attr < 0 ? -1 : H5Awrite(attr, type, value);
 }
 
-/* Datasets without time stamps, so that the same trace gives the same bytes. */
-static hid_t dataset_properties(const hsize_t *dims, int rank, bool packed)
-{
-    hid_t p = H5Pcreate(H5P_DATASET_CREATE);
-    if (p < 0 || H5Pset_obj_track_times(p, false) < 0 || !packed)
-        return p;
-    hsize_t chunk[2] = { dims[0], rank > 1 ? dims[1] : 1 };
-    while (chunk[0] > 1 && chunk[0] * chunk[1] > CHUNK_CELLS)
-        chunk[0] = (chunk[0] + 1) / 2;
-    if (H5Pset_chunk(p, rank, chunk) < 0 || H5Pset_shuffle(p) < 0 || H5Pset_deflate(p, DEFLATE_LEVEL) < 0) {
-        trace_h5_close(&p);
-        return -1;
-    }
-    return p;
-}
-
-static int put_array(hid_t at, const char *name, hid_t type, int rank, const hsize_t *dims, const void *data)
-{
-    bool empty = dims[0] == 0 || (rank > 1 && dims[1] == 0);
-    bool packed = !empty && H5Tget_class(type) != H5T_STRING && H5Tget_class(type) != H5T_COMPOUND;
-    AUTO_H5 hid_t space = H5Screate_simple(rank, dims, NULL);
-    AUTO_H5 hid_t properties = dataset_properties(dims, rank, packed);
-    AUTO_H5 hid_t set = H5Dcreate2(at, name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
-    if (set < 0)
-        return -1;
-    return empty ? 0 : H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
-}
-
 static hid_t new_group(hid_t at, const char *name)
 {
     AUTO_H5 hid_t properties = H5Pcreate(H5P_GROUP_CREATE);
@@ -70,7 +39,7 @@ static int put_meta(hid_t file, const struct trace *t)
     hsize_t n = t->features.n;
     if (meta < 0 || put_number(meta, "version", H5T_NATIVE_INT, &version) < 0)
         return -1;
-    return put_array(meta, "features", text, 1, &n, t->features.v);
+    return trace_h5_array(meta, "features", text, 1, &n, t->features.v);
 }
 
 static int put_attributes(hid_t at, const struct trace_run *r)
@@ -94,7 +63,7 @@ static int put_epochs(hid_t at, const struct trace_run *r)
 {
     AUTO_H5 hid_t type = trace_h5_row_type(sizeof *r->epochs, 0);
     hsize_t n = r->n_epochs;
-    return type < 0 ? -1 : put_array(at, "epochs", type, 1, &n, r->epochs);
+    return type < 0 ? -1 : trace_h5_array(at, "epochs", type, 1, &n, r->epochs);
 }
 
 static int put_windows(hid_t at, const struct trace_run *r)
@@ -107,7 +76,7 @@ static int put_windows(hid_t at, const struct trace_run *r)
     if (H5Tinsert(type, "epoch", offsetof(struct trace_window, epoch), H5T_NATIVE_INT) < 0 ||
         H5Tinsert(type, "setting", offsetof(struct trace_window, setting), text) < 0)
         return -1;
-    return put_array(at, "windows", type, 1, &n, r->windows);
+    return trace_h5_array(at, "windows", type, 1, &n, r->windows);
 }
 
 static int put_samples(hid_t at, const struct trace_samples *s, size_t features)
@@ -129,7 +98,7 @@ static int put_samples(hid_t at, const struct trace_samples *s, size_t features)
     if (group < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (put_array(group, rows[i].name, rows[i].type, rows[i].rank, dims, rows[i].data) < 0)
+        if (trace_h5_array(group, rows[i].name, rows[i].type, rows[i].rank, dims, rows[i].data) < 0)
             return -1;
     return 0;
 }
@@ -181,9 +150,9 @@ static int put_tuner(hid_t file, const struct trace_tuner *t)
     AUTO_H5 hid_t row = decision_type();
     hsize_t lines = t->log.n, decisions = t->n_decisions;
     if (group < 0 || put_text(group, "policy", t->policy) < 0 || put_text(group, "study", t->study) < 0 ||
-        put_array(group, "log", text, 1, &lines, t->log.v) < 0)
+        trace_h5_array(group, "log", text, 1, &lines, t->log.v) < 0)
         return -1;
-    return put_array(group, "decisions", row, 1, &decisions, t->decisions);
+    return trace_h5_array(group, "decisions", row, 1, &decisions, t->decisions);
 }
 
 static int put_all(hid_t file, const struct trace *t)
@@ -199,38 +168,11 @@ static int put_all(hid_t file, const struct trace *t)
     return put_tuner(file, &t->tuner);
 }
 
-/* The file is made whole in memory: a disk then sees it at once or not at all, by the same few calls as every other file. */
-static hid_t memory_file(void)
-{
-    AUTO_H5 hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    AUTO_H5 hid_t root = H5Pcreate(H5P_FILE_CREATE); /* its group is as the others: without the time of day */
-    /* The format of 1.8, of 2008, takes half the room of the oldest one, and knows checksums. */
-    if (access < 0 || root < 0 || H5Pset_obj_track_times(root, false) < 0 ||
-        H5Pset_fapl_core(access, 1 << 20, false) < 0 ||
-        H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0)
-        return -1;
-    return H5Fcreate("trace", H5F_ACC_TRUNC, root, access);
-}
-
-/* Its bytes where they lie: what H5Fget_file_image() copies has a head that was changed after its checksum was made. */
-static int image_of(hid_t file, void **out, size_t *out_size)
-{
-    void **memory = NULL;
-    ssize_t size = H5Fget_file_image(file, NULL, 0);
-    if (size < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&memory) < 0 || !memory)
-        return -1;
-    *out = *memory;
-    *out_size = (size_t)size;
-    return 0;
-}
-
 int trace_write(const struct trace *t, const char *path, struct err *e)
 {
-    void *image = NULL;
-    size_t size = 0;
     trace_h5_init();
-    AUTO_H5 hid_t file = memory_file();
-    if (file < 0 || put_all(file, t) < 0 || H5Fflush(file, H5F_SCOPE_LOCAL) < 0 || image_of(file, &image, &size) < 0)
+    AUTO_H5 hid_t file = trace_h5_memory_file();
+    if (file < 0 || put_all(file, t) < 0)
         return trace_h5_error(e, -EIO, "cannot write '%s'", path);
-    return io_write_atomic(path, image, size, 0666, e);
+    return trace_h5_write(file, path, e);
 }

@@ -37,14 +37,19 @@ void svg_escape(struct buf *b, const char *text)
 
 void svg_style(struct buf *b)
 {
-    buf_puts(b, "svg { max-width: 100%; height: auto; font: 11px system-ui, sans-serif; }\n"
-                "svg .axis { stroke: #999; fill: none; } svg .grid { stroke: #e4e4e4; fill: none; }\n"
-                "svg .line { stroke: #9aa5b1; stroke-width: 1.2; fill: none; } svg .dot { fill: #9aa5b1; }\n"
-                "svg .strong { stroke: #0b5fa5; stroke-width: 2.4; } svg .dot.strong { fill: #0b5fa5; stroke: none; }\n"
-                "svg .ahead { stroke-dasharray: 4 3; } svg .band { fill: #0b5fa5; fill-opacity: 0.10; stroke: none; }\n"
-                "svg .cell { fill: #08519c; stroke: #dfe5ea; stroke-width: 0.5; }\n"
-                "svg .absent { fill: url(#hatch); stroke: #dfe5ea; stroke-width: 0.5; }\n"
-                "svg text { fill: #222; } svg .right { text-anchor: end; } svg .middle { text-anchor: middle; }\n");
+    buf_puts(
+        b,
+        "svg { max-width: 100%; height: auto; font: 11px system-ui, sans-serif; }\n"
+        "svg .axis { stroke: #999; fill: none; } svg .grid { stroke: #e4e4e4; fill: none; }\n"
+        "svg .line { stroke: #9aa5b1; stroke-width: 1.2; fill: none; } svg .dot { fill: #9aa5b1; }\n"
+        "svg .strong { stroke: #0b5fa5; stroke-width: 2.4; } svg .dot.strong { fill: #0b5fa5; stroke: none; }\n"
+        "svg .ahead { stroke-dasharray: 4 3; } svg .band { fill: #0b5fa5; fill-opacity: 0.10; stroke: none; }\n"
+        "svg .cell { fill: #08519c; stroke: #dfe5ea; stroke-width: 0.5; }\n"
+        "svg .absent { fill: url(#hatch); stroke: #dfe5ea; stroke-width: 0.5; }\n"
+        "svg .s0 { fill: #7a8793; } svg .s1 { fill: #b5651d; } svg .s2 { fill: #0b5fa5; } svg .s3 { fill: #3a7d44; }\n"
+        "svg .s4 { fill: #7b4b94; } svg .s5 { fill: #a61e4d; } svg .s6 { fill: #5c940d; } svg .s7 { fill: #364fc7; }\n"
+        "svg .pale { fill-opacity: 0.35; } svg .whisker { stroke: #222; stroke-width: 1; fill: none; }\n"
+        "svg text { fill: #222; } svg .right { text-anchor: end; } svg .middle { text-anchor: middle; }\n");
 }
 
 void svg_defs(struct buf *b)
@@ -189,6 +194,124 @@ bool svg_chart(struct buf *b, const char *x_name, const char *y_name, const stru
         for (size_t i = 0; i < n; i++)
             if (lines[i].strong == (strong == 1))
                 put_line(&c, &lines[i]);
+    buf_puts(b, "</svg>\n");
+    return true;
+}
+
+/* --- bars --- */
+
+enum { LEGEND_H = 22, BARS_H = 320, BAR_MAX_W = 46 };
+
+static double bar_top(const struct svg_bar *bar)
+{
+    double top = 0;
+    for (size_t i = 0; i < SVG_BAR_PARTS; i++)
+        top += bar->parts[i] >= 0 ? bar->parts[i] : (double)NAN;
+    return isfinite(top) ? top : (double)NAN;
+}
+
+/* The greatest end of a bar or of its interval; NAN: there is no bar. */
+static double bars_top(const struct svg_bars *w)
+{
+    double top = NAN;
+    for (size_t i = 0; i < w->n_groups * w->n_series; i++) {
+        double half = w->bars[i].half;
+        double end = bar_top(&w->bars[i]);
+        top = fmax(top, isfinite(half) && half > 0 && isfinite(end + half) ? end + half : end);
+    }
+    return top;
+}
+
+struct bars {
+    struct buf *b;
+    const struct svg_bars *what;
+    double top;
+};
+
+static double bar_y(const struct bars *s, double v)
+{
+    return BARS_H - BOTTOM - v / s->top * (BARS_H - TOP - LEGEND_H - BOTTOM);
+}
+
+static void put_bar_axis(const struct bars *s)
+{
+    for (int i = 0; i <= TICKS; i++) {
+        double y = bar_y(s, s->top * i / TICKS);
+        buf_printf(s->b, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"right\" x=\"%d\" y=\"%.1f\">", LEFT, y,
+                   CHART_W - RIGHT, LEFT - 6, y + 4);
+        put_number(s->b, s->top * i / TICKS);
+        buf_puts(s->b, "</text>\n");
+    }
+    buf_printf(s->b, "<text class=\"middle\" transform=\"translate(12 %d) rotate(-90)\">", BARS_H / 2);
+    svg_escape(s->b, s->what->y_name);
+    buf_puts(s->b, "</text>\n");
+}
+
+static void put_legend(const struct bars *s)
+{
+    double x = LEFT;
+    for (size_t i = 0; i < s->what->n_series; i++) {
+        buf_printf(s->b,
+                   "<rect class=\"s%zu\" x=\"%.0f\" y=\"4\" width=\"10\" height=\"10\"/><text x=\"%.0f\" y=\"13\">", i,
+                   x, x + 14);
+        svg_escape(s->b, s->what->series[i]);
+        buf_puts(s->b, "</text>");
+        x += 30 + 7.0 * (double)utf8_columns(s->what->series[i]);
+    }
+    buf_printf(s->b, "<text x=\"%.0f\" y=\"13\">pale: ", x + 10);
+    svg_escape(s->b, s->what->parts[0]);
+    buf_puts(s->b, "; full: ");
+    svg_escape(s->b, s->what->parts[1]);
+    buf_puts(s->b, "; line: 90 % interval</text>\n");
+}
+
+static void put_bar(const struct bars *s, size_t group, size_t series, double x, double w)
+{
+    const struct svg_bar *bar = &s->what->bars[group * s->what->n_series + series];
+    double from = 0, top = bar_top(bar);
+    if (isnan(top))
+        return;
+    buf_puts(s->b, "<g><title>");
+    svg_escape(s->b, s->what->groups[group]);
+    buf_puts(s->b, ", ");
+    svg_escape(s->b, s->what->series[series]);
+    buf_puts(s->b, ": ");
+    for (size_t i = 0; i < SVG_BAR_PARTS; i++) {
+        svg_escape(s->b, s->what->parts[i]);
+        buf_putc(s->b, ' ');
+        put_number(s->b, bar->parts[i]);
+        buf_puts(s->b, i + 1 < SVG_BAR_PARTS ? ", " : "</title>");
+    }
+    for (size_t i = 0; i < SVG_BAR_PARTS; from += bar->parts[i++])
+        buf_printf(s->b, "<rect class=\"s%zu%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", series,
+                   i == 0 ? " pale" : "", x, bar_y(s, from + bar->parts[i]), w,
+                   bar_y(s, from) - bar_y(s, from + bar->parts[i]));
+    if (isfinite(bar->half) && bar->half > 0 && isfinite(top + bar->half))
+        buf_printf(s->b, "<path class=\"whisker\" d=\"M%.1f %.1fV%.1f\"/>", x + w / 2, bar_y(s, top + bar->half),
+                   bar_y(s, fmax(0, top - bar->half)));
+    buf_puts(s->b, "</g>\n");
+}
+
+bool svg_bars(struct buf *b, const struct svg_bars *what)
+{
+    struct bars s = { .b = b, .what = what, .top = bars_top(what) };
+    if (isnan(s.top))
+        return false;
+    if (s.top <= 0)
+        s.top = 1;
+    double group_w = (double)(CHART_W - LEFT - RIGHT) / (double)what->n_groups;
+    double w = fmin(BAR_MAX_W, group_w * 0.8 / (double)what->n_series);
+    buf_printf(b, "<svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n", CHART_W, BARS_H, CHART_W);
+    put_bar_axis(&s);
+    put_legend(&s);
+    for (size_t g = 0; g < what->n_groups; g++) {
+        double middle = LEFT + group_w * ((double)g + 0.5), x = middle - w * (double)what->n_series / 2;
+        buf_printf(b, "<text class=\"middle\" x=\"%.1f\" y=\"%d\">", middle, BARS_H - BOTTOM + 16);
+        svg_escape(b, what->groups[g]);
+        buf_puts(b, "</text>\n");
+        for (size_t i = 0; i < what->n_series; i++, x += w)
+            put_bar(&s, g, i, x + w * 0.05, w * 0.9);
+    }
     buf_puts(b, "</svg>\n");
     return true;
 }

@@ -30,6 +30,25 @@ struct svg_line {
 /* Lines over x. False, and nothing is put, when no point has a y. */
 bool svg_chart(struct buf *b, const char *x_name, const char *y_name, const struct svg_line *lines, size_t n);
 
+enum { SVG_BAR_PARTS = 2, SVG_BAR_SERIES = 8 };
+
+struct svg_bar {
+    double parts[SVG_BAR_PARTS]; /* one on the other, from 0; one that is not finite or below 0: there is no bar */
+    double half;                 /* of an interval about the top; NAN: there is none */
+};
+
+struct svg_bars {
+    const char *y_name;
+    const char *const *groups; /* along the bottom */
+    const char *const *series; /* a colour each; at most SVG_BAR_SERIES */
+    size_t n_groups, n_series;
+    const char *parts[SVG_BAR_PARTS]; /* the lower one is pale */
+    const struct svg_bar *bars;       /* n_series of each group */
+};
+
+/* Bars side by side in groups, with a legend above. False, and nothing is put, when there is no bar. The names are escaped here. */
+bool svg_bars(struct buf *b, const struct svg_bars *what);
+
 /* The rows that were measured, darkest where a row is at its greatest; absent cells are hatched. `cols` names the columns; both names
  * are escaped here. False, and nothing is put, when nothing was measured. */
 bool svg_heat(struct buf *b, const struct heat *h, const char *const *cols);

@@ -137,6 +137,26 @@ static void use_points(const char *const *texts, const uint8_t *data, size_t siz
     buf_done(&b);
 }
 
+static void use_bars(const char *const *texts, const uint8_t *data, size_t size)
+{
+    struct svg_bar bars[4];
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 3; k++) {
+            size_t at = 2 * (3 * i + k);
+            double x = at + 1 < size ? number_of(data + at) : NAN;
+            *(k < 2 ? &bars[i].parts[k] : &bars[i].half) = x;
+        }
+    struct svg_bars what = { texts[0], texts, texts + 1, 2, 2, { texts[1], texts[2] }, bars };
+    struct buf b = BUF_INIT;
+    bool drawn = svg_bars(&b, &what);
+    check(drawn == (b.len > 0));
+    if (drawn) {
+        check_characters(&b);
+        check_markup(b.data);
+    }
+    buf_done(&b);
+}
+
 static bool first_is_gauge(size_t row)
 {
     return row == 0;
@@ -179,6 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *const as[] = { texts[0], texts[1], texts[2] };
     use_points(as, data, size);
     use_cells(as, data, size);
+    use_bars(as, data, size);
     for (size_t i = 0; i < 3; i++)
         free(texts[i]);
     return 0;

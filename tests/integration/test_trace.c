@@ -221,6 +221,8 @@ static void test_export_goes_where_it_is_told(void **state)
            "45.5,14.5,",
            "");
     assert_int_equal(harness_count(csv.out, "\n"), 5); /* two epochs, and a row for each run without */
+    AUTO_OUTPUT struct harness_output jobs = TRACE(w, "export", "@t.h5", "--format", "jobs", "-o", "@j.h5");
+    expect(&jobs, 2, "", "has no complete run with samples");
     AUTO_OUTPUT struct harness_output file = TRACE(w, "export", "@t.h5", "--format", "json", "-o", "@t.json");
     expect(&file, 0, "", "");
     AUTO_FREE char *text = harness_read(w->dir, "t.json");
@@ -244,7 +246,9 @@ static void test_misuse_is_explained(void **state)
         { { "info", "@t.csv", "@t.csv", NULL }, 2, "unexpected word" },
         { { "info", "@nothing.h5", NULL }, 3, "No such file" },
         { { "info", "@t.csv", NULL }, 2, "no HDF5 file" },
-        { { "export", "@t.h5", "--format", "xml", NULL }, 2, "export knows csv, json and curves" },
+        { { "export", "@t.h5", "--format", "xml", NULL }, 2, "export knows csv, json, curves and jobs" },
+        { { "export", "@t.h5", "--format", "jbos", NULL }, 2, "did you mean 'jobs'?" },
+        { { "export", "@t.h5", "--format", "jobs", NULL }, 2, "needs -o OUT.h5" },
         { { "import", "@t.csv", "-o", "@x.h5", NULL }, 2, "import needs --format" },
         { { "import", "@t.csv", "--format", "timelime", "-o", "@x.h5", NULL }, 2, "did you mean 'timeline'" },
         { { "import", "@t.csv", "--format", "timeline", NULL }, 2, "import needs -o" },

@@ -219,6 +219,27 @@ static void test_nothing_measured_is_no_picture(void **state)
     assert_int_equal(b.len, 0);
 }
 
+/* 300 is the highest end, of an interval: it is at the axis's top. A bar of which a part is absent is none. */
+static void test_bars_stand_on_each_other(void **state)
+{
+    (void)state;
+    static const char *const groups[] = { "a<b", "c" }, *const series[] = { "v1", "ours" };
+    static const struct svg_bar bars[] = {
+        { { 100, 150 }, 50 }, { { 0, 75 }, NAN }, { { NAN, 75 }, 10 }, { { 20, 30 }, 80 }
+    };
+    AUTO_BUF struct buf b = BUF_INIT;
+    assert_true(svg_bars(&b, &(struct svg_bars){ "s", groups, series, 2, 2, { "waits", "works" }, bars }));
+    expect_part(&b, "<title>a&lt;b, v1: waits 100, works 150</title>", true);
+    expect_part(&b, "<title>c, v1", false);
+    expect_part(&b, ">300</text>", true);
+    expect_part(&b, "y=\"75.0\" width=\"41.4\" height=\"123.0\"/>", true); /* 150 of 300 over 246 units */
+    expect_part(&b, "class=\"whisker\" d=\"M208.0 34.0V116.0\"", true);
+    expect_part(&b, "a<b", false);
+    buf_clear(&b);
+    assert_false(svg_bars(&b, &(struct svg_bars){ "s", groups, series, 1, 1, { "waits", "works" }, &bars[2] }));
+    assert_int_equal(b.len, 0);
+}
+
 static void test_a_line_is_interrupted_where_a_figure_is_absent(void **state)
 {
     (void)state;
@@ -267,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_an_absent_cell_is_hatched_and_says_why),
         cmocka_unit_test(test_a_scaled_cell_says_how_much_was_counted),
         cmocka_unit_test(test_nothing_measured_is_no_picture),
+        cmocka_unit_test(test_bars_stand_on_each_other),
         cmocka_unit_test(test_a_line_is_interrupted_where_a_figure_is_absent),
         cmocka_unit_test(test_a_single_point_is_a_chart),
     };
