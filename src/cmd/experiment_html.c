@@ -4,8 +4,8 @@
 
 #include "base/own.h"
 #include "cmd/experiment_parts.h"
-#include "cmd/svg.h"
-#include "cmd/table.h"
+#include "view/svg.h"
+#include "view/table.h"
 
 /* Jobs, and all of them. */
 enum { GROUPS_MAX = EXPERIMENT_JOBS_MAX + 1, PAGE_COLUMNS = 150 };

@@ -7,13 +7,13 @@
 
 #include "base/own.h"
 #include "cmd/cmd.h"
-#include "cmd/energy_figure.h"
 #include "cmd/experiment_parts.h"
 #include "cmd/look.h"
-#include "cmd/table.h"
 #include "live/experiment_run.h"
 #include "live/plan.h"
 #include "live/study.h"
+#include "view/energy_figure.h"
+#include "view/table.h"
 
 /* --- before --- */
 

@@ -8,7 +8,7 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/experiment_parts.h"
-#include "cmd/table.h"
+#include "view/table.h"
 
 /* --- for people --- */
 

@@ -12,13 +12,13 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/energy_figure.h"
 #include "cmd/look.h"
 #include "cmd/notes.h"
-#include "cmd/table.h"
 #include "core/expr.h"
 #include "live/study.h"
 #include "store/series.h"
+#include "view/energy_figure.h"
+#include "view/table.h"
 
 enum fact {
     FACT_STUDY,

@@ -62,7 +62,7 @@ static void take_share(struct driver *d, int cpus)
     if (share == d->share)
         return;
     d->share = share;
-    places_share(d->places, share > 0 ? share : share == 0 ? 1 : 0);
+    places_limit(d->places, share > 0 ? share : share == 0 ? 1 : 0);
     d->turned = true;
 }
 

@@ -252,7 +252,7 @@ bool places_is_divided(const struct places *p)
     return p->leases && (shared || rooms_has(&p->rooms, HERE, ROOMS_OTHERS));
 }
 
-void places_share(struct places *p, int cpus)
+void places_limit(struct places *p, int cpus)
 {
     p->rooms.nodes[HERE].share = p->leases ? cpus : 0;
 }

@@ -73,7 +73,7 @@ int places_cpus(struct places *p, int trial);
 
 /* So many CPUs of this machine our trials may have together; 0: as many as there are. Trials that run keep what they have until they are given
  * anew. */
-void places_share(struct places *p, int cpus);
+void places_limit(struct places *p, int cpus);
 
 /* CPUs of this machine that the trial has of its own. */
 int places_held(const struct places *p, int trial);
