@@ -49,7 +49,7 @@ static void begin(struct cluster_view *v)
 static bool ask(const struct cluster_asked *a, const struct cluster_view *v, size_t i, struct cluster_request *out)
 {
     static const char in_space[] = "/api/v1/namespaces/";
-    (void)v;
+    enum { PAGE = 500 }; /* as many items as kubectl asks for at once */
     if (i >= ARRAY_LEN(looks))
         return false;
     out->method = "GET";
@@ -58,6 +58,11 @@ static bool ask(const struct cluster_asked *a, const struct cluster_view *v, siz
         buf_printf(&out->url, "%s%s%s", in_space, a->space, looks[i].path + sizeof in_space - 1 + 2);
     else
         buf_puts(&out->url, looks[i].path);
+    buf_printf(&out->url, "%climit=%d", strchr(looks[i].path, '?') ? '&' : '?', PAGE);
+    if (v->next.len == 0)
+        return true;
+    buf_puts(&out->url, "&continue=");
+    cluster_put_query(&out->url, buf_text(&v->next));
     return true;
 }
 

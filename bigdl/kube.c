@@ -73,6 +73,14 @@ static int no_list(const char *of, struct err *e)
     return err_set(e, -EINVAL, "the answer is no list of %s of a Kubernetes API server", of);
 }
 
+/* By what the next page of the list is asked for, where there is one. */
+static int go_on(struct cluster_view *v, const json_t *root, struct err *e)
+{
+    buf_clear(&v->next);
+    buf_puts(&v->next, text_of(json_object_get(root, "metadata"), "continue"));
+    return v->next.failed ? err_sys(e, -ENOMEM, "a page of a list") : 0;
+}
+
 /* --- nodes ----------------------------------------------------------------------------------------------------------------- */
 
 /* Executors tolerate nothing, as far as is known here. */
@@ -81,12 +89,16 @@ static bool takes_pods(const json_t *node)
     const json_t *spec = json_object_get(node, "spec"), *taint, *condition;
     const json_t *conditions = json_object_get(json_object_get(node, "status"), "conditions");
     size_t i;
-    bool ready = false;
-    json_array_foreach(json_object_get(spec, "taints"), i,
-                       taint) if (!is(taint, "effect", "PreferNoSchedule")) return false;
-    json_array_foreach(conditions, i, condition) ready |=
-        is(condition, "type", "Ready") && is(condition, "status", "True");
-    return ready && !json_is_true(json_object_get(spec, "unschedulable"));
+    bool ready = false, tainted = false;
+    json_array_foreach(json_object_get(spec, "taints"), i, taint)
+    {
+        tainted |= !is(taint, "effect", "PreferNoSchedule");
+    }
+    json_array_foreach(conditions, i, condition)
+    {
+        ready |= is(condition, "type", "Ready") && is(condition, "status", "True");
+    }
+    return !tainted && ready && !json_is_true(json_object_get(spec, "unschedulable"));
 }
 
 static int whole(double n)
@@ -118,7 +130,8 @@ int kube_read_nodes(struct cluster_view *v, const char *text, size_t len, struct
         w->free_milli = (int64_t)round(fmin(cpus, 1e9) * 1000);
         w->memory_gb = w->free_gb = memory / GIB;
     }
-    return v->n_workers > 0 ? 0 : err_set(e, -ENODEV, "no node takes pods now");
+    int rc = go_on(v, root, e);
+    return rc < 0 || v->n_workers > 0 || v->next.len > 0 ? rc : err_set(e, -ENODEV, "no node takes pods now");
 }
 
 /* --- what pods have ------------------------------------------------------------------------------------------------------- */
@@ -127,8 +140,11 @@ static const json_t *status_of(const json_t *pod, const char *container)
 {
     const json_t *s;
     size_t i;
-    json_array_foreach(json_object_get(json_object_get(pod, "status"), "containerStatuses"), i,
-                       s) if (is(s, "name", container)) return s;
+    json_array_foreach(json_object_get(json_object_get(pod, "status"), "containerStatuses"), i, s)
+    {
+        if (is(s, "name", container))
+            return s;
+    }
     return NULL;
 }
 
@@ -147,9 +163,14 @@ static double pod_has(const json_t *pod, const char *what)
     const json_t *spec = json_object_get(pod, "spec"), *container;
     double sum = 0, first = 0, over = kube_quantity(json_object_get(json_object_get(spec, "overhead"), what));
     size_t i;
-    json_array_foreach(json_object_get(spec, "containers"), i, container) sum += container_has(pod, container, what);
-    json_array_foreach(json_object_get(spec, "initContainers"), i, container) first =
-        fmax(first, kube_request(json_object_get(container, "resources"), what));
+    json_array_foreach(json_object_get(spec, "containers"), i, container)
+    {
+        sum += container_has(pod, container, what);
+    }
+    json_array_foreach(json_object_get(spec, "initContainers"), i, container)
+    {
+        first = fmax(first, kube_request(json_object_get(container, "resources"), what));
+    }
     return fmax(sum, first) + (isnan(over) ? 0 : over);
 }
 
@@ -184,19 +205,35 @@ int kube_take_pods(struct cluster_view *v, const char *text, size_t len, struct 
         w->free_cores = whole((double)w->free_milli / 1000);
         w->free_gb = fmax(0, w->free_gb - pod_has(pod, "memory") / GIB);
     }
-    return 0;
+    return go_on(v, root, e);
 }
 
 /* --- ours ------------------------------------------------------------------------------------------------------------------ */
 
+/* NULL: the container has no such variable. */
+static const json_t *variable_of(const json_t *container, const char *name)
+{
+    const json_t *variable;
+    size_t i;
+    json_array_foreach(json_object_get(container, "env"), i, variable)
+    {
+        if (is(variable, "name", name))
+            return variable;
+    }
+    return NULL;
+}
+
 /* Slots of an executor: its CPUs may have been narrowed. */
 static int slots_of(const json_t *pod)
 {
-    const json_t *container, *env;
-    size_t i, k;
-    json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container) json_array_foreach(
-        json_object_get(container, "env"), k,
-        env) if (is(env, "name", "SPARK_EXECUTOR_CORES")) return whole(text_quantity(text_of(env, "value")));
+    const json_t *container;
+    size_t i;
+    json_array_foreach(json_object_get(json_object_get(pod, "spec"), "containers"), i, container)
+    {
+        const json_t *slots = variable_of(container, "SPARK_EXECUTOR_CORES");
+        if (slots)
+            return whole(text_quantity(text_of(slots, "value")));
+    }
     return whole(pod_has(pod, "cpu"));
 }
 
@@ -223,9 +260,11 @@ static void read_why(struct cluster_app *a, const json_t *status)
 {
     const json_t *c;
     size_t i;
-    json_array_foreach(json_object_get(status, "conditions"), i,
-                       c) if (is(c, "type", "PodScheduled") && is(c, "status", "False"))
-        put_why(a, text_of(c, "message"));
+    json_array_foreach(json_object_get(status, "conditions"), i, c)
+    {
+        if (is(c, "type", "PodScheduled") && is(c, "status", "False"))
+            put_why(a, text_of(c, "message"));
+    }
     json_array_foreach(json_object_get(status, "containerStatuses"), i, c)
     {
         const json_t *waiting = json_object_get(json_object_get(c, "state"), "waiting");
@@ -239,8 +278,10 @@ static int kills_of(const json_t *status)
     const json_t *c;
     size_t i;
     int n = 0;
-    json_array_foreach(json_object_get(status, "containerStatuses"), i, c) n +=
-        is(json_object_get(json_object_get(c, "state"), "terminated"), "reason", "OOMKilled");
+    json_array_foreach(json_object_get(status, "containerStatuses"), i, c)
+    {
+        n += is(json_object_get(json_object_get(c, "state"), "terminated"), "reason", "OOMKilled");
+    }
     return n;
 }
 
@@ -283,8 +324,12 @@ int kube_read_launches(struct cluster_view *v, const char *text, size_t len, str
     size_t i;
     if (!pods)
         return no_list("pods", e);
-    json_array_foreach(pods, i, pod) if (read_ours(v, pod) < 0) return err_sys(e, -ENOMEM, "the list of pods");
-    return 0;
+    json_array_foreach(pods, i, pod)
+    {
+        if (read_ours(v, pod) < 0)
+            return err_sys(e, -ENOMEM, "the list of pods");
+    }
+    return go_on(v, root, e);
 }
 
 /* --- quotas ---------------------------------------------------------------------------------------------------------------- */
@@ -351,8 +396,12 @@ int kube_read_quotas(struct cluster_view *v, const char *text, size_t len, struc
     size_t i;
     if (!quotas)
         return no_list("quotas", e);
-    json_array_foreach(quotas, i, quota) if (binds(quota)) read_quota(v, quota);
-    return 0;
+    json_array_foreach(quotas, i, quota)
+    {
+        if (binds(quota))
+            read_quota(v, quota);
+    }
+    return go_on(v, root, e);
 }
 
 /* --- refusals -------------------------------------------------------------------------------------------------------------- */

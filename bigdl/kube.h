@@ -19,7 +19,9 @@ double kube_request(const json_t *resources, const char *what);
 /* A list's items, from an answer; NULL: it is none. Borrowed from *out_root, a new reference. */
 const json_t *kube_items(const char *text, size_t len, json_t **out_root);
 
-/* Nodes that take pods as workers, all of them free. -EINVAL: not a list of nodes; -ENODEV: none takes pods; -ENOMEM. */
+/* Each reads one page of a list, and leaves in v->next by what the next one is asked for. */
+
+/* Nodes that take pods as workers, all of them free. -EINVAL: not a list of nodes; -ENODEV: none takes pods, by the last page; -ENOMEM. */
 int kube_read_nodes(struct cluster_view *v, const char *text, size_t len, struct err *e);
 
 /* What these pods have of the workers is not free. -EINVAL: not a list of pods. */

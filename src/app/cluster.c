@@ -16,6 +16,7 @@ void cluster_view_done(struct cluster_view *v)
     free(v->workers);
     free(v->apps);
     free(v->parts);
+    buf_done(&v->next);
     *v = (struct cluster_view){ 0 };
 }
 

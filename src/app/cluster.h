@@ -75,6 +75,8 @@ struct cluster_view { /* zeroed: empty */
     char limit[CLUSTER_NAME_MAX]; /* its name */
     struct layout_takes takes;    /* what a part takes of a worker for its heap */
     struct layout_ask beside;     /* what an application takes beside its parts, as it is taken; no parts: nothing */
+    struct buf
+        next; /* the last answer was a page of a list, and by this the next one is asked for; empty: it was the last */
 };
 void cluster_view_done(struct cluster_view *v);
 
@@ -121,7 +123,7 @@ struct cluster_row {
 
     /* --- a look --- */
     void (*begin)(struct cluster_view *v); /* what holds as long as nothing else is told; NULL: nothing */
-    /* The i-th request; false: that were all. */
+    /* The i-th request; false: that were all. Where the last answer left a `next`, it is that page of the same i. */
     bool (*ask)(const struct cluster_asked *a, const struct cluster_view *v, size_t i, struct cluster_request *out);
     /* Its answer, with its status. -EINVAL: not one of such a cluster; -EACCES: we may not ask; -ENODEV: it has no worker; -ENOMEM. */
     int (*answer)(struct cluster_view *v, const struct cluster_asked *a, size_t i, int status, const char *text,

@@ -67,7 +67,7 @@ const struct opt_row config_rows[] = {
     { "places.slurm", "partition", OPT_TEXT, FIELD(slurm_partition), NULL, 0, 0, NULL, "NAME", "trials are jobs of Slurm, in this partition (default: Slurm's)" },
     { "places.slurm", "account", OPT_TEXT, FIELD(slurm_account), NULL, 0, 0, NULL, "NAME", "they are charged to" },
     { "places.slurm", "time", OPT_TEXT, FIELD(slurm_time), NULL, 0, 0, NULL, "TIME", "that each of them may run, as Slurm writes it: 90 (minutes), 4:00:00, 2-12 (default: the partition's)" },
-    { "places.slurm", "pending", OPT_INT, FIELD(slurm_pending), "4", 1, 256, NULL, "N", "jobs that wait in Slurm's queue at once" },
+    { "places.slurm", "pending", OPT_INT, FIELD(slurm_pending), "4", 1, 256, NULL, "N", "jobs that wait in Slurm's queue at once, beside those that it has room for" },
     { "influxdb", "url", OPT_TEXT, FIELD(url), NULL, 0, 0, NULL, "URL", "of the server, or udp://HOST:PORT of a Telegraf" },
     { "influxdb", "database", OPT_TEXT, FIELD(database), NULL, 0, 0, NULL, "NAME", "InfluxDB 1.x" },
     { "influxdb", "bucket", OPT_TEXT, FIELD(bucket), NULL, 0, 0, NULL, "NAME", "InfluxDB 2.x" },

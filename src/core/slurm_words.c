@@ -280,6 +280,55 @@ bool slurm_words_room(const char *text, const char *partition, struct slurm_room
     return true;
 }
 
+/* The next word of a line. False: there is none left, or it is too long. */
+static bool take_word(const char **at, char *out, size_t size)
+{
+    *at += strspn(*at, " \t");
+    size_t len = strcspn(*at, " \t\n");
+    if (len == 0 || len >= size)
+        return false;
+    memcpy(out, *at, len);
+    out[len] = '\0';
+    *at += len;
+    return true;
+}
+
+/* "main* 1/3/0/4 4000 1000": of CPUs how many are allocated, idle, neither (it is down or drained), all; MB in all, and allocated. */
+static bool read_free(const char *at, const char *partition, uint64_t *out_cpus, uint64_t *out_mb)
+{
+    enum { CPUS_MAX = 65536 };
+    char name[160], cpus[64], memory[32], taken[32];
+    uint64_t allocated, all, gone;
+    const char *idle;
+    if (!take_word(&at, name, sizeof name) || !take_word(&at, cpus, sizeof cpus) ||
+        !take_word(&at, memory, sizeof memory) || !take_word(&at, taken, sizeof taken) || !is_meant(name, partition))
+        return false;
+    if (!(idle = take_number(cpus, CPUS_MAX, &allocated)) || *idle++ != '/' || !take_number(idle, CPUS_MAX, out_cpus) ||
+        !take_number(memory, INT64_MAX / 16, &all) || !take_number(taken, INT64_MAX / 16, &gone))
+        return false;
+    *out_mb = all > gone ? all - gone : 0;
+    return true;
+}
+
+bool slurm_words_fits(const char *text, const char *partition, int cpus, double memory_gb, int *out)
+{
+    enum { FITS_MAX = 65536 };
+    const double gb = 1024;
+    double n = 0;
+    bool any = false;
+    for (const char *at = text; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
+        uint64_t idle, mb;
+        if (!read_free(at, partition, &idle, &mb))
+            continue;
+        double by_cpus = floor((double)idle / fmax(cpus, 1));
+        n += memory_gb > 0 ? fmin(by_cpus, floor((double)mb / (memory_gb * gb))) : by_cpus;
+        any = true;
+    }
+    if (any)
+        *out = (int)fmin(n, FITS_MAX);
+    return any;
+}
+
 /* --- what it is told -------------------------------------------------------------------------------------------------------- */
 
 static void add_text(struct strv *argv, const char *option, const char *value)

@@ -63,6 +63,11 @@ struct slurm_room {
 #define SLURM_NODE_FORMAT "%P|%c|%m"
 bool slurm_words_room(const char *text, const char *partition, struct slurm_room *out);
 
+/* How many jobs of so many CPUs and so much memory fit at once into what the nodes of a partition have free now, by lines of sinfo; false: none is told
+ * of. */
+#define SLURM_FREE_FORMAT "Partition:128,CPUsState:48,Memory:24,AllocMem:24"
+bool slurm_words_fits(const char *text, const char *partition, int cpus, double memory_gb, int *out);
+
 /* What a refusal, or the reason of a job that waits, means. */
 enum slurm_fault {
     SLURM_PASSES, /* it may be otherwise soon */

@@ -186,16 +186,19 @@ int cluster_at_ask(const struct cluster_at *at, struct cluster_request *q, int *
 static int look_at(struct cluster_view *v, const struct cluster_at *at, const struct cluster_asked *a,
                    const char *token, struct err *e)
 {
-    int rc = 0;
+    enum { ASKED_MAX = 500 };
+    int rc = 0, asked = 0;
     if (at->row->begin)
         at->row->begin(v);
-    for (size_t i = 0; rc == 0; i++) {
+    for (size_t i = 0; rc == 0; i += v->next.len == 0) {
         struct cluster_request r = { 0 };
         AUTO_BUF struct buf text = BUF_INIT;
         int status = 0;
         if (!at->row->ask(a, v, i, &r))
             break;
-        rc = request(at, token, &r, &text, &status, e);
+        buf_clear(&v->next);
+        rc = asked++ < ASKED_MAX ? request(at, token, &r, &text, &status, e)
+                                 : err_set(e, -EPROTO, "%s answers with lists without an end", at->row->what);
         if (rc == 0 && (rc = at->row->answer(v, a, i, status, buf_text(&text), text.len, e)) < 0)
             err_prefix(e, "'%s'", buf_text(&r.url));
         cluster_request_done(&r);

@@ -95,6 +95,13 @@ void driver_ended_on(struct driver *d, struct attempt *a)
     hosts_ended_on(d->hosts, a->trial->place, well, a->end.text);
 }
 
+/* One that is not known yet is like those that run. */
+static bool takes_job(struct driver *d, const struct study_trial *t)
+{
+    t = t || d->n == 0 ? t : d->slots[0]->a.trial;
+    return slurm_takes(d->slurm, t ? driver_want(d, t) : (struct rooms_want){ 0 });
+}
+
 /* A place where nothing runs comes first, of the others the one with most room. One that is empty is taken whatever its size. */
 int driver_place(struct driver *d, int number)
 {
@@ -103,7 +110,7 @@ int driver_place(struct driver *d, int number)
     if (d->gangs)
         return driver_place_gang(d, t);
     if (d->slurm)
-        return slurm_takes(d->slurm) ? 0 : -1;
+        return takes_job(d, t) ? 0 : -1;
     if (d->cluster)
         return driver_fits_cluster(d, t) ? 0 : -1;
     if (!d->hosts && d->n > 0 && !driver_has_share(d, t))
@@ -135,7 +142,7 @@ bool driver_awaits_hosts(struct driver *d)
 {
     struct sched *s = &d->study->sched;
     if (d->slurm) /* it takes none for a while */
-        return !slurm_takes(d->slurm) && !s->stopping && !s->closed && sched_waiting(s) > 0;
+        return !takes_job(d, NULL) && !s->stopping && !s->closed && sched_waiting(s) > 0;
     if (!d->hosts || d->local || s->stopping || s->closed || sched_waiting(s) == 0)
         return false;
     if (hosts_may_come(d->hosts))

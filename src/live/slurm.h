@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "core/rooms.h"
 #include "live/plan.h"
 #include "live/site.h"
 
@@ -37,8 +38,9 @@ void slurm_close(
 
 void slurm_tick(struct slurm *s); /* at every tick of the driver */
 
-/* May a trial be started now? No more than `places.slurm.pending` wait at once. */
-bool slurm_takes(const struct slurm *s);
+/* May a trial that takes so much be started now (0 CPUs: not known)? As many as fit into what is free, and no more than `places.slurm.pending` beside
+ * these, wait at once. */
+bool slurm_takes(struct slurm *s, struct rooms_want want);
 
 struct site slurm_site(struct slurm *s);
 

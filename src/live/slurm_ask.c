@@ -40,8 +40,10 @@ static void free_command(struct slurm_command *c)
 
 void slurm_free_when_idle(struct slurm *s)
 {
-    if (s->closed && s->commands == 0)
-        free(s);
+    if (!s->closed || s->commands > 0)
+        return;
+    buf_done(&s->room);
+    free(s);
 }
 
 static void on_run(uv_work_t *work, int status)

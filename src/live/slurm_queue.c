@@ -78,6 +78,7 @@ static void has_begun(struct slurm_launch *l, int64_t ago_ms)
     if (l->begun)
         return;
     l->begun = true;
+    s->begun++;
     s->ops->begun(s->ctx, l->id, ago_ms);
 }
 
@@ -302,6 +303,31 @@ static void poll_queue(struct slurm *s, int64_t now)
     strv_done(&argv);
 }
 
+/* --- what is free ------------------------------------------------------------------------------------------------------------------- */
+
+static void on_room(struct slurm *s, const struct slurm_command *c)
+{
+    s->asks_room = false;
+    if (s->closed)
+        return;
+    buf_clear(&s->room);
+    if (c->code == 0)
+        buf_put(&s->room, buf_text(&c->out), c->out.len);
+}
+
+static void ask_room(struct slurm *s, int64_t now)
+{
+    struct strv argv = STRV_INIT;
+    strv_add(&argv, "sinfo");
+    strv_add(&argv, "--noheader");
+    strv_add(&argv, "--Node");
+    strv_add(&argv, "--Format=" SLURM_FREE_FORMAT);
+    s->to_ask_room = false;
+    s->room_ms = now + POLL_MS;
+    s->begun = 0;
+    s->asks_room = slurm_command(s, 0, &argv, on_room) == 0;
+}
+
 /* --- time ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* True: something was told, and the list may be another. */
@@ -330,12 +356,23 @@ void slurm_tick(struct slurm *s)
         slurm_sweep(s);
     if (!s->polls && now >= s->poll_ms)
         poll_queue(s, now);
+    if (s->to_ask_room && !s->asks_room && now >= s->room_ms)
+        ask_room(s, now);
 }
 
-bool slurm_takes(const struct slurm *s)
+bool slurm_takes(struct slurm *s, struct rooms_want want)
 {
+    const struct config *cfg = &s->plan->cfg;
     int64_t waiting = 0;
+    int fits = 0;
     for (const struct slurm_launch *l = s->list; l; l = l->next)
         waiting += !l->begun && !l->over;
-    return waiting < s->plan->cfg.slurm_pending && clock_ms() >= s->rests_until_ms;
+    if (clock_ms() < s->rests_until_ms)
+        return false;
+    if (waiting < cfg->slurm_pending)
+        return true;
+    s->to_ask_room = true;
+    const char *partition = cfg->slurm_partition ? cfg->slurm_partition : "";
+    bool known = want.cpus > 0 && slurm_words_fits(buf_text(&s->room), partition, want.cpus, want.memory_gb, &fits);
+    return known && waiting < cfg->slurm_pending + fits - s->begun;
 }

@@ -57,6 +57,10 @@ struct slurm {
     bool closed;  /* freed when none is */
     bool polls, sweeps, to_sweep, told_silent;
     int64_t look_ms, poll_ms, rests_until_ms;
+    struct buf room; /* what sinfo says is free; empty: not known */
+    bool asks_room, to_ask_room;
+    int64_t room_ms; /* when it may be asked again */
+    int begun;       /* launches since it was asked: what they have was free then */
 };
 
 /* Runs a command, which it takes, and calls `done` with its answer from the loop. -ENOMEM. */

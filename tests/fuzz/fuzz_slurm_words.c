@@ -43,6 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(!slurm_words_accounted(text, &end) || (end.code >= 0 && end.code <= 255 && end.state != SLURM_UNKNOWN));
     if (slurm_words_room(text, "", &room))
         check(room.cpus > 0 && isfinite(room.memory_gb) && room.memory_gb >= 0);
+    int fits;
+    if (slurm_words_fits(text, "", 2, 0.5, &fits))
+        check(fits >= 0);
     (void)slurm_fault_of(text);
     check(slurm_words_option(text, &e) == 0 || e.text[0]);
     free(bytes);

@@ -20,7 +20,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 
-enum { CONNECTIONS_MAX = 256 };
+enum { CONNECTIONS_MAX = 1024 };
 
 struct connection {
     struct sink *s;

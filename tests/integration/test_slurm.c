@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 #include "tests/integration/harness.h"
 
 /* Jobs are folders jobs/N with tag, script, state and reason. say-COMMAND is what a command answers once, behind its exit code; `lost`: sbatch
- * makes a job, once, and does not say so; `fate`: what becomes of the next that is released, which does not run. */
+ * makes a job, once, and does not say so; `fate`: what becomes of the next that is released, which does not run;
+ * `stuck`: none does; `free`: what sinfo says is. */
 #define FAKE                                                                                                           \
     "#!/bin/sh\n"                                                                                                      \
     "me=${0##*/}; cd \"${0%/*}/..\" || exit 9; last=; for word; do last=$word; case $word in --comment=*) "            \
@@ -33,6 +35,7 @@
     "  echo 'sbatch: warning: it is fake'; echo $n ;;\n"                                                               \
     "scontrol) job=jobs/$last; [ \"$1\" = release ] || { echo \"JobId=$last JobState=$(cat $job/state) "               \
     "ExitCode=$(cat $job/code)\"; exit; }\n"                                                                           \
+    "  if [ -e stuck ]; then echo Resources >$job/reason; exit; fi\n"                                                  \
     "  if mv fate was-fate 2>/dev/null; then read -r state reason <was-fate; echo \"$reason\" >$job/reason\n"          \
     "    echo 1:0 >$job/code; if [ $state = GONE ]; then rm -r $job; else echo $state >$job/state; fi; exit; fi\n"     \
     "  echo None >$job/reason; echo RUNNING >$job/state\n"                                                             \
@@ -42,7 +45,7 @@
     "squeue) for tag in jobs/*/tag; do [ -e $tag ] || continue; job=${tag%/tag}\n"                                     \
     "  echo \"${job#jobs/}|$(cat $job/state)|0:00|1:00|fake|$(cat $tag)|$(cat $job/reason)\"; done ;;\n"               \
     "scancel) echo CANCELLED >jobs/$last/state ;;\n"                                                                   \
-    "sinfo) echo 'main*|2|2000' ;;\n"                                                                                  \
+    "sinfo) case $* in *--Format*) cat free 2>/dev/null ;; *) echo 'main*|2|2000' ;; esac ;;\n"                        \
     "sacct) echo 'Slurm accounting storage is disabled'; exit 1 ;;\n"                                                  \
     "esac\n"
 static int open_fake(void **state)
@@ -192,10 +195,59 @@ static void what_does_not_go_with_it_is_named(void **state)
     }
 }
 
+struct jobs {
+    const struct world *w;
+    size_t want, got;
+};
+
+/* As many were made, and Slurm was asked often enough that more would have been. */
+static bool are_made(void *arg)
+{
+    struct jobs *j = arg;
+    AUTO_FREE char *calls = harness_read(j->w->dir, "calls");
+    j->got = calls ? harness_count(calls, "sbatch --") : 0;
+    return j->got >= j->want && harness_count(calls, "squeue --noheader --states") > 2 &&
+           harness_count(calls, "sinfo --noheader --Node") > 0;
+}
+
+/* All wait in the queue, however long: others are made where sinfo says that there is room for them. */
+static void what_is_free_is_used_beside_those_that_wait(void **state)
+{
+    static const struct {
+        const char *name, *free;
+        size_t made;
+    } rows[] = {
+        { "room for two", "main* 0/2/0/2 4000 0\n", 3 },
+        { "none", "main* 2/0/0/2 4000 0\n", 1 },
+        { "it is not told", "sinfo: error: no\n", 1 },
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        void *opened = NULL;
+        assert_int_equal(open_fake(&opened), 0);
+        struct jobs j = { .w = opened, .want = rows[i].made };
+        harness_write(j.w->dir, "s.conf",
+                      "{ \"application\": \"app.json\", \"study\": { \"name\": \"s\", \"epochs\": 2 },\n"
+                      "  \"places\": { \"slurm\": { \"pending\": 1 } }, \"tuning\": { \"policy\": \"v1\" },\n"
+                      "  \"systemParameters\": { \"cores\": [1], \"memory\": [0.5] },\n"
+                      "  \"hyperParameters\": { \"lr\": [0.1, 0.2, 0.3, 0.4, 0.5] } }\n");
+        harness_write(j.w->dir, "free", rows[i].free);
+        harness_write(j.w->dir, "stuck", "");
+        pid_t driver = START(j.w, -1, "run", "--config", "s.conf");
+        bool came = harness_wait(are_made, &j, HARNESS_MS);
+        (void)kill(driver, SIGINT);
+        (void)harness_exit_code(driver, HARNESS_MS);
+        if (!came || j.got != rows[i].made)
+            fail_msg("%s: %zu jobs were made, want %zu", rows[i].name, j.got, rows[i].made);
+        assert_int_equal(close_fake(&opened), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_goes_wrong_is_told_and_survived),
+        cmocka_unit_test(what_is_free_is_used_beside_those_that_wait),
         cmocka_unit_test_setup_teardown(without_slurm_it_says_so, open_fake, close_fake),
         cmocka_unit_test_setup_teardown(what_does_not_go_with_it_is_named, open_fake, close_fake),
     };

@@ -424,10 +424,10 @@ static void test_a_quota_leaves_no_more(void **state)
 static void test_a_look_at_kubernetes_asks_for_all(void **state)
 {
     static const char *const want[] = {
-        "https://h:6443/api/v1/nodes",
-        "https://h:6443/api/v1/pods?fieldSelector=status.phase!%3DSucceeded,status.phase!%3DFailed",
-        "https://h:6443/api/v1/namespaces/trials/resourcequotas",
-        "https://h:6443/api/v1/namespaces/trials/pods?labelSelector=pipetune-launch",
+        "https://h:6443/api/v1/nodes?limit=500",
+        "https://h:6443/api/v1/pods?fieldSelector=status.phase!%3DSucceeded,status.phase!%3DFailed&limit=500",
+        "https://h:6443/api/v1/namespaces/trials/resourcequotas?limit=500",
+        "https://h:6443/api/v1/namespaces/trials/pods?labelSelector=pipetune-launch&limit=500",
     };
     const struct cluster_asked a = { .base = "https://h:6443", .space = "trials" };
     const struct cluster_app app = { .tag = "pt-1" };
@@ -440,6 +440,11 @@ static void test_a_look_at_kubernetes_asks_for_all(void **state)
         cluster_request_done(&r);
     }
     assert_false(cluster_kubernetes.ask(&a, &v, ARRAY_LEN(want), &r));
+    buf_puts(&v.next, "eyJ2+/=&");
+    assert_true(cluster_kubernetes.ask(&a, &v, 0, &r));
+    assert_string_equal(buf_text(&r.url), "https://h:6443/api/v1/nodes?limit=500&continue=eyJ2%2B%2F%3D%26");
+    cluster_request_done(&r);
+    cluster_view_done(&v);
     assert_true(cluster_kubernetes.end(&a, &app, &r));
     assert_string_equal(r.method, "DELETE");
     assert_string_equal(buf_text(&r.url),

@@ -90,6 +90,41 @@ static void test_nodes_that_take_pods_are_workers(void **state)
     }
 }
 
+#define PAGE(items, next) "{\"metadata\":{\"continue\":\"" next "\"},\"items\":[" items "]}"
+
+/* All of its pages are one list; whether there is a node at all says the last. */
+static void test_a_list_comes_in_pages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *page, *next;
+        int want; /* workers by then */
+    } pages[] = {
+        { "none yet", PAGE(NODE("a", "2", "4Gi", "False", ""), "x1"), "x1", 0 },
+        { "one", PAGE(NODE("b", "2", "4Gi", "True", ""), "x2"), "x2", 1 },
+        { "the last", LIST(NODE("c", "2", "4Gi", "True", "")), "", 2 },
+    };
+    struct cluster_view v = { 0 };
+    struct err e = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+        if (kube_read_nodes(&v, pages[i].page, strlen(pages[i].page), &e) < 0 ||
+            strcmp(buf_text(&v.next), pages[i].next) != 0 || (int)v.n_workers != pages[i].want)
+            fail_msg("%s: %zu workers, then '%s': %s", pages[i].name, v.n_workers, buf_text(&v.next), e.text);
+    }
+    static int (*const others[])(struct cluster_view * v, const char *text, size_t len,
+                                 struct err *e) = { kube_take_pods, kube_read_quotas, kube_read_launches };
+    static const char page[] = PAGE("", "y");
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        buf_clear(&v.next);
+        assert_int_equal(others[i](&v, page, strlen(page), &e), 0);
+        assert_string_equal(buf_text(&v.next), "y");
+    }
+    cluster_view_done(&v);
+    static const char none[] = PAGE("", "");
+    assert_int_equal(kube_read_nodes(&v, none, strlen(none), &e), -ENODEV);
+    cluster_view_done(&v);
+}
+
 /* A pod on node a: phase; requests of its container; what its status tells of it. */
 #define POD(phase, cpu, status)                                                                                        \
     "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"a\",\"containers\":[{\"name\":\"c\",\"resources\":{"      \
@@ -243,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quantities),
         cmocka_unit_test(test_nodes_that_take_pods_are_workers),
+        cmocka_unit_test(test_a_list_comes_in_pages),
         cmocka_unit_test(test_what_pods_have_is_not_free),
         cmocka_unit_test(test_launches_of_ours),
         cmocka_unit_test(test_the_tightest_quota_counts),

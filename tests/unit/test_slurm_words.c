@@ -128,6 +128,41 @@ static void test_what_nodes_have(void **state)
     assert_true(slurm_words_room("main*|8+|3000+\n", "", &r) && r.cpus == 8);
 }
 
+static void test_what_fits_into_what_is_free(void **state)
+{
+    (void)state;
+    static const char text[] = "main*  1/3/0/4  4000  1024\nmain*  0/8/0/8  16000  0\nmain*  0/0/4/4  4000  0\n"
+                               "big  0/128/0/128  1024000  1024001\nsinfo: warning\n";
+    static const struct {
+        const char *name, *partition;
+        int cpus;
+        double memory_gb;
+        int want; /* -1: it is not told of */
+    } rows[] = {
+        { "by CPUs, of the nodes that are up", "", 1, 0, 11 },
+        { "on each node whole ones", "main", 2, 0, 5 },
+        { "by memory, less what is taken", "main", 1, 2, 8 },
+        { "too large for all", "main", 9, 1, 0 },
+        { "its memory is taken", "big", 1, 1, 0 },
+        { "no CPUs are asked for", "big", 0, 0, 128 },
+        { "no such partition", "bi", 1, 0, -1 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        int got = -1;
+        bool known = slurm_words_fits(text, rows[i].partition, rows[i].cpus, rows[i].memory_gb, &got);
+        if (known != (rows[i].want >= 0) || got != rows[i].want)
+            fail_msg("%s: got %d, want %d", rows[i].name, got, rows[i].want);
+    }
+    static const char *const none[] = {
+        "", "\n\n", "main* 1/x/0/4 4000 0", "main* 1/3", "main* 1/3/0/4 N/A 0", "main*"
+    };
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        int got;
+        if (slurm_words_fits(none[i], "", 1, 1, &got))
+            fail_msg("'%s' tells of %d", none[i], got);
+    }
+}
+
 static void test_which_faults_pass(void **state)
 {
     (void)state;
@@ -242,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_how_one_ended),
         cmocka_unit_test(test_what_nodes_have),
+        cmocka_unit_test(test_what_fits_into_what_is_free),
         cmocka_unit_test(test_which_faults_pass),
         cmocka_unit_test(test_what_sbatch_is_told),
         cmocka_unit_test(test_the_script),
