@@ -1,4 +1,5 @@
-/* YARN, by the REST of its resource manager: what each node has free, and our applications by their tags, which it keeps in lower case.
+/* YARN, by the REST of its resource manager: what each node has free, our applications by their tags, which it keeps in lower case, and what
+ * our queue leaves us.
  * An application takes a container beside its executors, the application master's, which carries no tag of ours. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,10 +10,12 @@
 #include "base/own.h"
 #include "bigdl/cluster.h"
 
-enum { NODES, APPS, STEP }; /* what is asked, in this order */
+enum { NODES, APPS, STEP, QUEUES }; /* what is asked, in this order */
 
 /* Spark's defaults: spark.executor.memoryOverheadFactor and its least, spark.yarn.am.memory. */
 static const double SHARE = 0.1, LEAST_GB = 0.375, AM_GB = 0.5, STEP_GB = 1;
+
+static const char QUEUE[] = "default";
 
 static const char STEP_KEY[] = "yarn.scheduler.minimum-allocation-mb";
 
@@ -148,6 +151,7 @@ static bool ask(const struct cluster_asked *a, const struct cluster_view *v, siz
             buf_puts(&out->url, "pipetune-none");
         return true;
     case STEP: buf_printf(&out->url, "%s/conf?format=json&name=%s", a->base, STEP_KEY); return true;
+    case QUEUES: buf_printf(&out->url, "%s/ws/v1/cluster/scheduler", a->base); return true;
     default: return false;
     }
 }
@@ -249,15 +253,85 @@ static void take_step(struct cluster_view *v, const json_t *root)
         set_step(v, (double)mib / 1024);
 }
 
+/* --- queues --- */
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    return text ? text : "";
+}
+
+/* "root.a.b" by its last name, by its path, or by its path without the root, as applications may name it. */
+static bool is_queue(const json_t *q, const char *name)
+{
+    static const char root[] = "root.";
+    const char *path = text_of(q, "queuePath");
+    bool bare = strncmp(path, root, strlen(root)) == 0 && strcmp(path + strlen(root), name) == 0;
+    return bare || strcmp(path, name) == 0 || strcmp(text_of(q, "queueName"), name) == 0;
+}
+
+static const json_t *find_queue(const json_t *of, const char *name, int depth)
+{
+    enum { DEPTH_MAX = 16 };
+    const json_t *q, *found = NULL;
+    size_t k;
+    json_array_foreach(json_object_get(json_object_get(of, "queues"), "queue"), k, q)
+    {
+        if (is_queue(q, name))
+            return q;
+        if (depth < DEPTH_MAX && (found = find_queue(q, name, depth + 1)))
+            return found;
+    }
+    return NULL;
+}
+
+/* … with a name in a list of objects that have it under `key`; NULL: there is none. */
+static const json_t *named(const json_t *list, const char *key, const char *name)
+{
+    const json_t *j;
+    size_t k;
+    json_array_foreach(list, k, j) if (name && strcmp(text_of(j, key), name) == 0) return j;
+    return NULL;
+}
+
+/* What is left of so many times `most`, of which so much is used. Where that is not told nothing binds. */
+static void keep_within(struct cluster_view *v, const char *name, const json_t *most, double times, const json_t *used)
+{
+    double gb = times * cluster_mib(most, "memory"), cores = times * cluster_cores(most, "vCores");
+    if (!(gb > 0) || !(cores > 0))
+        return;
+    cores -= cluster_cores(used, "vCores");
+    gb -= cluster_mib(used, "memory");
+    cluster_limit(v, name, cores > 0 ? (int)cores : 0, gb > 0 ? gb : 0);
+}
+
+/* A queue may grow so far, and a user has so many times its share of it. Schedulers other than the one by capacities say none of this, and
+ * bind by what they grant. */
+static void take_queues(struct cluster_view *v, const struct cluster_asked *a, const json_t *root)
+{
+    const json_t *info = json_object_get(json_object_get(root, "scheduler"), "schedulerInfo");
+    const char *name = a->space ? a->space : QUEUE;
+    const json_t *q = find_queue(info, name, 0);
+    const json_t *shares = json_object_get(json_object_get(q, "capacities"), "queueCapacitiesByPartition");
+    const json_t *share = named(shares, "partitionName", ""); /* of nodes without a label */
+    const json_t *me = named(json_object_get(json_object_get(q, "users"), "user"), "username", a->user);
+    double factor = json_number_value(json_object_get(q, "userLimitFactor"));
+    keep_within(v, name, json_object_get(share, "effectiveMaxResource"), 1, json_object_get(q, "resourcesUsed"));
+    keep_within(v, name, json_object_get(share, "effectiveMinResource"), factor, json_object_get(me, "resourcesUsed"));
+}
+
 static int answer(struct cluster_view *v, const struct cluster_asked *a, size_t i, int status, const char *text,
                   size_t len, struct err *e)
 {
-    int rc = i == STEP && status != 200 ? 0 : cluster_status(status, e); /* who may not see it has the default */
+    bool told = i == NODES || i == APPS || status == 200; /* who may not see the others has the default */
+    int rc = told ? cluster_status(status, e) : 0;
     if (rc < 0)
         return rc;
     AUTO_JSON json_t *root = json_loadb(text, len, 0, NULL);
     if (i == STEP)
         take_step(v, root);
+    if (i == QUEUES)
+        take_queues(v, a, root);
     return i == NODES ? take_nodes(v, root, e) : i == APPS ? take_apps(v, a, root, e) : 0;
 }
 
@@ -297,6 +371,8 @@ const struct cluster_row cluster_yarn = {
     .what = "YARN's resource manager",
     .folder_env = "HADOOP_CONF_DIR",
     .file = "yarn-site.xml",
+    .space = QUEUE,
+    .properties = { .space = "spark.yarn.queue" },
     .bases = bases,
     .begin = begin,
     .ask = ask,

@@ -358,16 +358,6 @@ static bool binds(const json_t *quota)
     return !json_object_get(spec, "scopeSelector");
 }
 
-static void bound(struct cluster_view *v, const char *name, double cores, double gb)
-{
-    int left = whole(cores);
-    if (!v->limited || left < v->left_cores || gb < v->left_gb)
-        (void)snprintf(v->limit, sizeof v->limit, "%s", name);
-    v->left_cores = !v->limited || left < v->left_cores ? left : v->left_cores;
-    v->left_gb = !v->limited || gb < v->left_gb ? gb : v->left_gb;
-    v->limited = true;
-}
-
 static void read_quota(struct cluster_view *v, const json_t *quota)
 {
     const json_t *status = json_object_get(quota, "status");
@@ -381,11 +371,11 @@ static void read_quota(struct cluster_view *v, const json_t *quota)
         if (isnan(most))
             continue;
         if (bounds[i].of == OF_CORES)
-            bound(v, name, left, MOST / GIB);
+            cluster_limit(v, name, whole(left), MOST / GIB);
         else if (bounds[i].of == OF_MEMORY)
-            bound(v, name, all, left / GIB);
+            cluster_limit(v, name, whole(all), left / GIB);
         else if (left < 1)
-            bound(v, name, 0, 0);
+            cluster_limit(v, name, 0, 0);
     }
 }
 

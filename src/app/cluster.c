@@ -86,6 +86,15 @@ int cluster_status(int status, struct err *e)
     return status >= 200 && status < 300 ? 0 : err_set(e, -EPROTO, "status %d", status);
 }
 
+void cluster_limit(struct cluster_view *v, const char *name, int cores, double gb)
+{
+    if (!v->limited || cores < v->left_cores || gb < v->left_gb)
+        (void)snprintf(v->limit, sizeof v->limit, "%s", name);
+    v->left_cores = !v->limited || cores < v->left_cores ? cores : v->left_cores;
+    v->left_gb = !v->limited || gb < v->left_gb ? gb : v->left_gb;
+    v->limited = true;
+}
+
 int cluster_cores(const json_t *o, const char *key)
 {
     json_int_t n = json_integer_value(json_object_get(o, key));

@@ -69,7 +69,7 @@ struct cluster_view { /* zeroed: empty */
     size_t n_apps, cap_apps;
     struct cluster_part *parts;
     size_t n_parts, cap_parts;
-    bool limited; /* a quota leaves us no more than this, whatever the workers have */
+    bool limited; /* a quota or a queue leaves us no more than this, whatever the workers have */
     int left_cores;
     double left_gb;
     char limit[CLUSTER_NAME_MAX]; /* its name */
@@ -89,7 +89,7 @@ struct cluster_part *cluster_add_part(struct cluster_view *v);
 
 struct cluster_asked {
     const char *base;  /* address of its page or API, without a slash at its end */
-    const char *space; /* namespace; NULL: the kind has none, or the default one */
+    const char *space; /* namespace or queue; NULL: the kind has none, or the default one */
     const char *user;  /* as whom, where nobody is asked to prove it */
     const struct cluster_key *keys;
     size_t n_keys;
@@ -113,8 +113,9 @@ struct cluster_row {
     const char *folder_env,
         *file; /* a file that names its address: "HADOOP_CONF_DIR", "yarn-site.xml"; NULL: the master itself does */
     const char *token_file,
-        *ca_file;                   /* where they lie unless somebody says otherwise; NULL: none is wanted by default */
-    const char *space_file, *space; /* what names our namespace, and what it is else; NULL: there are none */
+        *ca_file; /* where they lie unless somebody says otherwise; NULL: none is wanted by default */
+    const char *space_env, *space_file,
+        *space; /* what names our namespace or queue, and what it is else; NULL: there are none; of a queue `space` alone */
     struct {
         const char *space, *token_file, *ca_file;
     } properties; /* of the application that say otherwise (app_kind's find_property); NULL: none */
@@ -143,6 +144,9 @@ struct cluster_row {
 
 /* By an answer's status: 0; -EACCES, with what may be done; -EPROTO. */
 int cluster_status(int status, struct err *e);
+
+/* So much more is left to us at most; `name` is told where it is the least. */
+void cluster_limit(struct cluster_view *v, const char *name, int cores, double gb);
 
 /* A number of an answer as cores and as GiB of so many MiB: none is less than nothing, or more than a machine has. */
 int cluster_cores(const json_t *o, const char *key);

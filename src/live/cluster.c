@@ -52,6 +52,7 @@ static int find_file(char **out, const char *name, const char *said, const char 
     return *out ? 0 : err_sys(e, -ENOMEM, "'%s'", path);
 }
 
+/* It becomes a part of addresses. */
 static bool is_space(const char *name)
 {
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name);
@@ -60,20 +61,21 @@ static bool is_space(const char *name)
 static int find_space(char **out, const struct cluster_row *row, const char *said, struct err *e)
 {
     enum { SPACE_MAX = 256 };
-    static const char name[] = "PIPETUNE_CLUSTER_NAMESPACE";
     AUTO_BUF struct buf value = BUF_INIT;
+    const char *given = row->space_env ? filled(row->space_env) : NULL;
     if (!row->space)
         return 0;
-    if (filled(name) || said)
-        buf_puts(&value, filled(name) ? filled(name) : said);
-    else if (io_exists(row->space_file) && io_read_file(&value, row->space_file, SPACE_MAX, e) < 0)
+    if (given || said)
+        buf_puts(&value, given ? given : said);
+    else if (row->space_file && io_exists(row->space_file) && io_read_file(&value, row->space_file, SPACE_MAX, e) < 0)
         return e->code;
     while (value.len > 0 && value.data[value.len - 1] == '\n')
         buf_cut(&value, value.len - 1);
     *out = strdup(value.len ? buf_text(&value) : row->space);
     if (!*out)
         return err_sys(e, -ENOMEM, "%s", row->what);
-    return is_space(*out) ? 0 : err_set(e, -EINVAL, "'%s' is no namespace: small letters, digits and -", *out);
+    bool fits = !row->space_env || is_space(*out);
+    return fits ? 0 : err_set(e, -EINVAL, "'%s' is no namespace: small letters, digits and -", *out);
 }
 
 static int find_user(char **out)

@@ -257,13 +257,14 @@ static bool may_ask(const struct driver *d)
     return !d->asking && !d->given_up && !driver_is_storing(d, STORES_END);
 }
 
-/* Sessions that no trial is left for; with the end of the study all of them, and the loop. */
+/* Sessions that no trial is left for, or that stand in one's way; with the end of the study all of them, and the loop. */
 static void end_what_waits(struct driver *d, bool over)
 {
+    const struct sched *s = &d->study->sched;
+    bool none_left = sched_waiting(s) == 0 && sched_paused(s) == 0 && study_unasked(d->study) == 0;
     if (over)
         driver_end_sessions(d);
-    else if (d->pool && sched_waiting(&d->study->sched) == 0 && sched_paused(&d->study->sched) == 0 &&
-             study_unasked(d->study) == 0)
+    else if (d->pool && (none_left || driver_is_short(d)))
         driver_end_idle_sessions(d);
 }
 
@@ -330,6 +331,8 @@ void driver_schedule(struct driver *d)
         d->awaits_cpus =
             verb == SCHED_START && d->n == 0 && driver_place(d, number) == 0 && !driver_has_cpus(d, number);
         d->awaits_place = verb == SCHED_END && (driver_awaits_hosts(d) || driver_awaits_cluster(d));
+        if (d->awaits_place)
+            end_what_waits(d, false);
         if (d->awaits_cpus || d->awaits_place)
             break;
         if (verb == SCHED_START && !d->given_up) {
@@ -536,6 +539,7 @@ static void on_tick(uv_timer_t *timer)
     driver_settle_served(d, now);
     if (d->pool)
         pool_tick(d->pool, now);
+    driver_tick_idle(d, now);
     end_without_metric(d);
     int rc = d->rc == 0 ? tuning_tick(d->study->tuning, study_clock_ms(d->study), d->e) : 0;
     if (rc == 0 && d->rc == 0)

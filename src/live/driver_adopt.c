@@ -95,6 +95,14 @@ static int adopt_one(struct driver *d, struct study_trial *t)
     return 0;
 }
 
+/* What they were launched with nobody knows any more, and one that is still coming up would hold its room until it can be told. */
+static void end_unclaimed(struct driver *d)
+{
+    for (size_t i = 0; i < pool_count(d->pool); i++)
+        if (pool_at(d->pool, i)->trial == 0)
+            pool_end(d->pool, pool_at(d->pool, i), false);
+}
+
 int driver_adopt(struct driver *d)
 {
     d->adopting = true;
@@ -105,6 +113,7 @@ int driver_adopt(struct driver *d)
             return rc;
     }
     d->adopting = false;
+    end_unclaimed(d);
     for (size_t i = 0; i < d->n; i++)
         d->slots[i]->a.trial->alone = driver_is_alone(d, d->slots[i]);
     return 0;

@@ -57,7 +57,7 @@ static bool is_idle(const struct warm *w)
     return w->ready && w->trial == 0 && !w->ending;
 }
 
-/* All that runs there for this study but for `without`. Free it; NULL: memory. */
+/* All that runs there for this study but for `without`, and the session that it waits for. Free it; NULL: memory. */
 static struct cluster_launch *launches_of(const struct driver *d, const struct slot *without, size_t *out_n)
 {
     struct cluster_launch *list = calloc(d->n + pool_count(d->pool) + 1, sizeof *list);
@@ -67,27 +67,39 @@ static struct cluster_launch *launches_of(const struct driver *d, const struct s
         if (s != without && !s->warm && s->a.row.launch)
             list[n++] = launch_of(d, s);
     }
-    for (size_t i = 0; list && i < pool_count(d->pool); i++)
-        if (pool_at(d->pool, i)->tag)
-            list[n++] = session_of(d, pool_at(d->pool, i));
+    for (size_t i = 0; list && i < pool_count(d->pool); i++) {
+        const struct warm *w = pool_at(d->pool, i);
+        if (w->tag && (!without || without->warm != w->id))
+            list[n++] = session_of(d, w);
+    }
     *out_n = n;
     return list;
 }
 
 /* --- what is free ------------------------------------------------------------------------------------------------------------- */
 
-/* Those that serve nobody are ended for what wants their room. */
-static void add_idle(const struct driver *d, struct layout_room *r)
+/* What one that ends gives back. */
+static void add_session(const struct driver *d, const struct warm *w, struct layout_room *r)
 {
-    for (size_t i = 0; i < pool_count(d->pool); i++) {
-        const struct warm *w = pool_at(d->pool, i);
-        struct layout_ask ask = is_idle(w) ? session_of(d, w).ask : (struct layout_ask){ 0 };
-        for (int k = 0; k < ask.parts; k++)
-            layout_add(r, (struct layout_worker){ 1, ask.cores, layout_takes_gb(&r->takes, ask.memory_gb) });
-    }
+    struct layout_ask ask = session_of(d, w).ask;
+    for (int k = 0; k < ask.parts; k++)
+        layout_add(r, (struct layout_worker){ 1, ask.cores, layout_takes_gb(&r->takes, ask.memory_gb) });
 }
 
-/* False: it does not say. */
+/* Those that serve nobody are ended for what wants their room. How many there are. */
+static size_t add_idle(const struct driver *d, struct layout_room *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pool_count(d->pool); i++) {
+        if (!is_idle(pool_at(d->pool, i)))
+            continue;
+        add_session(d, pool_at(d->pool, i), r);
+        n++;
+    }
+    return n;
+}
+
+/* What nobody has. False: it does not say. */
 static bool room_now(const struct driver *d, const struct slot *without, struct layout_room *out)
 {
     int64_t asked_ms;
@@ -100,15 +112,24 @@ static bool room_now(const struct driver *d, const struct slot *without, struct 
     cluster_room(v, l, n, false, out);
     memcpy(out->refused, all->refused, sizeof out->refused);
     out->n_refused = all->n_refused;
-    add_idle(d, out);
     return true;
 }
 
-/* While `all` is kept the plan offers what is free. */
+static bool has_room(const struct layout_room *r, const struct layout_ask *ask)
+{
+    return layout_divide(r, ask->parts * ask->cores, ask->parts, 0, ask->memory_gb) > 0;
+}
+
+/* While `all` is kept the plan offers what is free; where the cluster has ceased to say, what those have that serve nobody. */
 static bool offer_now(struct driver *d, struct layout_room *all)
 {
     struct layout_room now;
-    if (!d->cluster || !room_now(d, NULL, &now))
+    if (!d->cluster || cluster_is_mute(d->cluster))
+        return false;
+    bool says = room_now(d, NULL, &now);
+    if (!says)
+        now = (struct layout_room){ .takes = d->study->plan->offer.room.takes, .full = true };
+    if (add_idle(d, &now) == 0 && !says)
         return false;
     *all = d->study->plan->offer.room;
     d->study->plan->offer.room = now;
@@ -128,6 +149,21 @@ static bool is_wanted(const struct driver *d)
     return !s->stopping && !s->closed && (sched_waiting(s) > 0 || study_unasked(d->study) > 0);
 }
 
+/* A cluster that has ceased to answer starts nothing, but what it granted to a session that serves nobody is there. */
+static bool serves_unasked(struct driver *d, const struct study_trial *t)
+{
+    const struct plan *p = d->study->plan;
+    struct layout_room all;
+    struct err why;
+    if (p->choices.n_cold > 1 || !offer_now(d, &all)) /* which one it will be is not known yet */
+        return false;
+    int slots = study_slots(d->study, t, &why);
+    offer_all(d, &all);
+    const struct warm *w =
+        slots > 0 ? pool_idle(d->pool, slots, p->choices.start.cold, plan_batch(p, &t->point)) : NULL;
+    return w && w->slots == slots;
+}
+
 bool driver_fits_cluster(struct driver *d, const struct study_trial *t)
 {
     struct layout_room all;
@@ -137,10 +173,12 @@ bool driver_fits_cluster(struct driver *d, const struct study_trial *t)
         return false;
     if (t && study_slots(d->study, t, &why) < 0)
         return true; /* not to be had at all: it is given up */
-    if (!cluster_now(d->cluster,
-                     &asked_ms)) /* one that never did is tried with a trial at a time, or as many as the user said */
-        return cluster_is_mute(d->cluster) && (d->n == 0 || d->study->plan->cfg.parallel != CONFIG_PARALLEL_AUTO);
+    if (cluster_is_mute(
+            d->cluster)) /* one that never spoke is tried with a trial at a time, or as many as the user said */
+        return d->n == 0 || d->study->plan->cfg.parallel != CONFIG_PARALLEL_AUTO;
     t = t ? t : d->n ? d->slots[0]->a.trial : NULL; /* any: like those that run */
+    if (!cluster_now(d->cluster, &asked_ms))
+        return t && serves_unasked(d, t);
     if (!t || !offer_now(d, &all))
         return d->n == 0;
     bool fits = study_slots(d->study, t, &why) > 0;
@@ -200,6 +238,43 @@ bool driver_awaits_cluster(struct driver *d)
     return true;
 }
 
+/* --- sessions that serve nobody ----------------------------------------------------------------------------------------------- */
+
+bool driver_is_short(const struct driver *d)
+{
+    int64_t asked_ms;
+    const struct sched *s = &d->study->sched;
+    bool most = d->cluster_most > 0 && d->n >= d->cluster_most, all = sched_running(s) >= (size_t)s->parallel;
+    return d->cluster && !most && !all && is_wanted(d) && sched_waiting(s) > 0 && cluster_now(d->cluster, &asked_ms);
+}
+
+void driver_make_cluster_room(struct driver *d, const struct study_trial *t)
+{
+    struct layout_room now;
+    struct setting set = study_setting(d->study, t);
+    struct layout_ask ask = ask_of(d, &set, t->row.slots, t->parts);
+    bool says = room_now(d, NULL, &now);
+    for (size_t i = 0; i < pool_count(d->pool); i++) {
+        struct warm *w = pool_at(d->pool, i);
+        if (!is_idle(w) || (says && has_room(&now, &ask)))
+            continue;
+        if (says)
+            add_session(d, w, &now);
+        pool_end(d->pool, w, false);
+    }
+}
+
+void driver_tick_idle(struct driver *d, int64_t now_ms)
+{
+    enum { LEAST_MS = 5000 };
+    for (size_t i = 0; d->cluster && i < pool_count(d->pool); i++) {
+        struct warm *w = pool_at(d->pool, i);
+        int64_t patience_ms = w->start_ms > LEAST_MS ? w->start_ms : LEAST_MS;
+        if (is_idle(w) && now_ms - w->idle_ms > patience_ms)
+            pool_end(d->pool, w, false);
+    }
+}
+
 /* --- what is not granted ------------------------------------------------------------------------------------------------------ */
 
 bool driver_is_crowded_out(struct driver *d, const struct slot *s, char why[CLUSTER_WHY_MAX])
@@ -215,13 +290,16 @@ bool driver_is_crowded_out(struct driver *d, const struct slot *s, char why[CLUS
     cluster_why(v, &l, why);
     const struct cluster_app *a = cluster_app_of(v, l.key.tag);
     bool waits = a && a->state == CLUSTER_WAITS;
-    bool has_room =
-        room_now(d, s, &now) && layout_divide(&now, l.ask.parts * l.ask.cores, l.ask.parts, 0, l.ask.memory_gb) > 0;
+    if (!room_now(d, s, &now))
+        return true;
+    (void)add_idle(d, &now);
+    if (!has_room(&now, &l.ask))
+        return true;
     if (waits && d->n > 1 && (d->cluster_most == 0 || d->cluster_most >= d->n)) {
         d->cluster_most = d->n - 1; /* it starts no more of them, however much is free */
         return true;
     }
-    return !has_room;
+    return false;
 }
 
 /* --- its life ------------------------------------------------------------------------------------------------------------------- */

@@ -109,9 +109,10 @@ void driver_let_go(struct driver *d, struct slot *s)
     struct warm *w = driver_warm_of(d, s);
     places_free(d->places, s->a.trial->row.number);
     driver_free_gang_room(d, &s->a);
-    if (w) /* its processes have what its next trial says */
+    if (w) { /* its processes have what its next trial says */
         w->trial = 0;
-    else if (s->a.row.launch) {
+        w->idle_ms = clock_ms();
+    } else if (s->a.row.launch) {
         nodes_release(d->nodes, s->a.row.launch);
         resizer_release(d->resizer, s->a.row.launch);
         driver_leave_cluster(d, s->a.row.launch, s->a.row.app_id);

@@ -125,8 +125,11 @@ int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial
         wait_for_hello(d, s, w);
         return 0;
     }
-    if (!w) {
-        driver_end_idle_sessions(d); /* they were launched with what is not asked for now */
+    if (!w) { /* those that are idle were launched with what is not asked for now */
+        if (d->cluster)
+            driver_make_cluster_room(d, t);
+        else
+            driver_end_idle_sessions(d);
         int rc = pool_start(d->pool, t, &w, d->e);
         failpoint("session-spawned");
         if (rc < 0 && rc != -ENOMEM) {
@@ -149,7 +152,7 @@ void driver_on_hello(void *ctx, struct warm *w)
     struct driver *d = ctx;
     struct slot *s = w->trial ? driver_slot_of_trial(d, w->trial) : NULL;
     d->failed_starts = 0;
-    if (!s && (w->cold < 0 || d->no_sessions)) /* left by a driver that died, or not to be used */
+    if (!s && d->no_sessions)
         pool_end(d->pool, w, false);
     if (!s)
         return;

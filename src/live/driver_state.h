@@ -209,6 +209,12 @@ void driver_tick_cluster(struct driver *d);
 bool driver_fits_cluster(struct driver *d, const struct study_trial *t); /* NULL: any */
 int driver_choose_in_cluster(struct driver *d, struct study_trial *t);
 bool driver_awaits_cluster(struct driver *d);
+/* Something waits, and fits nowhere: what a session has that serves nobody may be what it would fit into, or a part of that. */
+bool driver_is_short(const struct driver *d);
+/* Ends as many of those that serve nobody as it takes until the parts of this trial have room. */
+void driver_make_cluster_room(struct driver *d, const struct study_trial *t);
+/* Others, too, may wait for what a session has that serves nobody: it stays for as long as another one would take to start. */
+void driver_tick_idle(struct driver *d, int64_t now_ms);
 /* It has waited for its room in vain: others have it, or the cluster starts no more at once, so that it is to be placed again. `why`: what the
  * cluster says, also where it could have started it. */
 bool driver_is_crowded_out(struct driver *d, const struct slot *s, char why[CLUSTER_WHY_MAX]);

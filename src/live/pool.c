@@ -129,13 +129,38 @@ static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
     over(p, by_id(p, id), why);
 }
 
+/* --- its log --- */
+
+static int on_line(void *ctx, const struct app_report *ev, uint64_t end)
+{
+    struct fold_epoch none;
+    (void)fold_report(ctx, ev, end, &none);
+    return 0;
+}
+
+/* What it says until it has come up. Where that cannot be read, it says nothing. */
+static void read_log(struct warm *w)
+{
+    AUTO_FREE char *path = w->log_fd < 0 ? io_join(w->dir, "heard") : NULL;
+    char chunk[8192];
+    ssize_t n = 0;
+    if (path)
+        w->log_fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (w->log_fd >= 0 && (n = pread(w->log_fd, chunk, sizeof chunk, (off_t)w->log.offset)) > 0)
+        if (lines_feed(&w->log, chunk, (size_t)n, on_line, &w->fold) < 0)
+            return; /* out of memory: the same bytes are read again at the next tick */
+}
+
 /* --- its socket --- */
 
 static void on_hello(void *ctx, uint64_t id, const struct session_message *m)
 {
     struct pool *p = ctx;
     struct warm *w = by_id(p, id);
+    read_log(w); /* of one that was met again all of it: what its cluster calls it */
     w->ready = true;
+    w->idle_ms = clock_ms();
+    w->start_ms = w->idle_ms - w->born_ms;
     w->protocol = m->protocol;
     (void)snprintf(w->busy, sizeof w->busy, "%s", m->id);
     p->ops.hello(p->ctx, w);
@@ -334,26 +359,6 @@ void pool_end(struct pool *p, struct warm *w, bool hard)
         signal_warm(w, false);
     if (w->kill_ms == 0)
         w->kill_ms = clock_ms() + STOP_MS;
-}
-
-static int on_line(void *ctx, const struct app_report *ev, uint64_t end)
-{
-    struct fold_epoch none;
-    (void)fold_report(ctx, ev, end, &none);
-    return 0;
-}
-
-/* What it says while it comes up. Where that cannot be read, it says nothing. */
-static void read_log(struct warm *w)
-{
-    AUTO_FREE char *path = w->log_fd < 0 ? io_join(w->dir, "heard") : NULL;
-    char chunk[8192];
-    ssize_t n = 0;
-    if (path)
-        w->log_fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (w->log_fd >= 0 && (n = pread(w->log_fd, chunk, sizeof chunk, (off_t)w->log.offset)) > 0)
-        if (lines_feed(&w->log, chunk, (size_t)n, on_line, &w->fold) < 0)
-            return; /* out of memory: the same bytes are read again at the next tick */
 }
 
 static void look(const struct pool *p, struct warm *w, int64_t now_ms)

@@ -29,6 +29,8 @@ struct warm {
     struct fold fold;
     struct wait wait;
     int64_t waits_ms;         /* monotonic: since when for this */
+    int64_t start_ms;         /* so long it took to say hello */
+    int64_t idle_ms;          /* monotonic: since when it serves nobody, where it does not */
     int64_t born_ms, kill_ms; /* monotonic; kill_ms 0: it has not been told to end */
 };
 

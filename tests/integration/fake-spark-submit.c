@@ -9,7 +9,7 @@
  *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
- *              hello) session-unborn-N (the first N while they start) session-mute (no done) session-garbage (for a done) session-protocol (another one)
+ *              hello) session-unborn-N (the first N while they start) session-waits-N (the first N are granted nothing) session-mute (no done) session-garbage (for a done) session-protocol (another one)
  *              session-old (protocol 1, without end) metric-late (that of the last epoch alone, long after it)
  *   FAKE_WORKERS   "CORES:GIB,CORES:GIB": the cluster's workers, which grant what they have and no more; without it one has room for all
  *   FAKE_EXECUTOR  a program (fake-tagged) that is started as each executor that was granted; without it there is none to be found
@@ -1008,6 +1008,22 @@ static void get_executors(const struct job *j)
     }
 }
 
+/* session-unborn-N, session-waits-N: is this one of the first N? */
+static bool is_of_first(const char *item)
+{
+    const char *rest = fail_item(item);
+    for (long i = 0; rest && i < strtol(rest, NULL, 10); i++) {
+        char path[4096];
+        (void)snprintf(path, sizeof path, "%s.%s%ld", getenv("FAKE_COUNT_FILE"), item, i);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0)
+            continue;
+        (void)close(fd);
+        return true;
+    }
+    return false;
+}
+
 static void connect_to_cluster(const struct job *j)
 {
     if (strncmp(j->master, "local", 5) == 0) {
@@ -1017,7 +1033,7 @@ static void connect_to_cluster(const struct job *j)
     }
     note("INFO StandaloneSchedulerBackend", "Connected to Spark cluster with app ID app-20261118121228-%04d",
          (int)getpid() % 10000);
-    if (fails("hang"))
+    if (fails("hang") || (j->session && is_of_first("session-waits-")))
         wait_forever();
     get_executors(j);
     for (int i = 1; fails("starve"); i++) { /* as YARN does, for ever */
@@ -1317,25 +1333,9 @@ static void session_trial(const struct job *base)
     put_result(ok);
 }
 
-/* session-unborn-N: is this one of the first N? */
-static bool is_unborn(void)
-{
-    const char *rest = fail_item("session-unborn-");
-    for (long i = 0; rest && i < strtol(rest, NULL, 10); i++) {
-        char path[4096];
-        (void)snprintf(path, sizeof path, "%s.unborn-%ld", getenv("FAKE_COUNT_FILE"), i);
-        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0)
-            continue;
-        (void)close(fd);
-        return true;
-    }
-    return false;
-}
-
 static void serve(const struct job *j)
 {
-    if (is_unborn())
+    if (is_of_first("session-unborn-"))
         die_of(1, "java.net.BindException: Address already in use: Service 'sparkDriver' failed");
     wait_ms((double)env_number("FAKE_SESSION_MS", 0));
     count("session %s %d\n", j->tag, (int)getpid());

@@ -30,7 +30,8 @@
 #define ONE_POINT "{ \"batch_size\": [64], \"learning_rate\": [0.1] }"
 #define TWO_POINTS "{ \"batch_size\": [64], \"learning_rate\": [0.1, 0.05] }"
 
-/* What workers have: "CORES:GIB", behind it D where one is dead, B where others have all of it; and the applications that run. */
+/* What workers have: "CORES:GIB", behind it D where one is dead, B where others have all of it, F1 where one core of it is free; and the
+ * applications that run. */
 static void write_page_with(struct buf *out, const char *workers, const char *apps)
 {
     AUTO_BUF struct buf body = BUF_INIT;
@@ -39,11 +40,13 @@ static void write_page_with(struct buf *out, const char *workers, const char *ap
     for (const char *w = workers; w && sscanf(w, "%d:%d", &cores, &gb) == 2;
          w = strchr(w, ',') ? strchr(w, ',') + 1 : NULL) {
         bool dead = w[strcspn(w, "D,")] == 'D', busy = w[strcspn(w, "B,")] == 'B';
+        const char *some = w + strcspn(w, "F,");
+        int is_free = busy ? 0 : *some == 'F' ? some[1] - '0' : cores;
         buf_printf(
             &body,
             "%s{\"id\":\"worker-%d\",\"cores\":%d,\"coresused\":0,\"coresfree\":%d,\"memory\":%d,\"memoryused\":0,"
             "\"memoryfree\":%d,\"state\":\"%s\"}",
-            n ? "," : "", n, cores, busy ? 0 : cores, gb * 1024, busy ? 0 : gb * 1024, dead ? "DEAD" : "ALIVE");
+            n ? "," : "", n, cores, is_free, gb * 1024, busy ? 0 : gb * 1024, dead ? "DEAD" : "ALIVE");
         n++;
     }
     buf_printf(&body, "],\"activeapps\":[%s],\"status\":\"ALIVE\"}", apps);
@@ -99,6 +102,7 @@ static void write_study(const struct world *w, const char *more, const char *sys
     harness_write(w->dir, "app.json", buf_text(&app));
     harness_write(w->dir, "c.conf", buf_text(&config));
     (void)setenv("FAKE_EPOCH_MS", "50", 1);
+    world_point_at(w, "FAKE_COUNT_FILE", "count");
 }
 
 static void expect(const char *name, struct harness_output o, int code, const char *told)
@@ -271,9 +275,11 @@ static void test_a_study_that_is_gone_on_with_has_what_it_had(void **state)
     cluster_close(&c);
 }
 
+/* … and its application has begun. */
 static bool holds(void *sql)
 {
-    AUTO_FREE char *got = access("pipetune.d/s/1/heard", F_OK) == 0 ? harness_ask(STORE, sql) : NULL;
+    AUTO_FREE char *heard = harness_read("pipetune.d/s/1", "heard");
+    AUTO_FREE char *got = heard && *heard ? harness_ask(STORE, sql) : NULL;
     return got && strcmp(got, "1") == 0;
 }
 
@@ -492,6 +498,202 @@ static void test_executors_that_are_killed_for_their_memory_end_the_trial(void *
     (void)unsetenv("FAKE_FAIL");
 }
 
+/* --- warm sessions ------------------------------------------------------------------------------------------------------ */
+
+#define SESSION ", \"session\": true"
+
+/* Its launcher has noted how it ended. */
+static void expect_session_ended(const char *number)
+{
+    AUTO_FREE char *dir = NULL;
+    assert_true(asprintf(&dir, "pipetune.d/s/session-%s", number) > 0);
+    if (!harness_wait_file(dir, "exit", HARNESS_MS))
+        fail_msg("session %s has not ended", number);
+}
+
+/* What a session's log tells of how the master knows it. */
+struct id_of {
+    const char *dir;
+    char *id;
+};
+
+static bool tells_id(void *arg)
+{
+    static const char mark[] = "app ID ";
+    struct id_of *a = arg;
+    AUTO_FREE char *heard = harness_read(a->dir, "heard");
+    const char *at = heard ? strstr(heard, mark) : NULL;
+    size_t len = at ? strcspn(at, "\n") : 0;
+    if (!at || at[len] != '\n')
+        return false;
+    a->id = strndup(at + strlen(mark), len - strlen(mark));
+    return true;
+}
+
+/* Free it. */
+static char *app_of_session(const char *number)
+{
+    AUTO_FREE char *dir = NULL;
+    assert_true(asprintf(&dir, "pipetune.d/s/session-%s", number) > 0);
+    struct id_of a = { .dir = dir };
+    if (!harness_wait(tells_id, &a, HARNESS_MS))
+        fail_msg("session %s tells no id", number);
+    return a.id;
+}
+
+static void expect_sessions(const char *name, const struct world *w, size_t want)
+{
+    AUTO_FREE char *count = harness_read(w->dir, "count");
+    size_t got = harness_count(count ? count : "", "session pt-");
+    if (got != want)
+        fail_msg("%s: %zu sessions were started, want %zu:\n%s", name, got, want, count ? count : "");
+}
+
+/* The room that its own session was to have is not others'. */
+static void test_a_session_that_is_not_granted_what_is_free_is_refused(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "2:4");
+    (void)setenv("FAKE_WORKERS", "1:4", 1);
+    write_study(w, SESSION, "{ \"cores\": [\"2\"], \"executors\": [\"2\"] }", ONE_POINT);
+    expect("refused", RUN(w, "run", "c.conf", "--master-ui", c.url), 1, "1 of 2 cores were granted in 2 s");
+    harness_expect_rows("trials", STORE, TRIALS, "1|infeasible");
+    cluster_close(&c);
+}
+
+/* Others took what one of two was to have: when they are gone two run beside each other again. */
+static void test_one_that_was_crowded_out_is_no_bound_on_trials_at_once(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "1:4,1:4");
+    write_study(w, SESSION, "{ \"cores\": [\"1\"] }", TWO_POINTS);
+    (void)setenv("FAKE_FAIL", "session-waits-1", 1);
+    (void)setenv("FAKE_EPOCH_MS", "15000", 1);
+    pid_t pid = start_told(w, c.url);
+    AUTO_FREE char *first = app_of_session("1");
+    AUTO_FREE char *second = app_of_session("2");
+    AUTO_FREE char *waiting = NULL, *running = NULL; /* whichever of them has what it asked for */
+#define BOTH(state)                                                                                                    \
+    "{\"id\":\"%s\",\"cores\":%d,\"state\":\"" state "\"},{\"id\":\"%s\",\"cores\":%d,\"state\":\"" state "\"}"
+    assert_true(asprintf(&waiting, BOTH("WAITING"), first, 0, second, 0) > 0);
+    assert_true(asprintf(&running, BOTH("RUNNING"), first, 1, second, 1) > 0);
+    answer_with(&c, "1:4B,1:4B", waiting);
+    expect_told("its session had no room: the master has it waiting; 0 of its 2 cores are free; it is placed again");
+    answer_with(&c, "1:4B,1:4", running);
+    assert_true(harness_wait_file("pipetune.d/s/session-3", "pid", HARNESS_MS));
+    harness_expect_rows("meanwhile", STORE, "SELECT count(*) FROM trials WHERE state = 'finished'", "0");
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+    cluster_close(&c);
+}
+
+/* Nobody knows on which worker it lies: what is free and what it has may be one piece. */
+static void test_an_idle_session_goes_for_what_fits_nowhere_else(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "3:4");
+    write_study(w, SESSION, "{ \"cores\": [\"3\", \"2\"], \"executors\": [\"1\"] }",
+                "{ \"batch_size\": [64, 63], \"learning_rate\": [0.1] }");
+    (void)setenv("FAKE_EPOCH_MS", "2000", 1);
+    pid_t pid = start_told(w, c.url);
+    expect_told("s/1: attempt 1 started");
+    answer_with(&c, "3:4F1", "");
+    expect_session_ended("1");
+    answer_with(&c, "3:4", "");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    harness_expect_rows("trials", STORE, "SELECT number, state, slots FROM trials ORDER BY number",
+                        "1|finished|2 2|finished|3");
+    cluster_close(&c);
+}
+
+static bool any_session_ended(void *unused)
+{
+    (void)unused;
+    return access("pipetune.d/s/session-1/exit", F_OK) == 0 || access("pipetune.d/s/session-2/exit", F_OK) == 0;
+}
+
+/* One of two trials is paused: others may wait for what its session has, while the other one trains on. */
+static void test_a_session_does_not_stay_idle_for_long(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "1:4,1:4");
+    write_study(w, SESSION, "{ \"cores\": [\"1\"] }", TWO_POINTS);
+    (void)setenv("FAKE_EPOCH_MS", "2000", 1);
+    pid_t pid = START(w, -1, "run", "c.conf", "--master-ui", c.url, "--store", STORE, "--stop", "halving", "--epochs",
+                      "9", "--eta", "9");
+    assert_true(harness_wait(any_session_ended, NULL, HARNESS_MS));
+    harness_expect_rows("meanwhile", STORE, "SELECT state FROM trials ORDER BY state", "paused running");
+    assert_int_equal(kill(pid, SIGINT), 0);
+    (void)harness_exit_code(pid, HARNESS_MS);
+    cluster_close(&c);
+}
+
+/* What was granted is there, whoever answers. */
+static void test_a_session_serves_while_the_master_is_away(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "1:4");
+    write_study(w, SESSION, "{ \"cores\": [\"1\"] }", MANY_POINTS);
+    (void)setenv("FAKE_EPOCH_MS", "3000", 1);
+    pid_t pid = start_told(w, c.url);
+    expect_told("s/1: attempt 1 started");
+    sink_answer(c.sink, SINK_BUSY);
+    expect_told("the master cannot be asked what is free: 'http://127.0.0.1:");
+    expect_told("s/4: finished");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    expect_sessions("away", w, 1);
+    cluster_close(&c);
+}
+
+/* Beside each other, or one after the other: the trials of one come first then. */
+static void test_two_kinds_of_sessions_are_started_once_each(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        const char *name, *workers;
+    } rooms[] = { { "room for both", "3:4,5:4" }, { "room for one", "3:4" } };
+    for (size_t i = 0; i < ARRAY_LEN(rooms); i++) {
+        struct cluster c;
+        cluster_open(&c, rooms[i].workers);
+        write_study(w, SESSION, "{ \"cores\": [\"3\", \"2\"], \"executors\": [\"1\"] }",
+                    "{ \"learning_rate\": [0.1, 0.05], \"batch_size\": [64, 63] }");
+        (void)setenv("FAKE_SESSION_MS", "500", 1); /* what the master calls it is read meanwhile */
+        (void)unlink(STORE), (void)unlink("count");
+        expect(rooms[i].name, RUN(w, "run", "c.conf", "--master-ui", c.url, "--parallel", "1"), 0, NULL);
+        expect_sessions(rooms[i].name, w, 2);
+        harness_remove(harness_path(w->dir, "pipetune.d"));
+        cluster_close(&c);
+    }
+}
+
+/* It never got a trial, and nobody knows what it was launched with: it holds what the new one's need. */
+static void test_a_session_that_a_killed_driver_was_starting_is_ended(void **state)
+{
+    struct world *w = *state;
+    struct cluster c;
+    cluster_open(&c, "1:4");
+    write_study(w, SESSION, "{ \"cores\": [\"1\"] }", ONE_POINT);
+    (void)setenv("FAKE_SESSION_MS", "600000", 1);
+#define PATIENT "run", "c.conf", "--master-ui", c.url, "--store", STORE, "--grant-seconds", "600"
+    pid_t pid = START(w, -1, PATIENT);
+    AUTO_FREE char *app = app_of_session("1");
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 128 + SIGKILL);
+    answer_with(&c, "1:4B", "");
+    (void)unsetenv("FAKE_SESSION_MS");
+    pid = START(w, -1, PATIENT);
+    expect_session_ended("1");
+    answer_with(&c, "1:4", "");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    harness_expect_rows("trials", STORE, TRIALS, "1|finished");
+    cluster_close(&c);
+}
+
 /* --- CPUs of the workers ------------------------------------------------------------------------------------------------ */
 
 static size_t occurrences(const char *text, const char *what)
@@ -590,35 +792,35 @@ static void test_a_wait_says_what_for(void **state)
     }
 }
 
-/* What a terminal is written, until `text` is among it; false: it does not come. */
-static bool terminal_shows(int master, const char *text)
+/* All that a terminal was written goes to `all`, until `text` is among it; false: it does not come. */
+static bool terminal_shows(int master, struct buf *all, const char *text)
 {
-    AUTO_BUF struct buf all = BUF_INIT;
     char chunk[4096];
     ssize_t n;
     struct pollfd p = { .fd = master, .events = POLLIN };
-    while (poll(&p, 1, HARNESS_MS) == 1 && (n = read(master, chunk, sizeof chunk)) > 0) {
-        buf_put(&all, chunk, (size_t)n);
-        if (strstr(buf_text(&all), text))
-            return true;
+    while (!strstr(buf_text(all), text)) {
+        if (poll(&p, 1, HARNESS_MS) != 1 || (n = read(master, chunk, sizeof chunk)) <= 0)
+            return false;
+        buf_put(all, chunk, (size_t)n);
     }
-    return false;
+    return true;
 }
 
 static void test_a_terminal_shows_it_at_once(void **state)
 {
     struct world *w = *state;
     int master, slave;
+    AUTO_BUF struct buf all = BUF_INIT;
     struct winsize size = { .ws_row = 24, .ws_col = 100 };
     write_study(w, ", \"session\": true", "{ \"cores\": [\"2\"], \"executors\": [\"2\"] }", ONE_POINT);
     (void)setenv("FAKE_WORKERS", "1:2", 1);
     assert_int_equal(openpty(&master, &slave, NULL, NULL, &size), 0);
     pid_t pid = START(w, slave, "run", "c.conf", "--master-ui", NO_PAGE, "--grant-seconds", "60");
     (void)close(slave);
-    assert_true(terminal_shows(master, "  s/1  starting Spark"));
-    assert_true(terminal_shows(master, "  s/1  waiting for executors: 1 of 2 cores granted"));
+    assert_true(terminal_shows(master, &all, "  s/1  starting Spark"));
+    assert_true(terminal_shows(master, &all, "  s/1  waiting for executors: 1 of 2 cores granted"));
     assert_int_equal(kill(pid, SIGINT), 0);
-    (void)terminal_shows(master, "\1"); /* what is written still, to its end */
+    (void)terminal_shows(master, &all, "\1"); /* what is written still, to its end */
     (void)close(master);
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
     (void)unsetenv("FAKE_WORKERS");
@@ -643,6 +845,13 @@ int main(void)
         TEST(test_a_master_that_goes_away_is_waited_for),
         TEST(test_what_is_left_there_is_ended),
         TEST(test_executors_that_are_killed_for_their_memory_end_the_trial),
+        TEST(test_a_session_that_is_not_granted_what_is_free_is_refused),
+        TEST(test_one_that_was_crowded_out_is_no_bound_on_trials_at_once),
+        TEST(test_an_idle_session_goes_for_what_fits_nowhere_else),
+        TEST(test_a_session_does_not_stay_idle_for_long),
+        TEST(test_a_session_serves_while_the_master_is_away),
+        TEST(test_two_kinds_of_sessions_are_started_once_each),
+        TEST(test_a_session_that_a_killed_driver_was_starting_is_ended),
         TEST(test_executors_on_cpus_of_others_are_told_once),
         TEST(test_a_wait_says_what_for),
         TEST(test_a_terminal_shows_it_at_once),

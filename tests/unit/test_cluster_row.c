@@ -261,6 +261,65 @@ static void test_a_resource_manager_says_what_is_free(void **state)
     }
 }
 
+/* A queue beside another one, below the root or below a queue; it may have 8 of 10 cores, and has 3, a user of it 4. */
+#define SOME(gb, cores) "{\"memory\":" gb "000,\"vCores\":" cores "}"
+#define QUEUE(path, name, factor, user, used)                                                                          \
+    "{\"queuePath\":\"" path "\",\"queueName\":\"" name "\",\"userLimitFactor\":" factor ",\"resourcesUsed\":" SOME(   \
+        "3",                                                                                                           \
+        "3") ",\"capacities\":{"                                                                                       \
+             "\"queueCapacitiesByPartition\":[{"                                                                       \
+             "\"partitionName\":\"gpu\","                                                                              \
+             "\"effectiveMaxResource\":" SOME("1", "1") "},{\"partitionName\":\"\",\"effectiveMinResource\":" SOME(    \
+                 "4", "4") ",\"effectiveMaxResource\""                                                                 \
+                           ":" SOME("8", "8") "}]},"                                                                   \
+                                              "\"users\":{"                                                            \
+                                              "\"user\":[{"                                                            \
+                                              "\"username\":"                                                          \
+                                              "\"" user "\","                                                          \
+                                              "\"resourcesUse"                                                         \
+                                              "d\":" SOME("2", used) "}]}}"
+#define QUEUES(list) "{\"scheduler\":{\"schedulerInfo\":{\"queueName\":\"root\",\"queues\":{\"queue\":[" list "]}}}}"
+
+static const struct {
+    const char *name, *space;
+    int status;
+    const char *text;
+    int left; /* -1: nothing binds */
+} queues[] = {
+    { "a queue may grow so far", "default", 200, QUEUES(QUEUE("root.default", "default", "10", "me", "3")), 5 },
+    { "a user has so many times its share", "default", 200, QUEUES(QUEUE("root.default", "default", "1.5", "me", "3")),
+      3 },
+    { "one who has nothing yet, all of that", "default", 200, QUEUES(QUEUE("root.default", "default", "1", "you", "3")),
+      4 },
+    { "users are not bound", "default", 200, QUEUES(QUEUE("root.default", "default", "-1", "me", "3")), 5 },
+    { "more than there is", "default", 200, QUEUES(QUEUE("root.default", "default", "1", "me", "6")), 0 },
+    { "by its path", "root.a.b", 200, QUEUES(QUEUE("root.a.b", "b", "-1", "me", "3")), 5 },
+    { "by its path without the root", "a.b", 200, QUEUES(QUEUE("root.a.b", "b", "-1", "me", "3")), 5 },
+    { "below another one", "b", 200,
+      QUEUES("{\"queueName\":\"a\",\"queues\":{\"queue\":[" QUEUE("root.a.b", "b", "-1", "me", "3") "]}}"), 5 },
+    { "another one", "c", 200, QUEUES(QUEUE("root.default", "default", "1", "me", "3")), -1 },
+    { "another scheduler", "default", 200, "{\"scheduler\":{\"schedulerInfo\":{\"type\":\"fairScheduler\"}}}", -1 },
+    { "one that nobody may see", "default", 403, "", -1 },
+    { "no JSON", "default", 200, "<html>", -1 },
+};
+
+static void test_a_queue_of_yarn_leaves_no_more(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(queues); i++) {
+        struct cluster_view v = { 0 };
+        struct err e = { 0 };
+        struct cluster_asked a = asked("http://h:1");
+        a.space = queues[i].space;
+        int rc = cluster_yarn.answer(&v, &a, 3, queues[i].status, queues[i].text, strlen(queues[i].text), &e);
+        int left = v.limited ? v.left_cores : -1;
+        if (rc != 0 || left != queues[i].left || (v.limited && strcmp(v.limit, queues[i].space) != 0))
+            fail_msg("%s: got %d, %d cores are left by '%s', want %d", queues[i].name, rc, left, v.limit,
+                     queues[i].left);
+        cluster_view_done(&v);
+    }
+}
+
 static void test_why_yarn_has_not_begun_it(void **state)
 {
     (void)state;
@@ -291,7 +350,10 @@ static void test_why_yarn_has_not_begun_it(void **state)
     assert_true(cluster_yarn.ask(&a, &v, 1, &r));
     assert_string_equal(buf_text(&r.url), "http://rm:8088/ws/v1/cluster/apps?applicationTags=pt-1a-1-1,pt-1a-2-1");
     cluster_request_done(&r);
-    assert_false(cluster_yarn.ask(&a, &v, 3, &r));
+    assert_true(cluster_yarn.ask(&a, &v, 3, &r));
+    assert_string_equal(buf_text(&r.url), "http://rm:8088/ws/v1/cluster/scheduler");
+    cluster_request_done(&r);
+    assert_false(cluster_yarn.ask(&a, &v, 4, &r));
     cluster_view_done(&v);
 }
 
@@ -493,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_a_thousand_lies_do_not_overflow),
         cmocka_unit_test(test_an_application_is_known_by_its_id),
         cmocka_unit_test(test_a_resource_manager_says_what_is_free),
+        cmocka_unit_test(test_a_queue_of_yarn_leaves_no_more),
         cmocka_unit_test(test_why_yarn_has_not_begun_it),
         cmocka_unit_test(test_what_was_promised_is_not_free),
         cmocka_unit_test(test_what_is_taken_beside_counts),
