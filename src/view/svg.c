@@ -1,5 +1,6 @@
 #include "view/svg.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -210,22 +211,35 @@ static double bar_top(const struct svg_bar *bar)
     return isfinite(top) ? top : (double)NAN;
 }
 
-/* The greatest end of a bar or of its interval; NAN: there is no bar. */
+#define HIGHEST 1.4 /* of the tallest bar, up to which intervals are shown */
+
+/* The greatest end of a bar or, as far as it is shown, of its interval; NAN: there is no bar. */
 static double bars_top(const struct svg_bars *w)
 {
-    double top = NAN;
+    double tallest = NAN, end = NAN;
     for (size_t i = 0; i < w->n_groups * w->n_series; i++) {
-        double half = w->bars[i].half;
-        double end = bar_top(&w->bars[i]);
-        top = fmax(top, isfinite(half) && half > 0 && isfinite(end + half) ? end + half : end);
+        double top = bar_top(&w->bars[i]), half = w->bars[i].half;
+        tallest = fmax(tallest, top);
+        end = fmax(end, isfinite(half) && half > 0 ? top + half : top);
     }
-    return top;
+    return isnan(tallest) ? tallest : fmin(end, fmin(tallest, DBL_MAX / HIGHEST) * HIGHEST);
+}
+
+/* 1, 2 or 5 times a power of ten, and not less; x > 0. */
+static double round_step(double x)
+{
+    double ten = pow(10, floor(log10(x)));
+    static const double steps[] = { 1, 2, 5 };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (x <= steps[i] * ten)
+            return steps[i] * ten;
+    return 10 * ten;
 }
 
 struct bars {
     struct buf *b;
     const struct svg_bars *what;
-    double top;
+    double top, step;
 };
 
 static double bar_y(const struct bars *s, double v)
@@ -235,11 +249,11 @@ static double bar_y(const struct bars *s, double v)
 
 static void put_bar_axis(const struct bars *s)
 {
-    for (int i = 0; i <= TICKS; i++) {
-        double y = bar_y(s, s->top * i / TICKS);
+    for (int i = 0; i * s->step <= s->top; i++) {
+        double y = bar_y(s, i * s->step);
         buf_printf(s->b, "<path class=\"grid\" d=\"M%d %.1fH%d\"/><text class=\"right\" x=\"%d\" y=\"%.1f\">", LEFT, y,
                    CHART_W - RIGHT, LEFT - 6, y + 4);
-        put_number(s->b, s->top * i / TICKS);
+        put_number(s->b, i * s->step);
         buf_puts(s->b, "</text>\n");
     }
     buf_printf(s->b, "<text class=\"middle\" transform=\"translate(12 %d) rotate(-90)\">", BARS_H / 2);
@@ -286,9 +300,9 @@ static void put_bar(const struct bars *s, size_t group, size_t series, double x,
         buf_printf(s->b, "<rect class=\"s%zu%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", series,
                    i == 0 ? " pale" : "", x, bar_y(s, from + bar->parts[i]), w,
                    bar_y(s, from) - bar_y(s, from + bar->parts[i]));
-    if (isfinite(bar->half) && bar->half > 0 && isfinite(top + bar->half))
-        buf_printf(s->b, "<path class=\"whisker\" d=\"M%.1f %.1fV%.1f\"/>", x + w / 2, bar_y(s, top + bar->half),
-                   bar_y(s, fmax(0, top - bar->half)));
+    if (isfinite(bar->half) && bar->half > 0)
+        buf_printf(s->b, "<path class=\"whisker\" d=\"M%.1f %.1fV%.1f\"/>", x + w / 2,
+                   bar_y(s, fmin(s->top, top + bar->half)), bar_y(s, fmax(0, top - bar->half)));
     buf_puts(s->b, "</g>\n");
 }
 
@@ -297,8 +311,8 @@ bool svg_bars(struct buf *b, const struct svg_bars *what)
     struct bars s = { .b = b, .what = what, .top = bars_top(what) };
     if (isnan(s.top))
         return false;
-    if (s.top <= 0)
-        s.top = 1;
+    s.step = s.top > DBL_MIN * TICKS && s.top < DBL_MAX / 20 ? round_step(s.top / TICKS) : s.top > 0 ? s.top : 1;
+    s.top = s.step * fmax(1, ceil(s.top / s.step));
     double group_w = (double)(CHART_W - LEFT - RIGHT) / (double)what->n_groups;
     double w = fmin(BAR_MAX_W, group_w * 0.8 / (double)what->n_series);
     buf_printf(b, "<svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n", CHART_W, BARS_H, CHART_W);

@@ -34,7 +34,7 @@ enum { SVG_BAR_PARTS = 2, SVG_BAR_SERIES = 8 };
 
 struct svg_bar {
     double parts[SVG_BAR_PARTS]; /* one on the other, from 0; one that is not finite or below 0: there is no bar */
-    double half;                 /* of an interval about the top; NAN: there is none */
+    double half;                 /* of an interval about the top, cut where it leaves the picture; NAN: there is none */
 };
 
 struct svg_bars {
