@@ -41,6 +41,8 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 def open(sc):  # pylint: disable=redefined-builtin
     """The session that spark-submit's spark.pipetune.session asks for; None when it asks for none."""
     path = sc.getConf().get("spark.pipetune.session")
+    if path == "-":  # on another host, which knows where
+        path = os.environ["PIPETUNE_SESSION"]
     return Session(sc, path) if path else None
 
 

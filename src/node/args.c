@@ -29,6 +29,7 @@ static const struct option_row {
     { "--folder", OPTION_TEXT, false, offsetof(struct args, folder), 0, 0 },
     { "--gang", OPTION_NUMBER, false, offsetof(struct args, gang), 1, PORTS_MAX },
     { "--grace", OPTION_NUMBER, false, offsetof(struct args, grace_s), 0, 86400 },
+    { "--ids", OPTION_TEXT, false, offsetof(struct args, ids), 0, 0 },
     { "--keep", OPTION_NEEDLE, false, offsetof(struct args, keep), 0, 0 },
     { "--launch", OPTION_TEXT, true, offsetof(struct args, launch), 0, 0 },
     { "--log-cap", OPTION_NUMBER, false, offsetof(struct args, log_cap), 0, INT64_MAX / 4 },
@@ -145,8 +146,8 @@ static int check_options(const struct args *o, struct err *e)
     size_t len = strspn(o->launch, allowed);
     if (len == 0 || len > TAG_MAX || o->launch[len] != '\0')
         return err_set(e, -EINVAL, "'--launch %s': not 1 to %d of A-Z a-z 0-9 _ -", o->launch, TAG_MAX);
-    if (!o->mark != !o->runs)
-        return err_set(e, -EINVAL, "'--mark' and '--runs' need each other");
+    if (!o->mark != !(o->runs || o->ids) || (o->runs && o->ids))
+        return err_set(e, -EINVAL, "'--mark' and '--runs', or '--ids', need each other");
     if (!o->tell != !o->answer)
         return err_set(e, -EINVAL, "'--tell' and '--answer' need each other");
     if (o->control && fcntl((int)o->control, F_GETFD) < 0)

@@ -18,7 +18,8 @@ struct args {
     const char *dir, *launch;
     const char *cpus;          /* "0,2-3"; NULL: not given */
     const char *folder;        /* in which the steps run; NULL: where we are */
-    const char *mark, *runs;   /* NULL: this launch has no runs */
+    const char *mark;          /* of runs; NULL: this launch has none */
+    const char *runs, *ids;    /* where their folders are, by number or by name; one of them, or none */
     const char *tell, *answer; /* where its programs tell of themselves, and what they are answered; NULL: nowhere */
     uint64_t attempt, log_cap, grace_s;
     uint64_t control;          /* 0: nobody has to be asked before the steps */

@@ -55,7 +55,7 @@ enum {
 
 const char exec_usage[] =
     "  exec --dir DIR --attempt N --launch TAG [--control FD] [--cpus LIST] [--folder DIR]\n"
-    "       [--memory BYTES] [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR]\n"
+    "       [--memory BYTES] [--log-cap BYTES] [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR | --ids DIR]\n"
     "       [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG… [ARGC ARG…]";
 
 /* --- the launcher ----------------------------------------------------------------------------------------------- */

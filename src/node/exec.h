@@ -3,7 +3,7 @@
  *
  *   exec --dir DIR --attempt N --launch TAG [--control FD] [--cpus LIST] [--folder DIR]
  *        [--memory BYTES] [--log-cap BYTES]
- *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR] [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
+ *        [--keep TEXT]… [--step TEXT]… [--mark TEXT --runs DIR | --ids DIR] [--tell SOCKET --answer LINE] [--gang N] [--grace SECONDS] -- ARGC ARG×ARGC [ARGC ARG×ARGC …]
  *
  * Each counted list is a step; they run one after the other, up to the first that does not exit 0.
  *
@@ -24,7 +24,8 @@
  * DIR/log   what the steps wrote to stdout and stderr, appended; our own lines begin with "pipetune: ". With DIR/log.1, what
  *           came before, it takes --log-cap bytes (log_files.h)
  * DIR/heard those of its lines that the driver reads, by --keep and --step (log.h), appended. RUNS/N/log, log.1 and heard are
- *           the same for the run of trial N, by the lines that begin with the text of --mark
+ *           the same for the run of trial N, by the lines that begin with the text of --mark; with --ids it is IDS/ID, of runs
+ *           whose name begins with TAG and a '-'
  * SOCKET    "-": where this machine has such sockets (base/socket_path.h). It is where the programs of the steps, which find it in PIPETUNE_TELL, tell of themselves (teller.h); LINE is what a hello is
  *           answered. There from before `ready` until `exit` is written
  * DIR/exit  attempt=N launch=TAG kind=exited|signalled|not-started code=N log_end=BYTES cpu_s=X max_rss_kb=N leftovers=N

@@ -57,6 +57,8 @@ static void on_launch(void *ctx, const char *tag, const struct launch_facts *f)
         strv_add(&s->over, tag);
         return;
     }
+    if (f->served) /* its session stands for it */
+        return;
     if (s->n_running < HOUSE_TAGS_MAX)
         buf_printf(&s->running, "%s%s", s->n_running ? "," : "", tag);
     s->n_running++;

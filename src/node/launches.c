@@ -27,10 +27,12 @@
 #include "node/folder.h"
 #include "node/members.h"
 #include "node/port.h"
+#include "node/talk.h"
 
 enum { NOTE_MAX = 4096, ALIVE_MS = 1000 };
 
-static const char files_name[] = "files"; /* what drivers have sent, by what is in it: ROOT/files is no launch's */
+static const char session_name[] = "session"; /* in the folder of a session and of its runs: whose they are */
+static const char files_name[] = "files";     /* what drivers have sent, by what is in it: ROOT/files is no launch's */
 
 /* --- folders ---------------------------------------------------------------------------------------------------------- */
 
@@ -107,6 +109,7 @@ static void drop(struct launch *x)
         (void)close(x->control);
     if (x->pidfd >= 0)
         (void)close(x->pidfd);
+    talk_done(&x->talk);
     memset(x, 0, sizeof *x);
 }
 
@@ -114,7 +117,7 @@ static int add(struct launches *l, const char *tag, struct launch **out, struct 
 {
     struct launch *x = find(l, tag);
     if (!x && (x = find(l, "")))
-        *x = (struct launch){ .control = -1, .pidfd = -1 };
+        *x = (struct launch){ .control = -1, .pidfd = -1, .talk = TALK_NONE };
     if (!x)
         return err_set(e, -ENOSPC, "%d launches are followed already", LAUNCHES_MAX);
     (void)snprintf(x->tag, sizeof x->tag, "%s", tag);
@@ -175,7 +178,19 @@ static int put_tell(struct strv *argv, const struct launch_ask *a, struct err *e
     return 0;
 }
 
-static int make_argv(struct strv *argv, const struct launch_ask *a, const char *dir, int control, struct err *e)
+/* Where its runs are: beside it. */
+static void put_mark(struct strv *argv, const struct launch_ask *a, const char *root)
+{
+    if (!a->mark)
+        return;
+    strv_add(argv, "--mark");
+    strv_add(argv, a->mark);
+    strv_add(argv, "--ids");
+    strv_add(argv, root);
+}
+
+static int make_argv(struct strv *argv, const struct launch_ask *a, const char *root, const char *dir, int control,
+                     struct err *e)
 {
     strv_add(argv, "pipetune-node");
     strv_add(argv, "exec");
@@ -200,6 +215,7 @@ static int make_argv(struct strv *argv, const struct launch_ask *a, const char *
         strv_add(argv, "--gang");
         strv_addf(argv, "%" PRId64, a->gang);
     }
+    put_mark(argv, a, root);
     int rc = put_tell(argv, a, e);
     if (rc == 0)
         rc = put_list(argv, "--keep", a->keep, "keep", e);
@@ -220,10 +236,15 @@ static bool has_name(const struct strv *env, size_t n, const char *like)
     return false;
 }
 
-/* What is given, and of our own what is not. */
+/* What is given, and of our own what is not. A session is told where its socket is to be: that is ours to say. */
 static int make_env(struct strv *env, const struct launch_ask *a, struct err *e)
 {
-    int rc = put_list(env, NULL, a->env, "env", e);
+    AUTO_FREE char *socket = NULL;
+    int rc = a->mark ? socket_path(&socket, a->tag, e) : 0;
+    if (socket)
+        strv_addf(env, "PIPETUNE_SESSION=%s", socket);
+    if (rc == 0)
+        rc = put_list(env, NULL, a->env, "env", e);
     size_t given = env->n;
     for (size_t i = 0; rc == 0 && i < given; i++) {
         const char *equals = strchr(env->v[i], '=');
@@ -244,6 +265,15 @@ static char *make_folder(const struct launches *l, const char *tag, const char *
     return rc == 0 ? MOVE_PTR(path) : NULL;
 }
 
+static int write_session(const struct launches *l, const char *tag, const char *session, struct err *e)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    AUTO_CLOSE int fd = open_file(l, tag, session_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+    buf_printf(&line, "%s\n", session);
+    int rc = fd < 0 ? fd : line.failed ? -ENOMEM : io_write_all(fd, line.data, line.len);
+    return rc < 0 ? err_sys(e, rc, "launch '%s'", tag) : 0;
+}
+
 /* The folder that it runs in, in *out. What is made is taken away again when the launch does not come about. */
 static int make_folders(const struct launches *l, const struct launch_ask *a, char **out, struct err *e)
 {
@@ -259,6 +289,8 @@ static int make_folders(const struct launches *l, const struct launch_ask *a, ch
     if (!work)
         return e->code;
     rc = a->files ? blobs_unpack(l->root, a->files, dir, e) : 0;
+    if (rc == 0 && a->mark)
+        rc = write_session(l, a->tag, a->tag, e);
     if (rc == 0)
         *out = MOVE_PTR(work);
     return rc;
@@ -300,7 +332,7 @@ static int start(struct launches *l, struct launch *x, const struct launch_ask *
         return err_sys(e, -errno, "cannot launch '%s'", a->tag);
     x->control = pair[0];
     AUTO_CLOSE int theirs = pair[1];
-    int rc = make_argv(&argv, a, dir, theirs, e);
+    int rc = make_argv(&argv, a, l->root, dir, theirs, e);
     if (rc == 0)
         rc = make_env(&env, a, e);
     if (rc == 0)
@@ -355,24 +387,38 @@ static bool is_launcher(const struct launch_facts *f, const char *tag)
     return f->pid > 1 && proc_is(f->pid, f->start_ticks, f->boot_id) && proc_has_words(f->pid, "--launch", tag);
 }
 
+/* Whose launcher it has: of a run its session's. */
+static const char *launcher_of(const struct launches *l, const char *tag, char session[65])
+{
+    return read_line(l, tag, session_name, session, 65) && members_tag_is_valid(session) ? session : tag;
+}
+
+static bool is_session(const struct launches *l, const char *tag)
+{
+    char session[65];
+    return read_line(l, tag, session_name, session, sizeof session) && strcmp(session, tag) == 0;
+}
+
 static void look_at(const struct launches *l, const char *tag, struct launch_facts *out)
 {
-    char line[256];
+    char line[256], session[65];
+    const char *launcher = launcher_of(l, tag, session);
     long pid = 0;
     AUTO_FREE char *dir = path_of(l, tag, NULL);
     *out = (struct launch_facts){ .state = dir && ours_is_dir(dir) ? LAUNCH_CUT : LAUNCH_NONE };
     if (out->state == LAUNCH_NONE)
         return;
+    out->served = strcmp(launcher, tag) != 0;
     out->heard = size_of(l, tag, "heard");
     out->log = size_of(l, tag, "log");
-    if (read_line(l, tag, "pid", line, sizeof line) &&
+    if (read_line(l, launcher, "pid", line, sizeof line) &&
         sscanf(line, "%36s %ld %" SCNu64, out->boot_id, &pid, &out->start_ticks) == 3) {
         out->pid = (pid_t)pid;
-        if (is_launcher(out, tag))
+        if (is_launcher(out, launcher))
             out->state = LAUNCH_RUNNING;
     }
     /* Asked last: the note is written before the launcher ends. */
-    if (out->state == LAUNCH_CUT && read_line(l, tag, "exit", out->note, sizeof out->note))
+    if (out->state == LAUNCH_CUT && read_line(l, launcher, "exit", out->note, sizeof out->note))
         out->state = LAUNCH_ENDED;
     const char *boot = strstr(out->note, " boot_ms=");
     int64_t ago_ms = boot ? clock_boot_ms() - strtoll(boot + strlen(" boot_ms="), NULL, 10) : -1;
@@ -382,6 +428,7 @@ static void look_at(const struct launches *l, const char *tag, struct launch_fac
 /* Follows one that an earlier helper started. */
 static int follow(struct launches *l, const char *tag, const struct launch_facts *f, struct err *e)
 {
+    char session[65];
     struct launch *x = NULL;
     int rc = add(l, tag, &x, e);
     if (rc < 0 || x->pidfd >= 0 || f->state != LAUNCH_RUNNING)
@@ -389,7 +436,7 @@ static int follow(struct launches *l, const char *tag, const struct launch_facts
     x->pid = f->pid;
     x->pidfd = (int)syscall(SYS_pidfd_open, f->pid, 0);
     /* Asked after the pidfd is open, so that it cannot stand for a later process of that number. */
-    if (x->pidfd >= 0 && is_launcher(f, tag))
+    if (x->pidfd >= 0 && is_launcher(f, launcher_of(l, tag, session)))
         return 0;
     rc = x->pidfd < 0 ? -errno : -ESRCH;
     drop(x);
@@ -440,6 +487,7 @@ int launches_tail(struct launches *l, const char *tag, int64_t from, int64_t cre
 int launches_signal(struct launches *l, const char *tag, bool hard, struct err *e)
 {
     struct launch_facts f;
+    char session[65];
     int rc = find_root(l, e);
     if (rc < 0)
         return rc;
@@ -453,7 +501,8 @@ int launches_signal(struct launches *l, const char *tag, bool hard, struct err *
     }
     AUTO_FREE pid_t *pids = NULL;
     size_t n = 0;
-    if (hard && proc_tagged(tag, &pids, &n) == 0) /* what a launcher that was killed outright has left */
+    if (hard && proc_tagged(launcher_of(l, tag, session), &pids, &n) ==
+                    0) /* what a launcher that was killed outright has left */
         for (size_t i = 0; i < n; i++)
             (void)kill(pids[i], SIGKILL);
     return 0;
@@ -469,6 +518,80 @@ int launches_say_stop(struct launches *l, const char *tag, struct err *e)
     if (f.state == LAUNCH_RUNNING)
         (void)kill(f.pid, SIGUSR1); /* ESRCH: it has just ended */
     return 0;
+}
+
+/* --- sessions --------------------------------------------------------------------------------------------------------- */
+
+static int make_run(const struct launches *l, const struct launch_run *a, struct err *e)
+{
+    AUTO_FREE char *dir = make_folder(l, a->tag, NULL, e);
+    AUTO_FREE char *written = dir ? make_folder(l, a->tag, "checkpoint", e) : NULL;
+    int rc = written ? write_session(l, a->tag, a->session, e) : e->code;
+    return rc == 0 && a->files ? blobs_unpack(l->root, a->files, dir, e) : rc;
+}
+
+/* What one of that name that never began has left is in its way no more. */
+static int clear_run(struct launches *l, const struct launch_run *a, struct err *e)
+{
+    size_t len = strlen(a->session);
+    AUTO_FREE char *heard = path_of(l, a->tag, "heard");
+    if (!heard)
+        return err_sys(e, -ENOMEM, "launch '%s'", a->tag);
+    if (strncmp(a->tag, a->session, len) != 0 || a->tag[len] != '-')
+        return err_set(e, -EINVAL, "'%s' is no run of '%s'", a->tag, a->session);
+    if (!is_session(l, a->session))
+        return err_set(e, -ESRCH, "there is no session '%s'", a->session);
+    if (io_exists(heard))
+        return err_set(e, -EEXIST, "'%s' was begun already", a->tag);
+    return launches_forget(l, a->tag, e);
+}
+
+int launches_run(struct launches *l, const struct launch_run *a, struct launch_facts *out, struct err *e)
+{
+    int rc = find_root(l, e);
+    if (rc == 0)
+        rc = clear_run(l, a, e);
+    if (rc < 0)
+        return rc;
+    rc = blobs_room(l->root, LAUNCHES_ROOM, e);
+    if (rc == 0)
+        rc = make_run(l, a, e);
+    if (rc == 0)
+        rc = launches_adopt(l, a->tag, out, e);
+    if (rc == 0 && out->state != LAUNCH_RUNNING)
+        rc = err_set(e, -ESRCH, "session '%s' has ended", a->session);
+    if (rc < 0)
+        (void)launches_forget(l, a->tag, NULL); /* what stays is a folder */
+    return rc;
+}
+
+int launches_talk(struct launches *l, const char *tag, int64_t credit, struct err *e)
+{
+    struct launch_facts f;
+    struct launch *x = NULL;
+    int rc = find_root(l, e);
+    if (rc < 0)
+        return rc;
+    look_at(l, tag, &f);
+    if (f.state != LAUNCH_RUNNING || !is_session(l, tag))
+        return err_set(e, -ESRCH, "no session '%s' runs", tag);
+    rc = add(l, tag, &x, e);
+    if (rc < 0)
+        return rc;
+    x->talk.wanted = true;
+    x->talk.upto = credit;
+    return 0;
+}
+
+int launches_say(struct launches *l, const char *tag, const char *base64, struct err *e)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    struct launch *x = find(l, tag);
+    if (base64_read(&bytes, base64) < 0)
+        return err_set(e, -EINVAL, "'data' must be base 64");
+    if (!x)
+        return err_set(e, -ENOTCONN, "nobody is at the socket of '%s'", tag);
+    return talk_say(&x->talk, bytes.data, bytes.len, e);
 }
 
 /* --- files ------------------------------------------------------------------------------------------------------------ */
@@ -511,6 +634,15 @@ int launches_read(struct launches *l, const char *tag, const char *name, int64_t
 
 /* --- its end ---------------------------------------------------------------------------------------------------------- */
 
+/* One that was killed leaves its socket behind. */
+static void remove_socket(const char *tag)
+{
+    struct stat st;
+    AUTO_FREE char *path = NULL;
+    if (socket_path(&path, tag, NULL) == 0 && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        (void)unlink(path); /* it is in nobody's way */
+}
+
 int launches_forget(struct launches *l, const char *tag, struct err *e)
 {
     struct launch *x = find(l, tag);
@@ -525,6 +657,8 @@ int launches_forget(struct launches *l, const char *tag, struct err *e)
         return err_set(e, -EBUSY, "'%s' is not over", tag);
     if (x)
         drop(x);
+    if (is_session(l, tag))
+        remove_socket(tag);
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
         beneath_empty(fd);
@@ -591,7 +725,7 @@ size_t launches_fds(const struct launches *l, struct pollfd fds[2 * LAUNCHES_MAX
 int64_t launches_due(const struct launches *l)
 {
     for (size_t i = 0; i < LAUNCHES_MAX; i++)
-        if (l->v[i].tag[0] && l->v[i].credit > 0)
+        if (l->v[i].tag[0] && (l->v[i].credit > 0 || l->v[i].talk.wanted))
             return l->tick_ms;
     return INT64_MAX;
 }
@@ -698,6 +832,23 @@ static bool take_bytes(const struct launches *l, struct launch *x, int64_t now_m
     return true;
 }
 
+/* What a session says, and that it says nothing any more. */
+static bool take_words(struct launch *x, struct buf *out)
+{
+    char chunk[LAUNCHES_CHUNK];
+    ssize_t n = talk_take(&x->talk, x->tag, chunk, sizeof chunk);
+    if (n == 0)
+        return false;
+    buf_printf(out, "\"event\":\"words\",\"tag\":\"%s\",\"data\":\"", x->tag);
+    base64_put(out, chunk, n > 0 ? (size_t)n : 0);
+    buf_putc(out, '"');
+    if (n == -EPIPE)
+        buf_puts(out, ",\"why\":\"the session closed its socket\"");
+    else if (n < 0)
+        buf_printf(out, ",\"why\":\"its socket: %s\"", n == -EPERM ? "it belongs to another user" : strerror((int)-n));
+    return true;
+}
+
 bool launches_take(struct launches *l, bool is_heard, int64_t now_ms, struct buf *out)
 {
     bool looks = is_heard && now_ms >= l->tick_ms;
@@ -709,10 +860,12 @@ bool launches_take(struct launches *l, bool is_heard, int64_t now_ms, struct buf
             return true;
         if (looks && x->credit > 0 && take_bytes(l, x, now_ms, out))
             return true;
+        if (looks && take_words(x, out))
+            return true;
         if (is_readable(x->pidfd) && take_end(l, x, out))
             return true;
     }
-    if (looks)
+    if (now_ms >= l->tick_ms) /* also while nobody listens: that is not waited for by asking all the time */
         l->tick_ms = now_ms + LAUNCHES_TICK_MS;
     return false;
 }

@@ -7,6 +7,11 @@
  *   ROOT/TAG/checkpoint/   where it may write checkpoints
  *   ROOT/files/            files that drivers have sent (blobs.h)
  *
+ * A launch may be a session, which serves one run after the other, and says so by a mark in what it prints. A run has a folder like a
+ * launch's, by its name TAG-tN-A, but for `work`; it has its session's launcher, and ends with it.
+ *
+ *   ROOT/TAG/session       the tag of the session: its own, or a run's
+ *
  * ROOT is ours alone, and nobody who talks to the helper names a path: $XDG_STATE_HOME/pipetune, or ~/.local/state/pipetune. Only
  * processes that are recognised as the launcher of the tag are signalled, or carry the tag and are of our uid. */
 #ifndef NODE_LAUNCHES_H
@@ -22,6 +27,7 @@
 #include "base/proc.h"
 #include "node/blobs.h"
 #include "node/cpus.h"
+#include "node/talk.h"
 
 enum {
     LAUNCHES_MAX = 64,
@@ -42,6 +48,7 @@ struct launch {
     size_t len;               /* of what it has said */
     int64_t from, credit;     /* of `heard`: what comes next, and how much of it may */
     int64_t log_size, log_ms; /* of its log, when that was told last */
+    struct talk talk;         /* with a session */
 };
 
 struct launches { /* zeroed: none */
@@ -62,7 +69,9 @@ struct launch_ask {
     int64_t memory;           /* bytes that what it runs may take together; 0: as many as there are */
     const char *answer;       /* what its programs are answered that tell of themselves; NULL: they cannot */
     int64_t gang;             /* of so many processes this is one; 0: of none */
-    const char *files;        /* the manifest of what it is given (blobs.h); NULL: nothing */
+    const char
+        *mark; /* it is a session, whose socket is at $PIPETUNE_SESSION, and this begins its marks; NULL: it is none */
+    const char *files; /* the manifest of what it is given (blobs.h); NULL: nothing */
 };
 
 /* What is known of a launch. */
@@ -82,6 +91,7 @@ struct launch_facts {
     uint64_t start_ticks;
     int64_t heard, log; /* bytes */
     char note[512];     /* LAUNCH_ENDED: its exit, a line without its end … */
+    bool served;        /* it is a run of a session */
     int64_t ago_ms;     /* … and how long ago that was; -1: not known */
 };
 
@@ -103,6 +113,20 @@ int launches_read(struct launches *l, const char *tag, const char *name, int64_t
 /* Starts a launcher, which waits for its go; that it is there, or not, is told by launches_take(). -EEXIST: this tag was launched
  * already; -ENOSPC: too many at once, or no room on the disk; -ENOENT: a file was not sent; -EINVAL: what is asked is none; -errno. */
 int launches_start(struct launches *l, const struct launch_ask *ask, struct err *e);
+
+/* A folder for a run of this session, which begins when the session is told to serve it. -ESRCH: there is no such session, or it has ended;
+ * -EEXIST: it was begun already; -EINVAL: its name is not one of that session's; else as launches_start(). */
+struct launch_run {
+    const char *tag, *session;
+    const char *files; /* the manifest of what it goes on from; NULL: nothing */
+};
+int launches_run(struct launches *l, const struct launch_run *ask, struct launch_facts *out, struct err *e);
+
+/* Tells what this session says, as soon as it is there, until so many bytes are told in all. -ESRCH: no session of this tag runs. */
+int launches_talk(struct launches *l, const char *tag, int64_t credit, struct err *e);
+
+/* Says this to it. -EINVAL: no base 64; as talk_say(). */
+int launches_say(struct launches *l, const char *tag, const char *base64, struct err *e);
 
 /* `ports`: of all of its gang, "4001,4002"; NULL: it is of none. -ESRCH: none of this tag waits for it. */
 int launches_go(struct launches *l, const char *tag, const char *ports, struct err *e);

@@ -175,6 +175,18 @@ static void end_line(struct log *g)
         g->due = LOG_DUE_END;
 }
 
+/* Where it is kept. 0; -EINVAL: it is no run of this launch. */
+static int folder_of_run(const struct log *g, const struct mark *m, char dir[PATH_MAX], struct err *e)
+{
+    size_t len = strlen(g->o->launch);
+    bool ours = strncmp(m->id, g->o->launch, len) == 0 && m->id[len] == '-';
+    if (g->o->ids && !ours)
+        return err_set(e, -EINVAL, "it is none of this launch");
+    int n = g->o->ids ? snprintf(dir, PATH_MAX, "%s/%s", g->o->ids, m->id)
+                      : snprintf(dir, PATH_MAX, "%s/%u", g->o->runs, m->trial);
+    return n < PATH_MAX ? 0 : err_sys(e, -ENAMETOOLONG, "its folder");
+}
+
 /* Its folder's files are open, and everything before this line is where it belongs. False: the disk is full. */
 static bool begin_run(struct log *g)
 {
@@ -184,7 +196,7 @@ static bool begin_run(struct log *g)
     (void)parse_mark(g, &m); /* it is one */
     log_files_close(&g->run);
     g->to = &g->own;
-    int rc = snprintf(dir, sizeof dir, "%s/%u", g->o->runs, m.trial) < (int)sizeof dir ? 0 : -ENAMETOOLONG;
+    int rc = folder_of_run(g, &m, dir, &e);
     if (rc == 0)
         rc = ours_dir_check(dir, &e);
     if (rc == 0)

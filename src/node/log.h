@@ -8,7 +8,7 @@
  * when the attempt began, going on by one that nobody sets.
  *
  * With --mark TEXT, a line `TEXT ID begin`, ID ending in -tN-A, begins the run of a trial: from there up to `TEXT ID end`, both
- * lines included, all goes to the folder RUNS/N instead. */
+ * lines included, all goes to the folder RUNS/N instead, or IDS/ID. */
 #ifndef NODE_LOG_H
 #define NODE_LOG_H
 

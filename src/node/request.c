@@ -81,6 +81,8 @@ static const struct row {
                        "a name below a launch's folder, without '..'" },
     [REQUEST_GANG] = { "gang", offsetof(struct request, gang), take_whole, "a whole number" },
     [REQUEST_PORTS] = { "ports", offsetof(struct request, ports), take_ports, "numbers with commas between" },
+    [REQUEST_SESSION] = { "session", offsetof(struct request, session), take_tag, "1 to 64 of A-Z a-z 0-9 _ -" },
+    [REQUEST_MARK] = { "mark", offsetof(struct request, mark), take_text, "a text" },
 };
 
 static int take_whole(const struct wire_member *m, void *field)
@@ -220,7 +222,7 @@ static void clear(struct request *r)
     r->steps = r->env = r->keep = r->step = NULL;
     r->hard = false;
     r->memory = r->size = 0;
-    r->answer = r->files = r->hash = r->data = r->name = NULL;
+    r->answer = r->files = r->hash = r->data = r->name = r->session = r->mark = NULL;
     r->worker = (struct members_worker){ 0 };
 }
 

@@ -50,6 +50,8 @@ enum request_member {
     REQUEST_NAME,
     REQUEST_GANG,
     REQUEST_PORTS,
+    REQUEST_SESSION,
+    REQUEST_MARK,
     REQUEST_MEMBERS,
 };
 
@@ -71,6 +73,7 @@ struct request {
     int64_t memory, size, gang;
     const char *ports;                               /* of the line: digits and commas */
     const char *answer, *files, *hash, *data, *name; /* of the line; hashes and names are checked */
+    const char *session, *mark;                      /* of the line; a session is a tag */
     struct members_worker worker;                    /* zeroed where they are left out */
 };
 

@@ -233,6 +233,7 @@ static void put_place(struct buf *to)
     if (root) {
         buf_puts(to, ",\"root\":");
         wire_put_text(to, root);
+        buf_puts(to, ",\"sessions\":true");
     }
     if (pages > 0 && page > 0) {
         buf_puts(to, ",\"memory_gb\":");
@@ -422,9 +423,40 @@ static int start_launch(struct serve *s, struct buf *to, struct err *e)
                                     .memory = r->memory,
                                     .answer = r->answer,
                                     .gang = r->gang,
+                                    .mark = r->mark,
                                     .files = r->files };
     (void)to;
     return launches_start(&s->launches, &ask, e);
+}
+
+static void put_process(struct buf *to, const struct launch_facts *f)
+{
+    buf_printf(to, ",\"boot_id\":\"%s\",\"pid\":%ld,\"start_ticks\":%" PRIu64, f->boot_id, (long)f->pid,
+               f->start_ticks);
+}
+
+static int start_run(struct serve *s, struct buf *to, struct err *e)
+{
+    struct launch_facts f;
+    const struct launch_run ask = { .tag = s->req.tag, .session = s->req.session, .files = s->req.files };
+    int rc = launches_run(&s->launches, &ask, &f, e);
+    if (rc < 0)
+        return rc;
+    buf_puts(to, ",\"state\":\"ready\",\"heard\":0");
+    put_process(to, &f);
+    return 0;
+}
+
+static int talk(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_talk(&s->launches, s->req.tag, s->req.credit, e);
+}
+
+static int say_words(struct serve *s, struct buf *to, struct err *e)
+{
+    (void)to;
+    return launches_say(&s->launches, s->req.tag, s->req.data, e);
 }
 
 static int go(struct serve *s, struct buf *to, struct err *e)
@@ -442,8 +474,7 @@ static int adopt(struct serve *s, struct buf *to, struct err *e)
     buf_printf(to, ",\"state\":\"%s\",\"heard\":%" PRId64 ",\"log\":%" PRId64, launch_state_name(f.state), f.heard,
                f.log);
     if (f.state == LAUNCH_RUNNING)
-        buf_printf(to, ",\"boot_id\":\"%s\",\"pid\":%ld,\"start_ticks\":%" PRIu64, f.boot_id, (long)f.pid,
-                   f.start_ticks);
+        put_process(to, &f);
     if (f.state == LAUNCH_ENDED) {
         buf_puts(to, ",\"exit\":");
         wire_put_text(to, f.note);
@@ -572,11 +603,14 @@ static const struct verb {
     { "read", read_file, true,
       REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_NAME) | REQUEST_BIT(REQUEST_FROM) | REQUEST_BIT(REQUEST_SIZE) },
     { "release", release, true, REQUEST_BIT(REQUEST_TAG) },
+    { "run", start_run, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_SESSION) },
     { "sample", sample, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_INTERVAL) },
+    { "say", say_words, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_DATA) },
     { "say-stop", say_stop, true, REQUEST_BIT(REQUEST_TAG) },
     { "signal", signal_launch, true, REQUEST_BIT(REQUEST_TAG) },
     { "stop", stop, false, 0 },
     { "tail", tail, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_FROM) | REQUEST_BIT(REQUEST_CREDIT) },
+    { "talk", talk, true, REQUEST_BIT(REQUEST_TAG) | REQUEST_BIT(REQUEST_CREDIT) },
 };
 
 /* --- hearing ------------------------------------------------------------------------------------------------------ */

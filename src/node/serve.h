@@ -3,8 +3,9 @@
  *
  *   {"id":1,"verb":"hello","protocol":1,"clock_ms":R,"worker":"BEGINS*ENDS","worker_cores":"--cores"}
  *       {"id":1,"ok":true,"protocol":1,"version":"0.1.0","clock_ms":R2,"uid":1000,"host":"name","features":"a,b","cpus":[0,2,1,3],
- *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null,"root":"/home/u/.local/state/pipetune","memory_gb":X}
- *       root: below which launches lie, left out where there is no place for them (launches.h); memory_gb: of the machine.
+ *        "frequency_khz":[MIN,MAX]|null,"power_cap_w":[W of each package]|null,"root":"/home/u/.local/state/pipetune","sessions":true,"memory_gb":X}
+ *       root: below which launches lie, left out where there is no place for them (launches.h); sessions: it knows `mark`, `run`, `talk` and
+ *       `say`; memory_gb: of the machine.
  *       worker, worker_cores: which processes of a launch that is not local work, and which option says how many slots each has
  *       (members.h); left out: all its processes work, and all its slots are where any of them is.
  *       features: what its samples are made of, in their order, by name (monitoring/features.h).
@@ -28,10 +29,10 @@
  *       Again: it begins anew. idle_w, cpu_w: what the meter "estimate" needs; max_w: what a zone cannot take; 0 to 100000.
  *       Metering belongs to no tag.
  *   {"id":9,"verb":"launch","tag":"T","attempt":1,"steps":"…","env":"…","keep":"…","step":"…","cpus":[0,1],"log_cap":N,"memory":N,
- *    "answer":"{…}","gang":N,"files":"HASH"}
+ *    "answer":"{…}","gang":N,"mark":"TEXT","files":"HASH"}
  *       {"id":9,"ok":true}                         it is on its way: an event tells whether it is ready for its go
  *       steps, env, keep, step: base 64 of texts that each end in a NUL (launches.h); what is left out is as exec has it. answer: what its
- *       programs are answered that tell of themselves; files: the manifest of what it is given (blobs.h), which must be here.
+ *       programs are answered that tell of themselves; mark: it is a session (launches.h), and how its marks begin; files: the manifest of what it is given (blobs.h), which must be here.
  *   {"id":10,"verb":"go","tag":"T"}                {"id":10,"ok":true}     its steps begin; without it, it ends with its helper. One of
  *                                                  a gang of N is told "ports":"4001,4002", as many
  *   {"id":11,"verb":"adopt","tag":"T"}             what became of it, whichever helper started it; its end is told from now on
@@ -50,6 +51,12 @@
  *                                                  base 64 of a text for each file of that file or folder (folder.h)
  *   {"id":19,"verb":"read","tag":"T","name":"checkpoint/c-3","from":N,"size":N}     {"id":19,"ok":true,"data":"…"}
  *                                                  bytes of one, in base 64; at most 32 KB, fewer at its end
+ *   {"id":20,"verb":"run","tag":"T-t1-1","session":"T","files":"HASH"}     a folder for a run of the session T, which runs
+ *       {"id":20,"ok":true,"state":"ready","heard":0,"boot_id":"…","pid":N,"start_ticks":N}     of the session's launcher; adopt, tail, signal,
+ *                                                  list, read and forget are of runs, too; there is no go
+ *   {"id":21,"verb":"talk","tag":"T","credit":N}   {"id":21,"ok":true}     what the session says comes as events from when it is
+ *                                                  there, `credit` bytes at most in all that this helper tells
+ *   {"id":22,"verb":"say","tag":"T","data":"…"}    {"id":22,"ok":true}     base 64 of bytes of what it is told
  *   {"id":14,"verb":"forget","tag":"T"}            {"id":14,"ok":true}     its folder is removed; refused while it runs
  *   {"id":15,"verb":"look"}                        {"id":15,"ok":true,…}   what house.h draws: memory, load, which launches run
  *   {"id":16,"verb":"echo","tag":"WORD"}           {"id":16,"ok":true,"tag":"WORD"}
@@ -74,6 +81,7 @@
  *   {"event":"launch","tag":"T","state":"ready","boot_id":"…","pid":N,"start_ticks":N,"heard":N,"port":N}
  *                                                  it waits for its go (port: of one of a gang), and "why" its memory has no limit although it was to have one; or "busy" or
  *                                                  "refused", with "why"; later "gone"
+ *   {"event":"words","tag":"T","data":"…"}         base 64 of at most 2,880 bytes that a session said; none and "why": it is hung up
  *   {"event":"bytes","tag":"T","at":N,"log":N,"data":"…"}     base 64 of at most 2,880 bytes; none when only its log has grown
  *
  * Launches survive their helper, and are found again by another one. CPUs and limits are given back on stop, end of file on stdin, TERM, INT, HUP, 30 s without a request (PIPETUNE_LEASE_MS says otherwise in

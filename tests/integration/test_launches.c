@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +42,8 @@ struct talk { /* one helper */
     char line[LINE_SIZE];
     size_t len;
     struct buf heard; /* what `bytes` brought, one behind the other */
+    struct buf words; /* what `words` brought … */
+    char why[128];    /* … and why no more do */
     json_t *news;     /* the newest `launch` event that was not looked at; owned */
 };
 
@@ -133,6 +136,10 @@ static void take(struct talk *t, json_t *j)
         assert_int_equal(base64_read(&t->heard, text_of(j, "data")), 0);
         assert_true(t->heard.len - before <= 2880);
     }
+    if (strcmp(text_of(j, "event"), "words") == 0) {
+        assert_int_equal(base64_read(&t->words, text_of(j, "data")), 0);
+        (void)snprintf(t->why, sizeof t->why, "%s", text_of(j, "why"));
+    }
     json_decref(j);
 }
 
@@ -219,6 +226,7 @@ static void hang_up(struct talk *t)
         fail_msg("the helper ended with %d", code);
     news_done(t);
     buf_done(&t->heard);
+    buf_done(&t->words);
     free(t);
 }
 
@@ -238,14 +246,19 @@ static char *list_of(const char *const *texts, bool counted)
     return buf_take(&out);
 }
 
-static void launch(struct talk *t, const char *tag, const char *script)
+static void launch_as(struct talk *t, const char *tag, const char *script, const char *more)
 {
     AUTO_FREE char *steps = list_of((const char *const[]){ "/bin/sh", "-c", script, NULL }, true);
     AUTO_FREE char *env = list_of((const char *const[]){ "COLOUR=blue", "HOME=/nowhere", NULL }, false);
-    AUTO_JSON json_t *j =
-        ask(t, "\"verb\":\"launch\",\"tag\":\"%s\",\"attempt\":3,\"steps\":\"%s\",\"env\":\"%s\"", tag, steps, env);
+    AUTO_JSON json_t *j = ask(t, "\"verb\":\"launch\",\"tag\":\"%s\",\"attempt\":3,\"steps\":\"%s\",\"env\":\"%s\"%s",
+                              tag, steps, env, more);
     if (!json_is_true(json_object_get(j, "ok")))
         fail_msg("launch: %s", text_of(j, "error"));
+}
+
+static void launch(struct talk *t, const char *tag, const char *script)
+{
+    launch_as(t, tag, script, "");
 }
 
 static void expect_state(struct talk *t, const char *tag, const char *state)
@@ -275,7 +288,8 @@ static int set_up_with(void **state, bool over_ssh)
     b->ssh = harness_program("tests/integration/fake-ssh");
     b->over_ssh = over_ssh;
     (void)snprintf(b->tag, sizeof b->tag, "launches-%ld", (long)getpid());
-    (void)setenv("XDG_STATE_HOME", b->dir, 1);
+    (void)setenv("XDG_STATE_HOME", b->dir, 1), (void)setenv("XDG_RUNTIME_DIR", b->dir, 1);
+    (void)setenv("PIPETUNE_SESSION_WAIT_S", "60", 1), (void)setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
     (void)unsetenv("PIPETUNE_FAILPOINT");
     *state = b;
     return 0;
@@ -544,6 +558,184 @@ static void test_links_are_not_followed(void **state)
     hang_up(t);
 }
 
+/* --- sessions ------------------------------------------------------------------------------------------------------------- */
+
+/* The application's side of a session as it is shipped, over a Spark that is none. */
+static void launch_session(const struct bench *b, struct talk *t)
+{
+    char here[PATH_MAX], script[2 * PATH_MAX];
+    assert_non_null(getcwd(here, sizeof here));
+    (void)snprintf(script, sizeof script, "exec python3 '%s/tests/integration/fake-session.py' '%s/bigdl/apps' -", here,
+                   here);
+    launch_as(t, b->tag, script, ",\"mark\":\"PIPETUNE trial\"");
+    expect_news(t, "ready");
+    news_done(t);
+    ask_well(t, "\"verb\":\"go\"", b->tag);
+    ask_well(t, "\"verb\":\"talk\",\"credit\":100000", b->tag);
+}
+
+static void hear_words(struct talk *t, const char *want)
+{
+    for (int64_t until = clock_ms() + HARNESS_MS; !strstr(buf_text(&t->words), want) && clock_ms() < until;) {
+        json_t *j = hear(t, 1000);
+        if (j)
+            take(t, j);
+    }
+    if (!strstr(buf_text(&t->words), want))
+        fail_msg("want '%s', heard '%s' (%s)", want, buf_text(&t->words), t->why);
+}
+
+static void say(struct talk *t, const char *tag, const char *words)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    base64_put(&text, words, strlen(words));
+    AUTO_JSON json_t *j = ask(t, "\"verb\":\"say\",\"tag\":\"%s\",\"data\":\"%s\"", tag, buf_text(&text));
+    if (!json_is_true(json_object_get(j, "ok")))
+        fail_msg("say: %s", text_of(j, "error"));
+}
+
+static const char *run_of(const struct bench *b, char run[80])
+{
+    (void)snprintf(run, 80, "%s-t4-1", b->tag);
+    return run;
+}
+
+static void say_run(const struct bench *b, struct talk *t)
+{
+    char run[80], words[256];
+    (void)snprintf(words, sizeof words, "{\"run\":{\"id\":\"%s\",\"hyper\":{},\"epochs\":2,\"seed\":1}}\n",
+                   run_of(b, run));
+    say(t, b->tag, words);
+    hear_words(t, "\"done\"");
+    (void)snprintf(words, sizeof words, "\"epoch\":{\"id\":\"%s\",\"epoch\":2,", run);
+    hear_words(t, words);
+}
+
+static void start_run(const struct bench *b, struct talk *t)
+{
+    char run[80];
+    AUTO_JSON json_t *j = ask(t, "\"verb\":\"run\",\"tag\":\"%s\",\"session\":\"%s\"", run_of(b, run), b->tag);
+    if (strcmp(text_of(j, "state"), "ready") != 0 || number_of(j, "pid") < 2 || strlen(text_of(j, "boot_id")) != 36)
+        fail_msg("run: '%s' %s", text_of(j, "state"), text_of(j, "error"));
+}
+
+static void test_a_session_serves_runs_and_survives_its_helper(void **state)
+{
+    const struct bench *b = *state;
+    struct talk *t = greet(b);
+    char run[80], folder[96];
+    launch_session(b, t);
+    hear_words(t, "{\"hello\":");
+    start_run(b, t);
+    start_run(b, t); /* one that never began is none */
+    say_run(b, t);
+    ask_well(t, "\"verb\":\"tail\",\"from\":0,\"credit\":100000", run_of(b, run));
+    char marks[256];
+    int len = snprintf(marks, sizeof marks, "PIPETUNE trial %s begin\n\nPIPETUNE trial %s end\n", run, run);
+    hear_bytes(t, (size_t)len);
+    assert_string_equal(buf_text(&t->heard), marks);
+    assert_int_equal(kill(t->pid, SIGKILL), 0);
+    hang_up(t);
+
+    t = greet(b);
+    expect_state(t, b->tag, "running"), expect_state(t, run, "running");
+    AUTO_JSON json_t *look = ask(t, "\"verb\":\"look\"");
+    assert_string_equal(text_of(look, "running"), b->tag);
+    ask_well(t, "\"verb\":\"talk\",\"credit\":100000", b->tag);
+    hear_words(t, "{\"hello\":");
+    say_run(b, t); /* answered again */
+    expect_refused(t, "\"verb\":\"run\",\"session\":\"x\"", run, "no run of 'x'");
+    (void)snprintf(folder, sizeof folder, "\"verb\":\"run\",\"session\":\"%s\"", b->tag);
+    expect_refused(t, folder, run, "begun already");
+    ask_well(t, "\"verb\":\"forget\"", run);
+    expect_state(t, run, "none"), expect_state(t, b->tag, "running");
+    say(t, b->tag, "{\"stop\":{}}\n");
+    expect_news(t, "gone");
+    assert_string_equal(text_of(t->news, "tag"), b->tag);
+    ask_well(t, "\"verb\":\"forget\"", b->tag);
+    hang_up(t);
+}
+
+/* Its run has the launcher of the session: it is told to end with it, and is told of as it. */
+static void test_a_run_ends_with_its_session(void **state)
+{
+    const struct bench *b = *state;
+    struct talk *t = greet(b);
+    char run[80], word[128];
+    launch_session(b, t);
+    hear_words(t, "{\"hello\":");
+    start_run(b, t);
+    ask_well(t, "\"verb\":\"signal\",\"hard\":false", run_of(b, run));
+    for (int ended = 0; ended < 2; ended++, news_done(t))
+        expect_news(t, "gone");
+    AUTO_JSON json_t *j = ask(t, "\"verb\":\"adopt\",\"tag\":\"%s\"", run);
+    assert_string_equal(text_of(j, "state"), "ended");
+    assert_non_null(strstr(text_of(j, "exit"), "kind=signalled"));
+    ask_well(t, "\"verb\":\"forget\"", run);
+    (void)snprintf(word, sizeof word, "\"verb\":\"run\",\"session\":\"%s\"", b->tag);
+    expect_refused(t, word, run, "has ended");
+    expect_state(t, run, "none");
+    expect_refused(t, "\"verb\":\"talk\",\"credit\":1", b->tag, "no session");
+    AUTO_FREE char *socket = NULL;
+    assert_true(asprintf(&socket, "%s/pipetune/%s.sock", b->dir, b->tag) > 0);
+    ask_well(t, "\"verb\":\"forget\"", b->tag);
+    assert_int_equal(access(socket, F_OK), -1);
+    hang_up(t);
+}
+
+static void test_a_session_tells_no_more_than_was_asked_for(void **state)
+{
+    const struct bench *b = *state;
+    struct talk *t = greet(b);
+    launch_session(b, t);
+    ask_well(t, "\"verb\":\"talk\",\"credit\":10", b->tag);
+    hear_words(t, "{\"hello\":{");
+    for (int i = 0; i < 5; i++)
+        ask_well(t, "\"verb\":\"lease\"", b->tag);
+    assert_int_equal(t->words.len, 10);
+    ask_well(t, "\"verb\":\"talk\",\"credit\":30", b->tag);
+    for (int i = 0; i < 5; i++)
+        ask_well(t, "\"verb\":\"lease\"", b->tag);
+    ask_well(t, "\"verb\":\"talk\",\"credit\":1000", b->tag); /* in all */
+    hear_words(t, "}}\n");
+    say(t, b->tag, "no words\n"); /* it hangs up on who speaks nonsense */
+    for (int64_t until = clock_ms() + HARNESS_MS; !t->why[0] && clock_ms() < until;) {
+        json_t *j = hear(t, 1000);
+        if (j)
+            take(t, j);
+    }
+    assert_string_equal(t->why, "the session closed its socket");
+    expect_refused(t, "\"verb\":\"say\",\"data\":\"eA==\"", b->tag, "nobody");
+    hang_up(t);
+}
+
+static void test_what_is_no_session_is_refused(void **state)
+{
+    const struct bench *b = *state;
+    struct talk *t = greet(b);
+    char run[80], word[128];
+    (void)snprintf(word, sizeof word, "\"verb\":\"run\",\"session\":\"%s\"", b->tag);
+    expect_refused(t, word, run_of(b, run), "no session");
+    launch(t, b->tag, "echo -$PIPETUNE_SESSION-; sleep 60");
+    expect_news(t, "ready");
+    news_done(t);
+    ask_well(t, "\"verb\":\"go\"", b->tag);
+    expect_refused(t, word, run, "no session");
+    expect_refused(t, word, "../x", "'tag' must be");
+    expect_refused(t, "\"verb\":\"run\",\"session\":\"../x\"", run, "'session' must be");
+    expect_refused(t, "\"verb\":\"run\"", run, "'session' is missing");
+    expect_refused(t, "\"verb\":\"talk\",\"credit\":1", b->tag, "no session");
+    expect_refused(t, "\"verb\":\"talk\"", b->tag, "'credit' is missing");
+    expect_refused(t, "\"verb\":\"say\",\"data\":\"eA==\"", b->tag, "nobody");
+    expect_refused(t, "\"verb\":\"say\",\"data\":\"?\"", b->tag, "base 64");
+    ask_well(t, "\"verb\":\"tail\",\"from\":0,\"credit\":100", b->tag);
+    hear_bytes(t, 3);
+    assert_string_equal(buf_text(&t->heard), "--\n");
+    ask_well(t, "\"verb\":\"signal\",\"hard\":true", b->tag);
+    expect_news(t, "gone");
+    hang_up(t);
+}
+
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -562,9 +754,14 @@ int main(void)
         HERE(test_no_more_is_told_than_there_is_credit_for),
         HERE(test_what_is_no_launch_is_refused),
         HERE(test_links_are_not_followed),
+        HERE(test_a_session_serves_runs_and_survives_its_helper),
+        HERE(test_a_run_ends_with_its_session),
+        HERE(test_a_session_tells_no_more_than_was_asked_for),
+        HERE(test_what_is_no_session_is_refused),
         THERE(test_a_launch_runs_from_its_go_to_its_exit),
         THERE(test_a_launch_survives_a_broken_link),
         THERE(test_a_launch_survives_its_helper),
+        THERE(test_a_session_serves_runs_and_survives_its_helper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

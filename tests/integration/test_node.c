@@ -714,6 +714,27 @@ static void runs_have_logs_of_their_own(void **state)
     assert_string_equal(heard, second);
 }
 
+static void runs_on_hosts_are_kept_by_their_names(void **state)
+{
+    struct bench *b = *state;
+    char own[64], name[128];
+    (void)snprintf(own, sizeof own, "%s-t1-1", b->tag);
+    AUTO_FREE char *one = harness_path(b->dir, own), *other = harness_path(b->dir, "x-t1-1");
+    assert_int_equal(mkdir(one, 0700), 0);
+    assert_int_equal(mkdir(other, 0700), 0);
+    (void)snprintf(name, sizeof name,
+                   "for run in %s x-t1-1; do echo MARK run $run begin; echo in $run; echo MARK run $run end; done",
+                   own);
+    run(b, WORDS("--mark", "MARK run", "--ids", b->dir), WORDS(SH(name)));
+    AUTO_FREE char *log = harness_read(b->dir, "log"), *first = harness_read(one, "log"),
+                   *second = harness_read(other, "log");
+    (void)snprintf(name, sizeof name, "MARK run %s begin\nin %s\nMARK run %s end\n", own, own, own);
+    assert_string_equal(first, name);
+    assert_null(second);
+    assert_non_null(strstr(log, "run x-t1-1 stays in this log: it is none of this launch"));
+    assert_non_null(strstr(log, "in x-t1-1\n"));
+}
+
 struct disk {
     char *dir;
     bool full;
@@ -872,7 +893,12 @@ static void garbage_command_lines_are_refused(void **state)
         { "a tag that is a path", { GOOD, "--launch", "../x", "--", "1", "x" }, "'--launch ../x'" },
         { "an empty tag", { GOOD, "--launch", "", "--", "1", "x" }, "'--launch '" },
         { "stdout as control", { GOOD, "--control", "1", "--", "1", "x" }, "'--control 1'" },
-        { "marks without folders", { GOOD, "--mark", "x", "--", "1", "x" }, "'--mark' and '--runs' need each other" },
+        { "marks without folders",
+          { GOOD, "--mark", "x", "--", "1", "x" },
+          "'--mark' and '--runs', or '--ids', need each other" },
+        { "marks with folders of two kinds",
+          { GOOD, "--mark", "x", "--runs", "x", "--ids", "x", "--", "1", "x" },
+          "'--ids'" },
         { "an empty text", { GOOD, "--keep", "", "--", "1", "x" }, "'--keep ': empty" },
         { "a closed control", { GOOD, "--control", "987", "--", "1", "x" }, "'--control 987': Bad file descriptor" },
     };
@@ -993,6 +1019,7 @@ int main(void)
         NODE_TEST(many_lines_a_second_are_all_counted),
         NODE_TEST(a_log_that_cannot_be_rotated_is_bounded_all_the_same),
         NODE_TEST(runs_have_logs_of_their_own),
+        NODE_TEST(runs_on_hosts_are_kept_by_their_names),
         NODE_TEST(a_full_disk_pauses_the_step),
         NODE_TEST(a_full_disk_does_not_stop_term),
         NODE_TEST(an_idle_launcher_costs_nothing),
