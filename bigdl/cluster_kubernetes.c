@@ -28,13 +28,22 @@ static int bases(const char *master, const char *text, struct strv *out, struct 
 
 /* --- a look ---------------------------------------------------------------------------------------------------------------- */
 
+/* Executors tolerate what their template says. */
+static int read_nodes(struct cluster_view *v, const struct cluster_asked *a, const char *text, size_t len,
+                      struct err *e)
+{
+    struct kube_tolerations t = { .n = 0 };
+    int rc = a->part ? kube_read_tolerations(&t, a->part, strlen(a->part), e) : 0;
+    return rc < 0 ? rc : kube_read_nodes(v, &t, text, len, e);
+}
+
 static const struct {
     const char *path; /* with the namespace, where it has one */
     bool in_space;
-    int (*take)(struct cluster_view *v, const char *text, size_t len, struct err *e);
-    const char *what; /* for people */
+    int (*take)(struct cluster_view *v, const char *text, size_t len, struct err *e); /* NULL: the nodes */
+    const char *what;                                                                 /* for people */
 } looks[] = {
-    { "/api/v1/nodes", false, kube_read_nodes, "list nodes" },
+    { "/api/v1/nodes", false, NULL, "list nodes" },
     { "/api/v1/pods?fieldSelector=status.phase!%3DSucceeded,status.phase!%3DFailed", false, kube_take_pods,
       "list the pods of all namespaces" },
     { "/api/v1/namespaces/%s/resourcequotas", true, kube_read_quotas, "list quotas" },
@@ -70,9 +79,8 @@ static int answer(struct cluster_view *v, const struct cluster_asked *a, size_t 
                   size_t len, struct err *e)
 {
     char why[KUBE_WHY_MAX];
-    (void)a;
     if (status == 200)
-        return looks[i].take(v, text, len, e);
+        return looks[i].take ? looks[i].take(v, text, len, e) : read_nodes(v, a, text, len, e);
     kube_refusal(status, text, len, why);
     if (status != 401 && status != 403)
         return err_set(e, -EPROTO, "the Kubernetes API server says %s", why);
@@ -111,21 +119,22 @@ static void submit(const struct app_launch *l, int cores_each, struct strv *out)
     strv_addf(out, "spark.kubernetes.executor.label." KUBE_LABEL "=%s", l->launch);
 }
 
-const struct cluster_row cluster_kubernetes = { .name = "kubernetes",
-                                                .begins = "k8s://",
-                                                .what = "the Kubernetes API server",
-                                                .token_file = IN_POD "token",
-                                                .ca_file = IN_POD "ca.crt",
-                                                .space_env = "PIPETUNE_CLUSTER_NAMESPACE",
-                                                .space_file = IN_POD "namespace",
-                                                .space = "default",
-                                                .properties = { "spark.kubernetes.namespace",
-                                                                "spark.kubernetes.authenticate.oauthTokenFile",
-                                                                "spark.kubernetes.authenticate.caCertFile" },
-                                                .bases = bases,
-                                                .begin = begin,
-                                                .ask = ask,
-                                                .answer = answer,
-                                                .end = end,
-                                                .submit = submit,
-                                                .resize = &kube_resize };
+const struct cluster_row cluster_kubernetes = {
+    .name = "kubernetes",
+    .begins = "k8s://",
+    .what = "the Kubernetes API server",
+    .token_file = IN_POD "token",
+    .ca_file = IN_POD "ca.crt",
+    .space_env = "PIPETUNE_CLUSTER_NAMESPACE",
+    .space_file = IN_POD "namespace",
+    .space = "default",
+    .properties = { "spark.kubernetes.namespace", "spark.kubernetes.authenticate.oauthTokenFile",
+                    "spark.kubernetes.authenticate.caCertFile", "spark.kubernetes.executor.podTemplateFile" },
+    .bases = bases,
+    .begin = begin,
+    .ask = ask,
+    .answer = answer,
+    .end = end,
+    .submit = submit,
+    .resize = &kube_resize
+};

@@ -83,22 +83,17 @@ static int go_on(struct cluster_view *v, const json_t *root, struct err *e)
 
 /* --- nodes ----------------------------------------------------------------------------------------------------------------- */
 
-/* Executors tolerate nothing, as far as is known here. */
-static bool takes_pods(const json_t *node)
+static bool takes_pods(const struct kube_tolerations *t, const json_t *node)
 {
-    const json_t *spec = json_object_get(node, "spec"), *taint, *condition;
+    const json_t *spec = json_object_get(node, "spec"), *condition;
     const json_t *conditions = json_object_get(json_object_get(node, "status"), "conditions");
     size_t i;
-    bool ready = false, tainted = false;
-    json_array_foreach(json_object_get(spec, "taints"), i, taint)
-    {
-        tainted |= !is(taint, "effect", "PreferNoSchedule");
-    }
+    bool ready = false;
     json_array_foreach(conditions, i, condition)
     {
         ready |= is(condition, "type", "Ready") && is(condition, "status", "True");
     }
-    return !tainted && ready && !json_is_true(json_object_get(spec, "unschedulable"));
+    return ready && kube_tolerates(t, node) && !json_is_true(json_object_get(spec, "unschedulable"));
 }
 
 static int whole(double n)
@@ -107,7 +102,8 @@ static int whole(double n)
     return !(n >= 0) ? 0 : n > most ? most : (int)(n + 1e-6);
 }
 
-int kube_read_nodes(struct cluster_view *v, const char *text, size_t len, struct err *e)
+int kube_read_nodes(struct cluster_view *v, const struct kube_tolerations *t, const char *text, size_t len,
+                    struct err *e)
 {
     AUTO_JSON json_t *root = NULL;
     const json_t *nodes = kube_items(text, len, &root), *node;
@@ -119,7 +115,7 @@ int kube_read_nodes(struct cluster_view *v, const char *text, size_t len, struct
         const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
         double cpus = kube_quantity(json_object_get(has, "cpu")),
                memory = kube_quantity(json_object_get(has, "memory"));
-        if (!takes_pods(node) || !(cpus > 0) || !(memory > 0))
+        if (!takes_pods(t, node) || !(cpus > 0) || !(memory > 0))
             continue;
         struct cluster_worker *w = cluster_add_worker(v);
         if (!w)

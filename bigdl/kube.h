@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "bigdl/cluster.h"
+#include "bigdl/kube_taints.h"
 
 /* Of a launch's executors: its value is the launch's tag. */
 #define KUBE_LABEL "pipetune-launch"
@@ -21,8 +22,9 @@ const json_t *kube_items(const char *text, size_t len, json_t **out_root);
 
 /* Each reads one page of a list, and leaves in v->next by what the next one is asked for. */
 
-/* Nodes that take pods as workers, all of them free. -EINVAL: not a list of nodes; -ENODEV: none takes pods, by the last page; -ENOMEM. */
-int kube_read_nodes(struct cluster_view *v, const char *text, size_t len, struct err *e);
+/* Nodes that take pods which tolerate that as workers, all of them free. -EINVAL: not a list of nodes; -ENODEV: none takes pods, by the last page; -ENOMEM. */
+int kube_read_nodes(struct cluster_view *v, const struct kube_tolerations *t, const char *text, size_t len,
+                    struct err *e);
 
 /* What these pods have of the workers is not free. -EINVAL: not a list of pods. */
 int kube_take_pods(struct cluster_view *v, const char *text, size_t len, struct err *e);

@@ -91,6 +91,7 @@ struct cluster_asked {
     const char *base;  /* address of its page or API, without a slash at its end */
     const char *space; /* namespace or queue; NULL: the kind has none, or the default one */
     const char *user;  /* as whom, where nobody is asked to prove it */
+    const char *part;  /* the text of the template that parts of a launch are made from; NULL: none */
     const struct cluster_key *keys;
     size_t n_keys;
 };
@@ -117,7 +118,7 @@ struct cluster_row {
     const char *space_env, *space_file,
         *space; /* what names our namespace or queue, and what it is else; NULL: there are none; of a queue `space` alone */
     struct {
-        const char *space, *token_file, *ca_file;
+        const char *space, *token_file, *ca_file, *part_file;
     } properties; /* of the application that say otherwise (app_kind's find_property); NULL: none */
     /* Appends its addresses, those of several masters in their order. `text`: of that file; NULL: there is none. -EINVAL says what is wanted. */
     int (*bases)(const char *master, const char *text, struct strv *out, struct err *e);

@@ -31,6 +31,7 @@ void cluster_at_done(struct cluster_at *at)
     free(at->token_file);
     free(at->ca);
     free(at->user);
+    free(at->part);
     *at = (struct cluster_at){ 0 };
 }
 
@@ -76,6 +77,21 @@ static int find_space(char **out, const struct cluster_row *row, const char *sai
         return err_sys(e, -ENOMEM, "%s", row->what);
     bool fits = !row->space_env || is_space(*out);
     return fits ? 0 : err_set(e, -EINVAL, "'%s' is no namespace: small letters, digits and -", *out);
+}
+
+/* One that is not here is whoever launches' to fetch: nothing is known of it. */
+static int find_part(char **out, const char *said, struct err *e)
+{
+    static const char scheme[] = "file:";
+    AUTO_BUF struct buf text = BUF_INIT;
+    const char *path = said && strncmp(said, scheme, strlen(scheme)) == 0 ? said + strlen(scheme) : said;
+    if (!path || !io_exists(path))
+        return 0;
+    int rc = io_read_file(&text, path, FILE_MAX, e);
+    if (rc < 0)
+        return rc;
+    *out = strdup(buf_text(&text));
+    return *out ? 0 : err_sys(e, -ENOMEM, "'%s'", path);
 }
 
 static int find_user(char **out)
@@ -126,6 +142,8 @@ int cluster_at_find(struct cluster_at *out, const struct cluster_row *row, const
         rc = find_file(&at.ca, "PIPETUNE_CLUSTER_CA_FILE", said ? said->ca_file : NULL, row->ca_file, e);
     if (rc == 0)
         rc = find_space(&at.space, row, said ? said->space : NULL, e);
+    if (rc == 0)
+        rc = find_part(&at.part, said ? said->part_file : NULL, e);
     if (rc == 0 && (find_user(&at.user) < 0 || at.bases.failed))
         rc = err_sys(e, -ENOMEM, "'%s'", master);
     if (rc < 0)
@@ -211,7 +229,7 @@ static int look_at(struct cluster_view *v, const struct cluster_at *at, const st
 static struct cluster_asked asked_of(const struct cluster_at *at, const struct cluster_key *keys, size_t n)
 {
     return (struct cluster_asked){
-        .base = at->bases.v[0], .space = at->space, .user = at->user, .keys = keys, .n_keys = n
+        .base = at->bases.v[0], .space = at->space, .user = at->user, .part = at->part, .keys = keys, .n_keys = n
     };
 }
 
@@ -232,7 +250,8 @@ int cluster_at_copy(struct cluster_at *out, const struct cluster_at *at)
     for (size_t i = 0; i < at->bases.n; i++)
         strv_add(&c.bases, at->bases.v[i]);
     bool whole = copy_text(&c.space, at->space) && copy_text(&c.token_file, at->token_file) &&
-                 copy_text(&c.ca, at->ca) && copy_text(&c.user, at->user) && !c.bases.failed;
+                 copy_text(&c.ca, at->ca) && copy_text(&c.user, at->user) && copy_text(&c.part, at->part) &&
+                 !c.bases.failed;
     if (!whole) {
         cluster_at_done(&c);
         return -ENOMEM;

@@ -19,13 +19,14 @@ struct cluster_at {
     char *space;           /* NULL: none */
     char *token_file, *ca; /* NULL: none */
     char *user;            /* as whom, where nobody is asked to prove it; NULL: not known */
+    char *part;            /* the text of the template of a launch's parts; NULL: none */
     bool resizes;          /* it has said that it changes CPUs of parts that run */
 };
 void cluster_at_done(struct cluster_at *at);
 
 /* What the application's properties say of it; NULL: nothing. */
 struct cluster_said {
-    const char *space, *token_file, *ca_file;
+    const char *space, *token_file, *ca_file, *part_file;
 };
 
 /* Of `master`; `ui`: an address in the place of what the master says, or NULL; `said` may be NULL. -EINVAL and -ENOENT name what is missing, and where it is

@@ -692,13 +692,15 @@ static int find_cluster(struct plan *p, const struct cluster_row *row, const cha
     AUTO_BUF struct buf space = BUF_INIT;
     AUTO_BUF struct buf token = BUF_INIT;
     AUTO_BUF struct buf ca = BUF_INIT;
+    AUTO_BUF struct buf part = BUF_INIT;
     const char *file = k->properties_file ? k->properties_file(&p->app) : NULL;
     AUTO_FREE char *path = file ? strdup(file) : env_default_properties(&p->env);
     if (path && io_exists(path) && io_read_file(&text, path, FILE_MAX, e) < 0)
         return e->code;
     const struct cluster_said said = { .space = said_by(k, buf_text(&text), row->properties.space, &space),
                                        .token_file = said_by(k, buf_text(&text), row->properties.token_file, &token),
-                                       .ca_file = said_by(k, buf_text(&text), row->properties.ca_file, &ca) };
+                                       .ca_file = said_by(k, buf_text(&text), row->properties.ca_file, &ca),
+                                       .part_file = said_by(k, buf_text(&text), row->properties.part_file, &part) };
     return cluster_at_find(&p->cluster, row, master, p->cfg.master_ui, &said, e);
 }
 

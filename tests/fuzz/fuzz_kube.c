@@ -35,11 +35,21 @@ static void check_view(const struct cluster_view *v)
     check(!v->limited || (v->left_cores >= 0 && v->left_gb >= 0));
 }
 
+/* A template may hold anything, too. */
+static int read_nodes(struct cluster_view *v, const char *text, size_t size, struct err *e)
+{
+    struct kube_tolerations t = { .n = 0 };
+    struct err why = { 0 };
+    int rc = kube_read_tolerations(&t, text, size, &why);
+    check(rc == 0 || why.text[0]);
+    check(t.n <= KUBE_TOLERATIONS_MAX && (rc == 0 || t.n == 0));
+    return kube_read_nodes(v, &t, text, size, e);
+}
+
 static void check_look(const char *text, size_t size)
 {
     static int (*const reads[])(struct cluster_view * v, const char *text, size_t len,
-                                struct err *e) = { kube_read_nodes, kube_take_pods, kube_read_quotas,
-                                                   kube_read_launches };
+                                struct err *e) = { read_nodes, kube_take_pods, kube_read_quotas, kube_read_launches };
     struct cluster_view v = { 0 };
     for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
         struct err e = { 0 };

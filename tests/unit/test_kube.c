@@ -74,13 +74,15 @@ static const struct {
     { "the largest figures there are", LIST(NODE("a", "9E", "9E", "True", "")), 1, 4096 },
 };
 
+static const struct kube_tolerations none_tolerated;
+
 static void test_nodes_that_take_pods_are_workers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
         struct cluster_view v = { 0 };
         struct err e = { 0 };
-        int cores = 0, rc = kube_read_nodes(&v, nodes[i].nodes, strlen(nodes[i].nodes), &e);
+        int cores = 0, rc = kube_read_nodes(&v, &none_tolerated, nodes[i].nodes, strlen(nodes[i].nodes), &e);
         for (size_t k = 0; k < v.n_workers; k++)
             cores += v.workers[k].free_cores;
         int got = rc < 0 ? rc : (int)v.n_workers;
@@ -88,6 +90,71 @@ static void test_nodes_that_take_pods_are_workers(void **state)
         if (got != nodes[i].want || (rc == 0 && cores != nodes[i].cores))
             fail_msg("%s: got %d workers, %d cores: %s", nodes[i].name, got, cores, e.text);
     }
+}
+
+#define TEMPLATE(tolerations) "kind: Pod\nspec:\n  containers: [{ name: c }]\n  tolerations:\n" tolerations
+#define ONE(key, value, effect)                                                                                        \
+    "{\"spec\":{\"taints\":[{\"key\":\"" key "\",\"value\":\"" value "\",\"effect\":\"" effect "\"}]}}"
+
+/* Of a node with one taint, by default gpu=a:NoSchedule. */
+static const struct {
+    const char *name, *template, *node;
+    bool tolerated;
+} templates[] = {
+    { "none", "kind: Pod\n", ONE("gpu", "a", "NoSchedule"), false },
+    { "its key and value", TEMPLATE("  - { key: gpu, value: a, effect: NoSchedule }\n"), ONE("gpu", "a", "NoSchedule"),
+      true },
+    { "as a list of lines", TEMPLATE("  - key: gpu\n    operator: Equal\n    value: \"a\"\n"),
+      ONE("gpu", "a", "NoSchedule"), true },
+    { "another value", TEMPLATE("  - { key: gpu, value: b }\n"), ONE("gpu", "a", "NoSchedule"), false },
+    { "whatever its value", TEMPLATE("  - { key: gpu, operator: Exists }\n"), ONE("gpu", "a", "NoSchedule"), true },
+    { "another effect", TEMPLATE("  - { key: gpu, operator: Exists, effect: NoExecute }\n"),
+      ONE("gpu", "a", "NoSchedule"), false },
+    { "everything", TEMPLATE("  - operator: Exists\n"), ONE("gpu", "a", "NoExecute"), true },
+    { "for a while", TEMPLATE("  - { key: gpu, operator: Exists, tolerationSeconds: 60 }\n"),
+      ONE("gpu", "a", "NoExecute"), false },
+    { "no key is none", TEMPLATE("  - { value: a }\n"), ONE("", "a", "NoSchedule"), false },
+    { "an operator that is not known", TEMPLATE("  - { key: gpu, operator: Gt, value: a }\n"),
+      ONE("gpu", "a", "NoSchedule"), false },
+    { "a preference needs none", "kind: Pod\n", ONE("gpu", "a", "PreferNoSchedule"), true },
+    { "one of two", TEMPLATE("  - { key: gpu, operator: Exists }\n"),
+      "{\"spec\":{\"taints\":[{\"key\":\"gpu\",\"effect\":\"NoSchedule\"},{\"key\":\"big\",\"effect\":\"NoSchedule\"}]}"
+      "}",
+      false },
+    { "JSON", "{\"spec\":{\"tolerations\":[{\"key\":\"gpu\",\"operator\":\"Exists\"}]}}", ONE("gpu", "a", "NoSchedule"),
+      true },
+    { "an alias", "a: &a { key: gpu, operator: Exists }\nspec: { tolerations: [*a] }\n", ONE("gpu", "a", "NoSchedule"),
+      true },
+    { "tolerations that are no list", "spec: { tolerations: gpu }\n", ONE("gpu", "a", "NoSchedule"), false },
+    { "an empty file", "", ONE("gpu", "a", "NoSchedule"), false },
+    { "any node without taints", "", "{\"spec\":{}}", true },
+};
+
+static void test_a_template_tolerates_taints(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(templates); i++) {
+        struct kube_tolerations t = { .n = 0 };
+        struct err e = { 0 };
+        AUTO_JSON json_t *node = json_loads(templates[i].node, 0, NULL);
+        assert_non_null(node);
+        if (kube_read_tolerations(&t, templates[i].template, strlen(templates[i].template), &e) < 0)
+            fail_msg("%s: %s", templates[i].name, e.text);
+        if (kube_tolerates(&t, node) != templates[i].tolerated)
+            fail_msg("%s: %s", templates[i].name, templates[i].tolerated ? "is not tolerated" : "is tolerated");
+    }
+    struct kube_tolerations t;
+    struct err e = { 0 };
+    static const char bad[] = "spec:\n  tolerations: [\n";
+    assert_int_equal(kube_read_tolerations(&t, bad, strlen(bad), &e), -EINVAL);
+    if (!strstr(e.text, "the pod's template is no YAML: line 3: "))
+        fail_msg("%s", e.text);
+    AUTO_BUF struct buf many = BUF_INIT;
+    buf_puts(&many, "spec: { tolerations: [");
+    for (int i = 0; i <= KUBE_TOLERATIONS_MAX; i++)
+        buf_puts(&many, "{ operator: Exists }, ");
+    buf_puts(&many, "] }");
+    assert_int_equal(kube_read_tolerations(&t, many.data, many.len, &e), -E2BIG);
 }
 
 #define PAGE(items, next) "{\"metadata\":{\"continue\":\"" next "\"},\"items\":[" items "]}"
@@ -107,7 +174,7 @@ static void test_a_list_comes_in_pages(void **state)
     struct cluster_view v = { 0 };
     struct err e = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
-        if (kube_read_nodes(&v, pages[i].page, strlen(pages[i].page), &e) < 0 ||
+        if (kube_read_nodes(&v, &none_tolerated, pages[i].page, strlen(pages[i].page), &e) < 0 ||
             strcmp(buf_text(&v.next), pages[i].next) != 0 || (int)v.n_workers != pages[i].want)
             fail_msg("%s: %zu workers, then '%s': %s", pages[i].name, v.n_workers, buf_text(&v.next), e.text);
     }
@@ -121,7 +188,7 @@ static void test_a_list_comes_in_pages(void **state)
     }
     cluster_view_done(&v);
     static const char none[] = PAGE("", "");
-    assert_int_equal(kube_read_nodes(&v, none, strlen(none), &e), -ENODEV);
+    assert_int_equal(kube_read_nodes(&v, &none_tolerated, none, strlen(none), &e), -ENODEV);
     cluster_view_done(&v);
 }
 
@@ -154,7 +221,7 @@ static void test_what_pods_have_is_not_free(void **state)
     for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
         struct cluster_view v = { 0 };
         struct err e = { 0 };
-        assert_int_equal(kube_read_nodes(&v, one, strlen(one), &e), 0);
+        assert_int_equal(kube_read_nodes(&v, &none_tolerated, one, strlen(one), &e), 0);
         assert_int_equal(kube_take_pods(&v, taken[i].pods, strlen(taken[i].pods), &e), 0);
         int cores = v.workers[0].free_cores;
         double gb = v.workers[0].free_gb;
@@ -278,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quantities),
         cmocka_unit_test(test_nodes_that_take_pods_are_workers),
+        cmocka_unit_test(test_a_template_tolerates_taints),
         cmocka_unit_test(test_a_list_comes_in_pages),
         cmocka_unit_test(test_what_pods_have_is_not_free),
         cmocka_unit_test(test_launches_of_ours),
