@@ -119,7 +119,8 @@ static void add_row(struct table *t, const struct side *s, const struct side *fi
     const struct store_summary *sum = &s->totals;
     char source[64];
     table_cell(t, s->study.name);
-    look_best_cells(t, s->study.name, sum);
+    look_best_cells(t, s->study.name, sum,
+                    json_string_value(json_object_get(json_object_get(s->config, "study"), "metric")));
     table_cell(t, s->state);
     table_cell(t, s->policy ? s->policy : "-");
     table_cellf(t, "%d", sum->trials);
@@ -177,9 +178,9 @@ static void put_unlike(struct buf *b, const struct side *sides, size_t n)
 
 static int print_table(const struct side *sides, size_t n)
 {
-    static const char *const heads[] = { "study",   "!>accuracy", "!best",     "!state", "policy",
-                                         ">trials", ">done",      ">failed",   "!>time", ">start-up",
-                                         ">epochs", ">energy, J", "energy is", NULL };
+    static const char *const heads[] = { "study",   "!>best value", "!best",     "!state", "policy",
+                                         ">trials", ">done",        ">failed",   "!>time", ">start-up",
+                                         ">epochs", ">energy, J",   "energy is", NULL };
     AUTO_BUF struct buf b = BUF_INIT;
     struct table table;
     table_init(&table, heads);
