@@ -14,6 +14,8 @@
 #include "live/study.h"
 #include "view/energy_figure.h"
 #include "view/table.h"
+#include "view/view.h"
+#include "view/words.h"
 
 /* --- before --- */
 
@@ -103,7 +105,7 @@ static double error_of(const struct gathered *g, const struct store_trial *t)
 static int add_best(struct gathered *g, const struct store_trial *row, const struct experiment_trial *t)
 {
     struct experiment_row *to = &g->r->rows[g->row];
-    AUTO_JSON json_t *effective = look_object(row->effective);
+    AUTO_JSON json_t *effective = words_object(row->effective);
     to->training_s = t->seconds;
     to->training_j = t->joules;
     to->error = t->error;
@@ -130,7 +132,7 @@ static int add_trial(void *ctx, const struct store_trial *row)
 {
     struct gathered *g = ctx;
     struct ledger_figure f;
-    AUTO_JSON json_t *hyper = look_object(row->hyper);
+    AUTO_JSON json_t *hyper = words_object(row->hyper);
     struct experiment_trial t = {
         .row = g->row, .number = row->number, .error = error_of(g, row), .seconds = row->seconds
     };
@@ -156,7 +158,7 @@ static int gather_study(struct gathered *g, struct err *e)
     struct experiment_row *row = &g->r->rows[g->row];
     struct store_summary totals;
     struct ledger_figure f;
-    int rc = look_totals(g->store, g->study->name, &totals, e);
+    int rc = view_totals(g->store, g->study->id, 0, &totals, e);
     if (rc == 0)
         rc = energy_load(&g->energy, g->store, g->study, e);
     if (rc == 0 && energy_figure_study(&g->energy, NULL, &f) < 0)
@@ -180,7 +182,7 @@ static int gather_row(struct experiment_result *r, struct store *store, size_t r
     struct experiment_row *to = &r->rows[row];
     to->training_s = to->training_j = to->error = to->lr = to->batch = to->tuning_j = to->coverage = NAN;
     experiment_study_name(name, &r->x, to->job, to->number);
-    int rc = look_find(store, name, &study, e);
+    int rc = view_find(store, name, &study, e);
     struct gathered g = { .r = r, .store = store, .study = &study, .row = row, .e = e };
     if (rc == 0)
         rc = gather_study(&g, e);

@@ -36,7 +36,7 @@ static int to_csv(const struct exporting *x)
     struct store *s = NULL;
     int rc = dir ? store_open(&s, x->path, STORE_READ, x->e) : err_sys(x->e, -ENOMEM, "study '%s'", x->words->v[1]);
     if (rc == 0)
-        rc = export_csv(s, x->words->v[1], study_driver(dir), x->words->v[2], x->e);
+        rc = export_csv(s, x->words->v[1], dir, study_driver(dir), x->words->v[2], x->e);
     store_close(s);
     return rc;
 }

@@ -7,17 +7,17 @@
 #include "base/strv.h"
 #include "cmd/energy_parts.h"
 #include "cmd/export.h"
-#include "cmd/look.h"
-#include "cmd/report.h"
 #include "core/csv.h"
 #include "core/timeline_csv.h"
 #include "core/tune_csv.h"
 #include "store/export.h"
 #include "store/series.h"
+#include "view/put.h"
+#include "view/words.h"
 
 struct csvs {
     struct store *store;
-    const struct report *report;
+    struct view *view;
     const char *dir;
     struct trace trace; /* the study's runs; loaded once */
     struct energy_view energy;
@@ -29,15 +29,16 @@ struct csvs {
 
 static int put_trials(struct buf *b, struct csvs *x)
 {
-    report_put_csv(b, x->report);
-    return 0;
+    return put_report_csv(b, x->view, x->e);
 }
 
 static int put_epochs(struct buf *b, struct csvs *x)
 {
     buf_puts(b, "trial,attempt,epoch,accuracy,loss,metric,seconds,records,iterations,learning_rate,end_unix_s\n");
-    for (size_t i = 0; i < x->report->n; i++) {
-        const struct report_trial *t = &x->report->trials[i];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < x->view->n; i++) {
+        struct view_trial *t = &x->view->trials[i];
+        rc = view_epochs(x->view, t, x->e);
         for (size_t k = 0; k < t->n_epochs; k++) {
             const struct store_epoch *r = &t->epochs[k];
             bool steps = r->iterations > 0; /* else none were told */
@@ -55,7 +56,7 @@ static int put_epochs(struct buf *b, struct csvs *x)
             buf_putc(b, '\n');
         }
     }
-    return 0;
+    return rc;
 }
 
 struct values {
@@ -83,9 +84,9 @@ static int put_series(struct buf *b, struct csvs *x, bool steps)
 {
     struct values v = { b, x, steps };
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < x->report->n; i++) {
-        x->trial = x->report->trials[i].row.number;
-        rc = store_series(x->store, x->report->trials[i].row.id, put_value, &v, x->e);
+    for (size_t i = 0; rc == 0 && i < x->view->n; i++) {
+        x->trial = x->view->trials[i].row.number;
+        rc = store_series(x->store, x->view->trials[i].row.id, put_value, &v, x->e);
     }
     return rc;
 }
@@ -112,7 +113,7 @@ static int put_energy(struct buf *b, struct csvs *x)
 
 static void add_knobs(struct strv *knobs, const char *setting)
 {
-    AUTO_JSON json_t *object = look_object(setting);
+    AUTO_JSON json_t *object = words_object(setting);
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
@@ -127,7 +128,7 @@ static void add_knobs(struct strv *knobs, const char *setting)
 
 static void put_knobs(struct buf *b, const struct strv *knobs, const char *setting)
 {
-    AUTO_JSON json_t *object = look_object(setting);
+    AUTO_JSON json_t *object = words_object(setting);
     for (size_t i = 0; i < knobs->n; i++) {
         const json_t *value = json_object_get(object, knobs->v[i]);
         buf_putc(b, ',');
@@ -163,7 +164,7 @@ static int put_settings(struct buf *b, struct csvs *x)
     for (size_t i = 0; i < x->trace.n; i++) {
         const struct trace_run *r = &x->trace.runs[i];
         const struct trace_epoch all = trace_no_epoch(); /* for the whole run, which the tuner left alone */
-        AUTO_JSON json_t *who = look_object(r->results);
+        AUTO_JSON json_t *who = words_object(r->results);
         for (size_t k = 0; k < r->n_windows; k++) {
             put_when(b, who, r->windows[k].epoch, &r->windows[k].at);
             put_knobs(b, &knobs, r->windows[k].setting);
@@ -192,8 +193,8 @@ static int find_start(void *ctx, const struct store_attempt *a)
 
 static int put_run(struct buf *b, struct csvs *x, struct trace_run *r)
 {
-    AUTO_JSON json_t *who = look_object(r->results);
-    const struct report_trial *t = report_trial(x->report, (int)json_integer_value(json_object_get(who, "trial")));
+    AUTO_JSON json_t *who = words_object(r->results);
+    const struct view_trial *t = view_trial(x->view, (int)json_integer_value(json_object_get(who, "trial")));
     struct started at = { .attempt = (int)json_integer_value(json_object_get(who, "attempt")) };
     struct timeline line = { 0 };
     const struct trace one = { .features = x->trace.features, .runs = r, .n = 1 };
@@ -205,7 +206,7 @@ static int put_run(struct buf *b, struct csvs *x, struct trace_run *r)
         struct timeline_run run = line.runs[i]; /* a view of it, with names where it has none */
         (void)snprintf(log, sizeof log, "%d/%d", t ? t->row.number : 0, at.attempt);
         run.log = log;
-        run.model = *run.model ? run.model : x->report->study.name;
+        run.model = *run.model ? run.model : x->view->study.name;
         run.dataset = *run.dataset ? run.dataset : nothing;
         timeline_csv_put(b, &run, (double)at.ms / 1000);
     }
@@ -234,7 +235,7 @@ static const struct {
 
 static double key_number(const char *object_text, const char *begin)
 {
-    AUTO_JSON json_t *object = look_object(object_text);
+    AUTO_JSON json_t *object = words_object(object_text);
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
@@ -255,11 +256,13 @@ static int first_start(void *ctx, const struct store_attempt *a)
 /* 0: it is no such job: it has not ended, or lacks what every job has. */
 static int job_of(struct tune_online_row *out, struct csvs *x, struct err *e)
 {
-    const struct report *r = x->report;
-    const struct report_trial *best = report_trial(r, r->totals.best_trial);
+    struct view *r = x->view;
+    const struct view_trial *best = view_trial(r, r->totals.best_trial);
+    struct ledger_figure trained = energy_figure_absent;
     int64_t first = 0;
     if (!best || !r->study.ended_ms)
         return 0;
+    int rc = view_trial_energy(r, best, &trained, e);
     double cores = key_number(best->row.effective, "cores");
     *out = (struct tune_online_row){ .load = "1",
                                      .cores = isnan(cores) ? best->row.slots : (int)cores,
@@ -270,10 +273,9 @@ static int job_of(struct tune_online_row *out, struct csvs *x, struct err *e)
                                      .training_s = best->seconds,
                                      .objective = best->row.metric,
                                      .response_s = (double)(r->study.ended_ms - r->study.created_ms) / 1000,
-                                     .tuning_j = r->energy.j,
-                                     .training_j = best->energy.j };
+                                     .tuning_j = r->energy_of.j,
+                                     .training_j = trained.j };
     (void)snprintf(out->job, sizeof out->job, "%s", r->study.name);
-    int rc = 0;
     for (size_t i = 0; rc == 0 && i < r->n; i++)
         rc = store_attempts(x->store, r->trials[i].row.id, first_start, &first, e);
     out->queue_s = (double)(first - r->study.created_ms) / 1000;
@@ -281,9 +283,9 @@ static int job_of(struct tune_online_row *out, struct csvs *x, struct err *e)
     return rc < 0 ? rc : out->lr > 0 && out->batch > 0 && out->cores > 0 && first > 0;
 }
 
-static int version_of(const struct report *r)
+static int version_of(const struct view *v)
 {
-    const char *policy = json_string_value(json_object_get(json_object_get(r->config, "tuning"), "policy"));
+    const char *policy = json_string_value(json_object_get(json_object_get(v->config, "tuning"), "policy"));
     return policy && strcmp(policy, "v1") == 0 ? 1 : policy && strcmp(policy, "v2") == 0 ? 2 : 0;
 }
 
@@ -310,7 +312,7 @@ static int put_others(struct buf *b, const char *path, const struct tune_online_
 static int write_job(struct csvs *x)
 {
     struct tune_online_row job;
-    int version = version_of(x->report), rc = version ? job_of(&job, x, x->e) : 0;
+    int version = version_of(x->view), rc = version ? job_of(&job, x, x->e) : 0;
     if (rc <= 0)
         return rc;
     AUTO_BUF struct buf name = BUF_INIT;
@@ -333,19 +335,19 @@ static int write_file(struct csvs *x, size_t i)
 {
     AUTO_BUF struct buf name = BUF_INIT;
     AUTO_BUF struct buf text = BUF_INIT;
-    buf_printf(&name, "%s.%s.csv", x->report->study.name, files[i].name);
+    buf_printf(&name, "%s.%s.csv", x->view->study.name, files[i].name);
     AUTO_FREE char *path = io_join(x->dir, buf_text(&name));
     int rc = files[i].put(&text, x);
     if (rc == 0 && (!path || name.failed || text.failed))
         rc = -ENOMEM;
     if (rc < 0)
-        return look_explain(rc, x->e, x->report->study.name);
+        return view_explain(rc, x->e, x->view->study.name);
     return io_write_atomic(path, buf_text(&text), text.len, 0666, x->e);
 }
 
 static int write_all(struct csvs *x)
 {
-    const struct store_study *study = &x->report->study;
+    const struct store_study *study = &x->view->study;
     int rc = io_mkdirs(x->dir, x->e);
     if (rc == 0)
         rc = export_study(&x->trace, x->store, study, x->e);
@@ -360,13 +362,15 @@ static int write_all(struct csvs *x)
     return rc;
 }
 
-int export_csv(struct store *s, const char *study, pid_t driver, const char *dir, struct err *e)
+int export_csv(struct store *s, const char *study, const char *study_dir, pid_t driver, const char *dir, struct err *e)
 {
-    struct report r = { 0 };
-    struct csvs x = { .store = s, .report = &r, .dir = dir, .e = e };
-    int rc = report_load(&r, s, study, driver, e);
+    struct view v;
+    struct csvs x = { .store = s, .view = &v, .dir = dir, .e = e };
+    int rc = view_open(&v, s, study, study_dir, driver, e);
+    if (rc == 0)
+        rc = view_energy(&v, e);
     if (rc == 0)
         rc = write_all(&x);
-    report_done(&r);
+    view_done(&v);
     return rc;
 }

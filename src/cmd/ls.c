@@ -6,9 +6,9 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/ls_where.h"
-#include "cmd/notes.h"
 #include "live/study.h"
 #include "view/energy_figure.h"
+#include "view/notes.h"
 #include "view/pareto.h"
 #include "view/table.h"
 
@@ -46,7 +46,7 @@ static const char *state_now(const struct listing *l, const struct store_summary
     if (strcmp(r->state, "running") != 0)
         return r->state;
     AUTO_FREE char *dir = study_dir(l->store, r->name);
-    return look_state(r->state, dir ? study_driver(dir) : 0);
+    return view_state(r->state, dir ? study_driver(dir) : 0);
 }
 
 /* The trials' joules together, by one meter, NAN: absent; its Pareto set; what was said of it. */
@@ -76,7 +76,7 @@ static int add_json(struct listing *l, const struct store_summary *r)
         pareto_done(&pareto);
         return rc;
     }
-    json_t *best = look_best(r->best_trial, r->best_accuracy);
+    json_t *best = words_best(r->best_trial, r->best_accuracy);
     json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o*}", "study", r->name, "state",
                             state_now(l, r), "trials", r->trials, "done", r->done, "failed", r->failed, "stopped",
                             r->stopped, "paused", r->paused, "best", best, "seconds", json_num(r->seconds), "energy_j",
@@ -109,9 +109,9 @@ static int add_row(struct listing *l, const struct store_summary *r)
 {
     struct table *t = &l->table;
     char when[32] = "";
-    (void)look_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
+    (void)words_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
     table_cell(t, r->name);
-    look_best_cells(t, r->name, r);
+    look_best_cells(t, r->name, r, r->metric);
     table_cell(t, state_now(l, r));
     table_cellf(t, "%d", r->trials);
     table_cellf(t, "%d", r->done);
@@ -120,7 +120,7 @@ static int add_row(struct listing *l, const struct store_summary *r)
     table_cell(t, when);
     AUTO_BUF struct buf counts = BUF_INIT;
     if (r->stopped || r->paused)
-        look_put_counts(&counts, r);
+        words_put_counts(&counts, r);
     int rc = put_notes(l, r->name, &counts);
     table_note(t, buf_text(&counts));
     t->failed |= counts.failed;
@@ -135,9 +135,12 @@ static int add_running(struct listing *l, struct store_summary *r)
     pid_t driver = dir ? study_driver(dir) : 0;
     if (driver == 0)
         return 0;
+    struct store_summary now;
     int rc = store_study_find(l->open, r->name, &study, l->e);
     if (rc == 1)
-        rc = look_add_running(l->open, study.id, driver, r, l->e);
+        rc = view_totals(l->open, study.id, driver, &now, l->e);
+    if (rc == 0 && study.id)
+        r->seconds = now.seconds;
     store_study_done(&study);
     return rc;
 }
@@ -191,8 +194,8 @@ static int list(struct listing *l)
 
 int cmd_ls(int argc, char **argv)
 {
-    static const char *const heads[] = { "study", "!>accuracy", "!best",  "state", ">trials",
-                                         ">done", ">failed",    "!>time", "begun", NULL };
+    static const char *const heads[] = { "study", "!>best value", "!best",  "state", ">trials",
+                                         ">done", ">failed",      "!>time", "begun", NULL };
     struct ls_options o = { 0 };
     struct opt_set set = OPT_SET(ls_rows, &o);
     int code;

@@ -13,12 +13,14 @@
 #include "base/array.h"
 #include "base/own.h"
 #include "cmd/look.h"
-#include "cmd/notes.h"
 #include "core/expr.h"
 #include "live/study.h"
 #include "store/series.h"
 #include "view/energy_figure.h"
+#include "view/notes.h"
 #include "view/table.h"
+#include "view/view.h"
+#include "view/words.h"
 
 enum fact {
     FACT_STUDY,
@@ -107,14 +109,14 @@ static void add_keys(struct strv *names, const json_t *object)
 
 static json_t *config_of(const struct store_study *study)
 {
-    return look_object(study->config);
+    return words_object(study->config);
 }
 
 static int add_first_trial(void *ctx, const struct store_trial *t)
 {
     struct where *w = ctx;
-    AUTO_JSON json_t *hyper = look_object(t->hyper);
-    AUTO_JSON json_t *system = look_object(t->effective);
+    AUTO_JSON json_t *hyper = words_object(t->hyper);
+    AUTO_JSON json_t *system = words_object(t->effective);
     add_keys(&w->names, hyper);
     add_keys(&w->names, system);
     return 0;
@@ -200,7 +202,7 @@ static struct expr_value fact_of(struct where *w, enum fact fact)
     const struct store_trial *t = w->trial;
     switch (fact) {
     case FACT_STUDY: return (struct expr_value){ .text = w->study.name };
-    case FACT_STATE: return (struct expr_value){ .text = look_state(t->state, w->driver) };
+    case FACT_STATE: return (struct expr_value){ .text = view_state(t->state, w->driver) };
     case FACT_TAG: return (struct expr_value){ .text = buf_text(&w->tags), .is_list = true };
     case FACT_TRIAL: return number(t->number);
     case FACT_METRIC: return number(t->metric);
@@ -244,7 +246,7 @@ static int keep(struct where *w)
     w->v = grown;
     struct match *m = &w->v[w->n++];
     *m = (struct match){ .study = strdup(w->study.name),
-                         .state = strdup(look_state(t->state, w->driver)),
+                         .state = strdup(view_state(t->state, w->driver)),
                          .trial = t->number,
                          .metric = t->metric,
                          .accuracy = t->accuracy,
@@ -274,8 +276,8 @@ static int look_at(void *ctx, const struct store_trial *t)
 {
     struct where *w = ctx;
     w->trial = t;
-    w->hyper = look_object(t->hyper);
-    w->system = look_object(t->effective);
+    w->hyper = words_object(t->hyper);
+    w->system = words_object(t->effective);
     w->rc = 0;
     int rc = load_tags(w);
     bool holds = rc == 0 && expr_holds(w->x, value_of, w);

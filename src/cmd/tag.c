@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
-#include "cmd/notes.h"
+#include "view/notes.h"
 #include "live/study.h"
 
 enum { TAG_MAX = 1000 };

@@ -501,7 +501,7 @@ static int of_study(study_fn *take, void *to, const struct options *o, const cha
     struct store_study study = { 0 };
     int rc = path ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "study '%s'", name);
     if (rc == 0)
-        rc = look_find(store, name, &study, e);
+        rc = view_find(store, name, &study, e);
     if (rc == 0)
         rc = take(to, store, &study, e);
     store_study_done(&study);

@@ -1,6 +1,6 @@
 /* What people said of studies and trials by `tag`, for the commands that show them. */
-#ifndef CMD_NOTES_H
-#define CMD_NOTES_H
+#ifndef VIEW_NOTES_H
+#define VIEW_NOTES_H
 
 #include "base/json.h"
 #include "store/notes.h"

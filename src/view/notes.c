@@ -1,4 +1,4 @@
-#include "cmd/notes.h"
+#include "view/notes.h"
 
 #include <errno.h>
 #include <string.h>
