@@ -86,11 +86,10 @@ static void put_at(struct page *p, struct buf *b, const struct page_about *a)
 {
     struct store_study row = { 0 };
     struct err e;
-    if (a->still || page_store(p, &e) != 1)
+    if (a->still)
         return;
-    bool found = !a->study || store_study_find(p->store, a->study, &row, &e) == 1;
     buf_puts(b, " data-at=\"");
-    if (found)
+    if (page_store(p, &e) == 1 && (!a->study || store_study_find(p->store, a->study, &row, &e) == 1))
         (void)feed_now(b, p->store, row.id, &e); /* without it, it begins when it is asked for */
     buf_putc(b, '"');
     store_study_done(&row);

@@ -163,7 +163,7 @@ static void put_trial_row(struct buf *b, const struct view *v, const struct view
     buf_printf(b, "</td><td class=\"n\" data-v=\"%d\">%d of %d</td>", t->done, t->done, t->row.epochs);
     page_put_cell_number(b, t->seconds);
     page_put_cell_number(b, f.j);
-    buf_puts(b, "<td>");
+    buf_puts(b, "<td class=\"words\">");
     page_put_members(b, t->row.hyper);
     buf_puts(b, "</td><td>");
     page_put_members(b, t->row.effective ? t->row.effective : t->row.requested);
