@@ -2,7 +2,7 @@
  *
  *     {"study","trial","metric","value","hyper":{},"checkpoint","pareto"}      checkpoint: null where none is there any more
  *
- * and `best_seen` (look.h), where one that was not trained to its end told better. Of several objectives it is the best by the first metric that
+ * and `best_seen` (view/put.h), where one that was not trained to its end told better. Of several objectives it is the best by the first metric that
  * is told, and `pareto` has the numbers of the set; else null. */
 #include <errno.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "cmd/look.h"
 #include "live/resume.h"
 #include "live/study.h"
-#include "view/pareto.h"
+#include "view/put.h"
 
 struct best_options {
     char *store;
@@ -89,113 +89,87 @@ static int find_checkpoint(struct store *s, const struct store_trial *t, const c
     return rc;
 }
 
-static const char *metric_of(const json_t *config)
+static int print_json(const struct view *v, const struct view_trial *t, const char *checkpoint, struct err *e)
 {
-    const char *name = json_string_value(json_object_get(json_object_get(config, "study"), "metric"));
-    return name ? name : "accuracy";
+    json_t *seen;
+    int rc = put_seen_json(&seen, v, e);
+    if (rc < 0)
+        return rc;
+    json_t *j = json_pack("{s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "study", v->study.name, "trial", t->row.number,
+                          "metric", v->metric, "value", json_num(t->row.metric), "hyper", words_object(t->row.hyper),
+                          "checkpoint", words_text(checkpoint), "pareto", pareto_json(&v->pareto));
+    if (seen)
+        (void)json_object_set_new(j, "best_seen", seen);
+    return cmd_print_json(j);
 }
 
-/* A better value than the best trial's, if there is one: as a line, and as members of the JSON. */
-struct seen {
-    struct buf line;
-    json_t *json;
-};
-
-static int find_seen(struct seen *out, struct store *s, const struct store_study *study, int best, struct err *e)
+static int print_text(const struct view *v, const struct view_trial *t, struct err *e)
 {
-    out->json = json_object();
-    int rc = look_add_seen(out->json, s, study, best, e);
-    return rc < 0 ? rc : look_put_seen(&out->line, s, study, best, e);
-}
-
-static int print_best(const struct best_options *o, const struct store_study *study, const struct store_trial *t,
-                      const char *checkpoint, const struct seen *seen, const struct pareto *pareto)
-{
-    AUTO_JSON json_t *config = look_object(study->config);
-    AUTO_JSON json_t *hyper = look_object(t->hyper);
-    const char *metric = metric_of(config);
-    if (o->json) {
-        json_t *j = json_pack("{s:s, s:i, s:s, s:o, s:O, s:o, s:o}", "study", study->name, "trial", t->number, "metric",
-                              metric, "value", json_num(t->metric), "hyper", hyper, "checkpoint",
-                              checkpoint ? json_bytes(checkpoint) : json_null(), "pareto", pareto_json(pareto));
-        if (j && json_object_update(j, seen->json) < 0)
-            json_decref(MOVE_PTR(j));
-        return cmd_print_json(j);
-    }
     AUTO_BUF struct buf b = BUF_INIT;
-    char num[NUM_TEXT_MAX];
-    if (o->checkpoint) {
-        buf_printf(&b, "%s\n", checkpoint);
-        return cmd_print(&b);
-    }
-    buf_printf(&b, "%s/%d: %s %s;", study->name, t->number, metric, num_print(t->metric, num));
-    const char *name, *sep = " ";
-    json_t *value;
-    json_object_foreach(hyper, name, value)
-    {
-        AUTO_FREE char *text = json_is_string(value) ? strdup(json_string_value(value)) : json_text(value);
-        buf_printf(&b, "%s%s %s", sep, name, text ? text : "?");
-        sep = ", ";
-    }
+    AUTO_BUF struct buf seen = BUF_INIT;
+    AUTO_JSON json_t *hyper = words_object(t->row.hyper);
+    int rc = put_seen_text(&seen, v, e);
+    if (rc < 0)
+        return rc;
+    buf_printf(&b, "%s/%d: ", v->study.name, t->row.number);
+    words_put_figure(&b, v->metric, t->row.metric);
+    buf_puts(&b, "; ");
+    words_put_members(&b, hyper);
     buf_putc(&b, '\n');
-    pareto_put(pareto, study->name, &b);
-    if (seen->line.len)
-        buf_printf(&b, "%s\n", buf_text(&seen->line));
-    b.failed |= seen->line.failed;
+    pareto_put(&v->pareto, v->study.name, &b);
+    if (seen.len)
+        buf_printf(&b, "%s\n", buf_text(&seen));
+    b.failed |= seen.failed;
     return cmd_print(&b);
 }
 
-static int with_store(const struct best_options *o, struct store *s, const char *path, const char *name, int *code,
-                      struct err *e)
+static int print_checkpoint(const char *checkpoint)
 {
-    struct store_study study = { 0 };
-    struct store_summary totals;
-    struct store_trial t = { 0 };
-    struct seen seen = { .line = BUF_INIT };
-    struct pareto pareto = { .n = 0 };
+    AUTO_BUF struct buf b = BUF_INIT;
+    buf_printf(&b, "%s\n", checkpoint);
+    return cmd_print(&b);
+}
+
+/* An exit code, or an error. */
+static int print_best(const struct best_options *o, struct view *v, struct err *e)
+{
+    struct view_trial *t = view_trial(v, v->totals.best_trial);
     AUTO_FREE char *checkpoint = NULL;
-    AUTO_FREE char *dir = study_dir(path, name);
-    int rc = dir ? look_find(s, name, &study, e) : err_sys(e, -ENOMEM, "study '%s'", name);
+    if (!t)
+        return err_set(e, -ENOENT, "no trial of study '%s' is finished%s", v->study.name,
+                       v->totals.done > 0 ? " that keeps the constraints" : " yet");
+    int rc = find_checkpoint(v->store, &t->row, v->dir, &checkpoint, e);
     if (rc == 0)
-        rc = look_totals(s, name, &totals, e);
-    if (rc == 0 && totals.best_trial == 0)
-        rc = err_set(e, -ENOENT, "no trial of study '%s' is finished%s", name,
-                     totals.done > 0 ? " that keeps the constraints" : " yet");
-    if (rc == 0)
-        rc = store_trials(s, study.id, totals.best_trial, keep_trial, &t, e);
-    if (rc == 0)
-        rc = find_checkpoint(s, &t, dir, &checkpoint, e);
-    if (rc == 0)
-        rc = pareto_load(&pareto, s, &study, e);
+        rc = view_pareto(v, e);
     if (rc == 0 && o->checkpoint && !checkpoint)
         rc = err_set(e, -ENOENT,
                      "trial %d of study '%s' has no checkpoint: its application writes none, or 'study.keep' "
                      "or 'gc' took it",
-                     t.number, name);
-    if (rc == 0)
-        rc = find_seen(&seen, s, &study, t.number, e);
-    *code = rc == -ENOENT ? CMD_NONE
-            : rc == 0     ? print_best(o, &study, &t, checkpoint, &seen, &pareto)
-                          : CMD_ENVIRONMENT;
-    buf_done(&seen.line);
-    json_decref(seen.json);
-    pareto_done(&pareto);
-    store_trial_done(&t);
-    store_study_done(&study);
-    return look_explain(rc, e, name);
+                     t->row.number, v->study.name);
+    if (rc < 0)
+        return rc;
+    if (o->json)
+        return print_json(v, t, checkpoint, e);
+    return o->checkpoint ? print_checkpoint(checkpoint) : print_text(v, t, e);
 }
 
-static int best(const struct best_options *o, const struct strv *words, int *code, struct err *e)
+static int best(const struct best_options *o, const struct strv *words, struct err *e)
 {
     if (words->n == 0)
         return err_set(e, -EINVAL, "which study? 'pipetune ls' lists them, 'pipetune best STUDY' tells its best trial");
-    if (look_whole(words->v[0], "'pipetune show STUDY/N'", e) < 0)
+    const char *name = words->v[0];
+    if (look_whole(name, "'pipetune show STUDY/N'", e) < 0)
         return -EINVAL;
     AUTO_FREE char *path = study_store_path(o->store);
+    AUTO_FREE char *dir = path ? study_dir(path, name) : NULL;
     struct store *store = NULL;
-    int rc = path ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "store");
+    struct view v = { .store = NULL };
+    int rc = dir ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "study '%s'", name);
     if (rc == 0)
-        rc = with_store(o, store, path, words->v[0], code, e);
+        rc = view_open(&v, store, name, dir, study_driver(dir), e);
+    if (rc == 0)
+        rc = view_explain(print_best(o, &v, e), e, name);
+    view_done(&v);
     store_close(store);
     return rc;
 }
@@ -208,11 +182,9 @@ int cmd_best(int argc, char **argv)
     int code;
     if (!cmd_options("best", argc, argv, &set, 1, &words, 1, &code)) {
         struct err e = { 0 };
-        code = CMD_OK;
-        if (best(&o, &words, &code, &e) < 0) {
-            int failed = cmd_fail(&e);
-            code = code == CMD_NONE ? CMD_NONE : failed;
-        }
+        code = best(&o, &words, &e);
+        if (code < 0)
+            code = code == -ENOENT ? (cmd_fail(&e), CMD_NONE) : cmd_fail(&e);
     }
     opt_done(&set);
     return code;

@@ -65,17 +65,15 @@ static int side_load(struct side *s, struct store *store, const char *path, cons
     *s = (struct side){ .store = store, .startup_s = NAN, .energy = energy_figure_absent, .e = e };
     int rc = look_whole(name, "'pipetune diff STUDY/N STUDY/M'", e);
     if (rc == 0)
-        rc = look_find(store, name, &s->study, e);
+        rc = view_find(store, name, &s->study, e);
     if (rc < 0)
         return rc;
     AUTO_FREE char *dir = study_dir(path, name);
-    s->state = look_state(s->study.state, dir ? study_driver(dir) : 0);
+    s->state = view_state(s->study.state, dir ? study_driver(dir) : 0);
     s->config = s->study.config ? json_loads(s->study.config, 0, NULL) : NULL;
     (void)json_object_del(s->config, "secrets"); /* sums, to compare with */
     s->policy = json_string_value(json_object_get(json_object_get(s->config, "tuning"), "policy"));
-    rc = look_totals(store, name, &s->totals, e);
-    if (rc == 0)
-        rc = look_add_running(store, s->study.id, dir ? study_driver(dir) : 0, &s->totals, e);
+    rc = view_totals(store, s->study.id, dir ? study_driver(dir) : 0, &s->totals, e);
     if (rc == 0)
         rc = store_trials(store, s->study.id, 0, add_trial, s, e);
     if (rc == 0)
@@ -90,7 +88,7 @@ static json_t *side_json(const struct side *s)
     return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o*}", "study",
                      s->study.name, "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done,
                      "failed", t->failed, "stopped", t->stopped, "paused", t->paused, "best",
-                     look_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
+                     words_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
                      json_num(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
                      json_num(s->startup_s), "epochs", s->epochs, "pareto",
                      s->pareto.goals.n > 0 ? pareto_json(&s->pareto) : NULL);

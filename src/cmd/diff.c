@@ -7,13 +7,15 @@
  * "epoch 2 accuracy", …; delta is b - a and percent its share of a, both null where one of them is no number. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
-#include "cmd/show_parts.h"
 #include "live/study.h"
+#include "view/put.h"
 #include "view/table.h"
 
 /* One of the two: every figure of it by its name, flat. */
@@ -21,9 +23,6 @@ struct side {
     char *study;
     int trial;
     json_t *figures;
-    struct store *store;
-    pid_t driver;
-    struct err *e;
 };
 
 static void side_done(struct side *s)
@@ -34,92 +33,76 @@ static void side_done(struct side *s)
 
 /* --- a trial's figures --- */
 
-static int put(json_t *to, const char *name, json_t *value)
+static void put_members(json_t *to, const char *prefix, json_t *object)
 {
-    return json_object_set_new(to, name, value) < 0 ? -ENOMEM : 0;
-}
-
-static int put_members(json_t *to, const char *prefix, const char *object_text)
-{
-    AUTO_JSON json_t *object = look_object(object_text);
     const char *key;
     json_t *value;
-    int rc = 0;
     json_object_foreach(object, key, value)
     {
         AUTO_BUF struct buf name = BUF_INIT;
         buf_printf(&name, "%s.%s", prefix, key);
-        if (rc == 0)
-            rc = name.failed ? -ENOMEM : put(to, buf_text(&name), json_incref(value));
+        (void)json_object_set(to, buf_text(&name), value);
     }
-    return rc;
 }
 
-static int put_epoch(void *ctx, const struct store_epoch *r)
+static void put_epoch(json_t *to, const struct store_epoch *r)
 {
-    const struct side *s = ctx;
     const struct {
         const char *name;
         double value;
     } figures[] = { { "accuracy", r->accuracy }, { "loss", r->loss }, { "seconds", r->seconds } };
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(figures); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "epoch %d %s", r->epoch, figures[i].name);
-        rc = put(s->figures, name, json_num(figures[i].value));
+        (void)json_object_set_new(to, name, json_num(figures[i].value));
     }
+}
+
+static int put_figures(json_t *to, struct view *v, struct view_trial *t, struct err *e)
+{
+    AUTO_JSON json_t *all = NULL;
+    int rc = put_trial_json(&all, v, t, columns_diff, e);
+    for (const struct column *const *c = columns_diff; rc == 0 && *c; c++) {
+        json_t *value = json_object_get(all, (*c)->key);
+        if ((*c)->spread)
+            put_members(to, (*c)->key, value);
+        else
+            (void)json_object_set(to, (*c)->key, value);
+    }
+    if (rc == 0)
+        rc = view_epochs(v, t, e);
+    for (size_t i = 0; rc == 0 && i < t->n_epochs; i++)
+        put_epoch(to, &t->epochs[i]);
     return rc;
 }
 
-static int put_trial(void *ctx, const struct store_trial *t)
-{
-    struct side *s = ctx;
-    json_t *j = s->figures = json_object();
-    const char *reason = t->reason;
-    const struct {
-        const char *name;
-        json_t *value;
-    } figures[] = { { "state", json_string(look_state(t->state, s->driver)) },
-                    { "accuracy", json_num(t->accuracy) },
-                    { "loss", json_num(t->loss) },
-                    { "metric", json_num(t->metric) },
-                    { "seconds", json_num(look_seconds(s->store, t, s->driver)) },
-                    { "budget", json_integer(t->epochs) },
-                    { "slots", json_integer(t->slots) },
-                    { "attempts", json_integer(t->attempts) },
-                    { "failures", json_integer(t->failures) },
-                    { "copy_of", t->copy_of ? json_integer(t->copy_of) : json_null() },
-                    { "reason", look_text(reason) } };
-    int rc = put_members(j, "hyper", t->hyper);
-    if (rc == 0)
-        rc = put_members(j, "requested", t->requested);
-    if (rc == 0)
-        rc = put_members(j, "effective", t->effective);
-    for (size_t i = 0; i < ARRAY_LEN(figures); i++) /* all of them: each is handed over */
-        rc = put(j, figures[i].name, figures[i].value) < 0 ? -ENOMEM : rc;
-    return rc < 0 ? rc : store_epochs(s->store, t->id, put_epoch, s, s->e);
-}
-
 /* --- which trial --- */
+
+static int read_figures(struct side *s, struct store *store, const char *path, struct err *e)
+{
+    AUTO_FREE char *dir = study_dir(path, s->study);
+    struct view v = { .store = NULL };
+    int rc = dir ? view_open(&v, store, s->study, dir, study_driver(dir), e) : err_sys(e, -ENOMEM, "'%s'", s->study);
+    struct view_trial *t = rc == 0 ? view_trial(&v, s->trial) : NULL;
+    s->figures = json_object();
+    if (t)
+        rc = put_figures(s->figures, &v, t, e);
+    else if (rc == 0)
+        rc = err_set(e, -EINVAL, "there is no trial %s/%d", s->study, s->trial);
+    view_done(&v);
+    return rc;
+}
 
 static int side_load(struct side *s, struct store *store, const char *path, const char *word, struct err *e)
 {
     struct look_name name = { 0 };
     struct store_study study = { 0 };
-    *s = (struct side){ .store = store, .e = e };
     int rc = look_name_find(&name, store, word, &study, e);
-    s->study = MOVE_PTR(name.study);
-    s->trial = name.trial;
+    *s = (struct side){ MOVE_PTR(name.study), name.trial, NULL };
+    store_study_done(&study);
     if (rc == 0 && !s->trial)
         rc = err_set(e, -EINVAL, "'%s' is a study: say STUDY/N, as in 'pipetune diff %s/1 %s/2'", word, word, word);
-    AUTO_FREE char *dir = rc == 0 ? study_dir(path, s->study) : NULL;
-    s->driver = dir ? study_driver(dir) : 0;
-    if (rc == 0)
-        rc = store_trials(store, study.id, s->trial, put_trial, s, e);
-    store_study_done(&study);
-    if (rc == 0 && !s->figures)
-        return err_set(e, -EINVAL, "there is no trial %s/%d", s->study, s->trial);
-    return look_explain(rc, e, s->study ? s->study : word);
+    return rc < 0 ? rc : read_figures(s, store, path, e);
 }
 
 /* --- differing --- */
@@ -176,7 +159,7 @@ static void value_cell(struct table *t, const json_t *value)
 {
     AUTO_BUF struct buf text = BUF_INIT;
     if (!json_is_null(value))
-        show_put_short(&text, value);
+        words_put_short(&text, value);
     table_cell(t, text.len ? buf_text(&text) : "-");
     t->failed |= text.failed;
 }

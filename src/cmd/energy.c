@@ -140,7 +140,7 @@ static void add_up_nodes(struct energy_view *v)
     }
 }
 
-static void view_done(struct energy_view *v)
+static void energy_done(struct energy_view *v)
 {
     for (size_t i = 0; i < v->n_trials; i++)
         free(v->trials[i].epochs);
@@ -252,7 +252,7 @@ static int energy(const struct energy_options *o, const struct strv *words)
     if (rc == 0)
         rc = look(&v, o, store, &study, &e);
     int code = rc < 0 ? cmd_fail(&e) : put(&v, o);
-    view_done(&v);
+    energy_done(&v);
     store_study_done(&study);
     store_close(store);
     return code;

@@ -204,8 +204,8 @@ static void put_head(struct buf *b, const struct energy_view *v)
     const struct energy_load_span *at = &v->load.study;
     buf_printf(b, "study %s: energy, by readings from %s", v->study, v->from);
     if (isfinite(at->from_ms)) {
-        (void)look_time(from, (int64_t)at->from_ms, "%Y-%m-%d %H:%M:%S"); /* stays "?" */
-        (void)look_time(to, (int64_t)at->to_ms, "%H:%M:%S");
+        (void)words_time(from, (int64_t)at->from_ms, "%Y-%m-%d %H:%M:%S"); /* stays "?" */
+        (void)words_time(to, (int64_t)at->to_ms, "%H:%M:%S");
         buf_printf(b, "; %s to %s, %s", from, to, table_duration((at->to_ms - at->from_ms) / 1000, time));
     }
     buf_putc(b, '\n');

@@ -166,7 +166,7 @@ static int collect_checkpoints(void *ctx, const struct store_trial *t)
 
 static enum tidy_keep keep_of(const struct store_study *study)
 {
-    AUTO_JSON json_t *config = look_object(study->config);
+    AUTO_JSON json_t *config = words_object(study->config);
     const char *keep = json_string_value(json_object_get(json_object_get(config, "study"), "keep"));
     return tidy_keep_find(keep ? keep : "best");
 }
@@ -210,9 +210,9 @@ static int collect_studies(struct gc *g)
     for (size_t i = 0; rc == 0 && i < names.n; i++) {
         struct store_study study = { 0 };
         AUTO_FREE char *dir = study_dir(g->path, names.v[i]);
-        rc = dir ? look_find(g->store, names.v[i], &study, g->e) : err_sys(g->e, -ENOMEM, "'%s'", g->path);
+        rc = dir ? view_find(g->store, names.v[i], &study, g->e) : err_sys(g->e, -ENOMEM, "'%s'", g->path);
         if (rc == 0)
-            rc = look_explain(collect_study(g, &study, dir), g->e, names.v[i]);
+            rc = view_explain(collect_study(g, &study, dir), g->e, names.v[i]);
         store_study_done(&study);
     }
     return rc;

@@ -42,7 +42,7 @@ static const char *state_now(const struct listing *l, const struct store_summary
     if (strcmp(r->state, "running") != 0)
         return r->state;
     AUTO_FREE char *dir = study_dir(l->store, r->name);
-    return look_state(r->state, dir ? study_driver(dir) : 0);
+    return view_state(r->state, dir ? study_driver(dir) : 0);
 }
 
 /* The trials' joules together, by one meter; NAN: absent. */
@@ -67,7 +67,7 @@ static int add_json(struct listing *l, const struct store_summary *r)
     int rc = joules(l, r->name, &energy_j, &pareto);
     if (rc < 0)
         return rc;
-    json_t *best = look_best(r->best_trial, r->best_accuracy);
+    json_t *best = words_best(r->best_trial, r->best_accuracy);
     json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o*}", "study", r->name, "state",
                             state_now(l, r), "trials", r->trials, "done", r->done, "failed", r->failed, "stopped",
                             r->stopped, "paused", r->paused, "best", best, "seconds", json_num(r->seconds), "energy_j",
@@ -98,7 +98,7 @@ static int add_row(struct listing *l, const struct store_summary *r)
 {
     struct table *t = &l->table;
     char when[32] = "";
-    (void)look_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
+    (void)words_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
     table_cell(t, r->name);
     look_best_cells(t, r->name, r);
     table_cell(t, state_now(l, r));
@@ -109,7 +109,7 @@ static int add_row(struct listing *l, const struct store_summary *r)
     table_cell(t, when);
     AUTO_BUF struct buf counts = BUF_INIT;
     if (r->stopped || r->paused)
-        look_put_counts(&counts, r);
+        words_put_counts(&counts, r);
     int rc = put_pareto(l, r->name, &counts);
     table_note(t, buf_text(&counts));
     t->failed |= counts.failed;
@@ -124,9 +124,12 @@ static int add_running(struct listing *l, struct store_summary *r)
     pid_t driver = dir ? study_driver(dir) : 0;
     if (driver == 0)
         return 0;
+    struct store_summary now;
     int rc = store_study_find(l->open, r->name, &study, l->e);
     if (rc == 1)
-        rc = look_add_running(l->open, study.id, driver, r, l->e);
+        rc = view_totals(l->open, study.id, driver, &now, l->e);
+    if (rc == 0 && study.id)
+        r->seconds = now.seconds;
     store_study_done(&study);
     return rc;
 }

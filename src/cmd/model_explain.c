@@ -9,10 +9,10 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/model_parts.h"
-#include "cmd/show_parts.h"
 #include "live/study.h"
 #include "store/samples.h"
 #include "view/table.h"
+#include "view/words.h"
 
 #define AUTO_PROFILE __attribute__((cleanup(profile_done)))
 
@@ -127,7 +127,7 @@ static int add_json(struct explaining *x, const struct store_profile *r, const s
     json_t *stored = r->verdict ? json_loads(r->verdict, JSON_DECODE_ANY, NULL) : NULL;
     const char *key = v->n_near ? class_of(x->m, v->near[0].cluster) : NULL;
     json_t *one = json_pack("{s:I, s:i, s:o, s:s?, s:o, s:o, s:o}", "profile", (json_int_t)r->seq, "epoch", r->epoch,
-                            "setting", show_object(r->setting), "class", key, "verdict", model_json_verdict(v),
+                            "setting", words_object(r->setting), "class", key, "verdict", model_json_verdict(v),
                             "features", features_json(x, n), "stored", stored ? stored : json_null());
     return json_array_append_new(x->json, one) < 0 ? err_sys(x->e, -ENOMEM, "cannot explain") : 0;
 }
@@ -141,7 +141,7 @@ static void put_near(struct explaining *x, const struct model_verdict *v)
         const struct model_distance *d = &v->near[i];
         const char *key = class_of(x->m, d->cluster);
         AUTO_BUF struct buf plain = BUF_INIT;
-        show_put_plain(&plain, key ? key : "-");
+        words_put_plain(&plain, key ? key : "-");
         table_cellf(&t, "%lld", (long long)d->cluster);
         table_number(&t, d->spreads);
         table_number(&t, d->distance);
@@ -173,9 +173,9 @@ static void put_profile(struct explaining *x, const struct store_profile *r, con
     if (r->epoch > 0)
         buf_printf(&x->out, ", epoch %d", r->epoch);
     if (r->setting) {
-        AUTO_JSON json_t *setting = show_object(r->setting);
+        AUTO_JSON json_t *setting = words_object(r->setting);
         buf_puts(&x->out, ", ");
-        show_put_members(&x->out, setting);
+        words_put_members(&x->out, setting);
     }
     buf_printf(&x->out, ": %s\n%s\n", model_decision_name(v->decision), v->reason);
     if (v->n_near == 0)

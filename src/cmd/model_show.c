@@ -9,10 +9,10 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/model_parts.h"
-#include "cmd/show_parts.h"
 #include "live/study.h"
 #include "store/models.h"
 #include "view/table.h"
+#include "view/words.h"
 
 /* --- ls --- */
 
@@ -118,8 +118,8 @@ static json_t *model_as_json(const struct model *m, const char *name)
 
 static void put_setting(struct buf *b, const char *text)
 {
-    AUTO_JSON json_t *setting = show_object(text);
-    show_put_members(b, setting);
+    AUTO_JSON json_t *setting = words_object(text);
+    words_put_members(b, setting);
 }
 
 static void put_classes(struct buf *b, const struct model *m)
@@ -131,7 +131,7 @@ static void put_classes(struct buf *b, const struct model *m)
     for (size_t i = 0; i < m->n_classes; i++) {
         const struct model_class *c = &m->classes[i];
         AUTO_BUF struct buf key = BUF_INIT, best = BUF_INIT, clusters = BUF_INIT;
-        show_put_plain(&key, c->key);
+        words_put_plain(&key, c->key);
         if (c->best)
             put_setting(&best, c->best);
         for (size_t k = 0; k < c->n_members; k++)
@@ -156,7 +156,7 @@ static void put_ratios(struct buf *b, const struct model *m)
             const struct model_entry *x = &c->entries[k];
             buf_puts(b, k ? "  " : "\n");
             if (k == 0) {
-                show_put_plain(b, c->key);
+                words_put_plain(b, c->key);
                 buf_puts(b, ":\n  ");
             }
             put_setting(b, x->setting);
@@ -189,7 +189,7 @@ static void put_clusters(struct buf *b, const struct model *m)
 static int print_model(const struct model *m, const char *name)
 {
     AUTO_BUF struct buf b = BUF_INIT;
-    show_put_plain(&b, name);
+    words_put_plain(&b, name);
     buf_printf(&b, ": %zu classes, %zu clusters of %zu features\n", m->n_classes, m->n_clusters, m->n);
     if (m->n_classes > 0) {
         buf_putc(&b, '\n');

@@ -8,11 +8,11 @@
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/replay_parts.h"
-#include "cmd/show_parts.h"
 #include "core/tuner_log.h"
 #include "live/study.h"
 #include "store/store.h"
 #include "store/trace.h"
+#include "view/words.h"
 
 /* Where a log and the decisions beside it come from. */
 struct source {
@@ -212,9 +212,9 @@ static void put_side(struct buf *b, const char *name, const struct side *s)
     buf_printf(b, "  %-8s ", name);
     if (s->kind) {
         buf_printf(b, "trial %d, %s%s", s->trial, s->kind, *s->setting ? " " : "");
-        show_put_plain(b, s->setting);
+        words_put_plain(b, s->setting);
         buf_puts(b, ": ");
-        show_put_plain(b, s->reason);
+        words_put_plain(b, s->reason);
     } else {
         buf_puts(b, "nothing");
     }

@@ -1,5 +1,3 @@
-#include "cmd/report.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "live/study.h"
+#include "view/put.h"
 
 struct report_options {
     char *store, *html, *out;
@@ -43,18 +42,16 @@ static int check(const struct report_options *o, const struct strv *words, struc
     return 0;
 }
 
-static void put(struct buf *b, const struct report *r, const struct report_options *o)
+static int put(struct buf *b, struct view *v, const struct report_options *o, struct err *e)
 {
-    if (o->csv) {
-        report_put_csv(b, r);
-    } else if (o->json) {
-        AUTO_JSON json_t *j = report_json(r);
-        b->failed |= !j;
-        json_put(b, j, JSON_STYLE_INDENT);
-        buf_putc(b, '\n');
-    } else {
-        report_put_html(b, r);
-    }
+    struct heats h = { .unread = "" };
+    int rc = o->csv ? put_report_csv(b, v, e) : heats_load(&h, v, e);
+    if (rc == 0 && *h.unread)
+        cmd_say("the report lacks samples that cannot be read: %s", h.unread);
+    if (rc == 0 && !o->csv)
+        rc = o->json ? put_report_json(b, v, &h, e) : put_report_html(b, v, &h, e);
+    heats_done(&h);
+    return rc;
 }
 
 static int hand_out(const struct buf *b, const char *file, enum cmd_form form, struct err *e)
@@ -82,16 +79,14 @@ static int open_and_report(const struct report_options *o, const struct strv *wo
     if (!dir)
         return err_sys(e, -ENOMEM, "study '%s'", words->v[0]);
     AUTO_BUF struct buf out = BUF_INIT;
-    struct report r = { 0 };
+    struct view v = { .store = NULL };
     struct store *store = NULL;
     rc = store_open(&store, path, STORE_READ, e);
     if (rc == 0)
-        rc = report_load(&r, store, words->v[0], study_driver(dir), e);
-    if (rc == 0 && *r.unread)
-        cmd_say("the report lacks samples that cannot be read: %s", r.unread);
+        rc = view_open(&v, store, words->v[0], dir, study_driver(dir), e);
     if (rc == 0)
-        put(&out, &r, o);
-    report_done(&r);
+        rc = put(&out, &v, o, e);
+    view_done(&v);
     store_close(store);
     return rc < 0 ? rc : hand_out(&out, o->html ? o->html : o->out, o->json ? CMD_JSON : CMD_TEXT, e);
 }

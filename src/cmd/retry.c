@@ -116,7 +116,7 @@ static int retry(struct store *s, const char *path, const struct store_study *st
     AUTO_FREE char *dir = study_dir(path, study->name);
     int rc = dir ? study_lock(&lock, dir, study->name, e) : err_sys(e, -ENOMEM, "study '%s'", study->name);
     if (rc == 0)
-        rc = look_explain(store_trials(s, study->id, a->wanted, collect, a, e), e, study->name);
+        rc = view_explain(store_trials(s, study->id, a->wanted, collect, a, e), e, study->name);
     if (rc == 0 && a->state)
         rc = err_set(e, -EINVAL, "%s/%d cannot be tried again: it is %s; only what has failed can", study->name,
                      a->wanted, a->state);

@@ -59,7 +59,7 @@ static int keep_trial(void *ctx, const struct store_trial *row)
 static int find_trial(struct store *s, struct target *t, const char *word, struct err *e)
 {
     struct store_summary totals;
-    int rc = look_totals(s, t->name, &totals, e);
+    int rc = view_totals(s, t->study.id, 0, &totals, e);
     if (rc == 0)
         rc = look_trial(word, t->name, totals.trials, &t->trial, e);
     if (rc == 0)
@@ -78,7 +78,7 @@ static int find(struct store *s, const char *path, const char *word, struct targ
     t->dir = t->name ? study_dir(path, t->name) : NULL;
     if (!t->dir)
         return err_sys(e, -ENOMEM, "'%s'", word);
-    int rc = look_find(s, t->name, &t->study, e);
+    int rc = view_find(s, t->name, &t->study, e);
     return rc == 0 && slash ? find_trial(s, t, slash + 1, e) : rc;
 }
 
@@ -139,7 +139,7 @@ static int remove_word(const struct rm_options *o, struct store *s, const char *
     if (rc == 0)
         printf("%s removed, %s of files\n", word, tidy_bytes(tidy.bytes, size));
     target_done(&t);
-    return missing || rc == 1 ? 0 : look_explain(rc, e, word);
+    return missing || rc == 1 ? 0 : view_explain(rc, e, word);
 }
 
 static int rm(const struct rm_options *o, const struct strv *words, struct err *e)

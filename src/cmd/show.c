@@ -1,5 +1,4 @@
-/* A study, its trials or its decisions. Rows are printed as they are read: a study may have 100,000 trials. Only the
- * table for people is held, because its columns are as wide as their widest cell. */
+/* A study, one of its trials, or its decisions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +9,10 @@
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/show.h"
-#include "cmd/show_parts.h"
 #include "live/study.h"
-
-enum { FLUSH_AT = 65536 };
+#include "view/matters.h"
+#include "view/now.h"
+#include "view/put.h"
 
 struct show_options {
     char *store;
@@ -36,113 +35,93 @@ void cmd_show_options(struct cmd_rows *out)
     cmd_rows_add(out, &OPT_SET(show_rows, NULL));
 }
 
-int show_flush(struct show *l)
+/* --- printing --- */
+
+static int print_text(struct buf *b, struct err *e)
 {
-    int rc = cmd_write(&l->out, l->json ? CMD_JSON : CMD_TEXT, l->e);
-    buf_clear(&l->out);
+    int rc = cmd_write(b, CMD_TEXT, e);
+    buf_clear(b);
     return rc;
 }
 
-int show_flush_when_full(struct show *l)
+static int print_json(struct buf *b, struct err *e)
 {
-    return l->out.len < FLUSH_AT && !l->out.failed ? 0 : show_flush(l);
+    int rc = cmd_write(b, CMD_JSON, e);
+    buf_clear(b);
+    return rc;
 }
 
-/* --- what the parts ask --- */
+struct show {
+    struct view *v;
+    int trial; /* the one that was asked for, 0: all */
+    bool json;
+    struct put to;
+};
 
-json_t *show_object(const char *text)
+static int show_study(const struct show *s, struct err *e)
 {
-    return look_object(text);
+    if (s->json)
+        return put_study_json(&s->to, s->v, s->trial, e);
+    return s->trial ? put_trial_text(s->to.b, s->v, view_trial(s->v, s->trial), e) : put_study_text(s->to.b, s->v, e);
 }
 
-const char *show_trial_state(const struct show *l, const struct store_trial *t)
+static int show_log(const struct show *s, struct err *e)
 {
-    return look_state(t->state, l->driver);
+    const char *study = s->v->study.name;
+    AUTO_FREE char *log = now_log_path(s->v, s->trial);
+    if (!log)
+        return err_sys(e, -ENOMEM, "trial %s/%d", study, s->trial);
+    if (!io_exists(log))
+        return err_set(e, -ENOENT, "trial %s/%d has no log: '%s' is not there; see 'pipetune show %s/%d'", study,
+                       s->trial, log, study, s->trial);
+    buf_puts(s->to.b, s->json ? "{\"log\": " : log);
+    if (s->json)
+        json_put_string(s->to.b, log);
+    buf_puts(s->to.b, s->json ? "}\n" : "\n");
+    return 0;
 }
 
-const char *show_study_state(const struct show *l)
+static int show_importance(const struct show *s, struct err *e)
 {
-    return look_state(l->study.state, l->driver);
+    struct matters m;
+    int rc = matters_of(&m, s->v, e);
+    AUTO_JSON json_t *j = rc == 0 && s->json ? matters_json(&m) : NULL;
+    if (j) {
+        json_put(s->to.b, j, JSON_STYLE_COMPACT);
+        buf_putc(s->to.b, '\n');
+    } else if (rc == 0) {
+        matters_put(s->to.b, &m);
+    }
+    strv_done(&m.names);
+    return rc;
 }
 
-double show_seconds(const struct show *l, const struct store_trial *t)
+static int show_decisions(const struct show *s, struct err *e)
 {
-    return look_seconds(l->store, t, l->driver);
+    return s->json ? put_decisions_json(&s->to, s->v, s->trial, e) : put_decisions_text(&s->to, s->v, s->trial, e);
 }
 
-const char *show_config_text(const struct show *l, const char *section, const char *key)
+/* A study may have 100,000 trials, and the reader may have seen enough of them: what there is goes out as it is made. */
+static int show(struct view *v, int trial, bool json, int (*what)(const struct show *s, struct err *e), struct err *e)
 {
-    const json_t *in = *section ? json_object_get(l->config, section) : l->config;
-    return json_string_value(json_object_get(in, key));
-}
-
-const char *show_metric(const struct show *l)
-{
-    const char *metric = show_config_text(l, "study", "metric");
-    return metric ? metric : "accuracy";
-}
-
-char *show_log_path(const struct show *l, int trial)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%d/log", l->dir, trial) < 0 ? NULL : path;
-}
-
-/* --- finding it --- */
-
-/* `driver`: who holds the study's lock, 0 when nobody does. */
-static int find_study(struct show *l, struct store *store, const char *name, const char *dir, pid_t driver)
-{
-    l->store = store;
-    l->dir = dir;
-    l->driver = driver;
-    int rc = look_find(store, name, &l->study, l->e);
-    if (rc < 0)
-        return rc;
-    l->config = l->study.config ? json_loads(l->study.config, 0, NULL) : NULL;
-    (void)json_object_del(l->config, "secrets"); /* sums, to compare with */
-    l->provenance = l->study.provenance ? json_loads(l->study.provenance, 0, NULL) : NULL;
-    rc = look_totals(store, l->study.name, &l->totals, l->e);
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct show s = { v, trial, json, { &b, json ? print_json : print_text } };
+    int rc = what(&s, e);
     if (rc == 0)
-        rc = pareto_load(&l->pareto, store, &l->study, l->e);
-    return rc == 0 ? look_add_running(store, l->study.id, driver, &l->totals, l->e) : rc;
-}
-
-static void show_done(struct show *l)
-{
-    store_study_done(&l->study);
-    json_decref(l->config);
-    json_decref(l->provenance);
-    json_decref(l->hyper);
-    json_decref(l->system);
-    energy_load_done(&l->energy);
-    outlook_free(l->outlook);
-    pareto_done(&l->pareto);
-    table_done(&l->table);
-    buf_done(&l->out);
-}
-
-/* --- choosing --- */
-
-/* What is reckoned from the store, rather than read. */
-static int load_figures(struct show *l)
-{
-    int rc = energy_load(&l->energy, l->store, &l->study, l->e);
-    return rc < 0 ? rc : outlook_open(&l->outlook, l->store, &l->study, l->e);
+        rc = s.to.full(&b, e);
+    return rc == -EPIPE ? 0 : rc;
 }
 
 /* Called by the driver itself, which is about to let go of the study: asking for the lock's owner would not see its own
  * lock, and closing the lock's file would drop it. */
 static int show_own(struct store *s, const char *name, const char *dir, bool json, struct err *e)
 {
-    struct show l = { .json = json, .e = e };
-    int rc = find_study(&l, s, name, dir, 0);
+    struct view v;
+    int rc = view_open(&v, s, name, dir, 0, e);
     if (rc == 0)
-        rc = load_figures(&l);
-    if (rc == 0)
-        rc = json ? show_json_study(&l) : show_text_study(&l);
-    show_done(&l);
-    return rc == -EPIPE ? 0 : rc;
+        rc = show(&v, 0, json, show_study, e);
+    view_done(&v);
+    return rc;
 }
 
 int show_study_json(struct store *s, const char *name, const char *dir, struct err *e)
@@ -155,47 +134,13 @@ int show_study_text(struct store *s, const char *name, const char *dir, struct e
     return show_own(s, name, dir, false, e);
 }
 
-static int show_log(struct show *l)
-{
-    AUTO_FREE char *log = show_log_path(l, l->trial);
-    if (!log)
-        return err_sys(l->e, -ENOMEM, "trial %s/%d", l->study.name, l->trial);
-    if (!io_exists(log))
-        return err_set(l->e, -ENOENT, "trial %s/%d has no log: '%s' is not there; see 'pipetune show %s/%d'",
-                       l->study.name, l->trial, log, l->study.name, l->trial);
-    if (!l->json) {
-        buf_printf(&l->out, "%s\n", log);
-        return show_flush(l);
-    }
-    buf_puts(&l->out, "{\"log\": ");
-    json_put_string(&l->out, log);
-    buf_puts(&l->out, "}\n");
-    return show_flush(l);
-}
-
-static int show(struct show *l, const struct show_options *o)
-{
-    if (o->log)
-        return show_log(l);
-    if (o->importance)
-        return show_importance(l);
-    if (o->decisions)
-        return l->json ? show_json_decisions(l) : show_text_decisions(l);
-    int rc = load_figures(l);
-    if (rc < 0)
-        return rc;
-    if (l->json)
-        return show_json_study(l);
-    return l->trial ? show_trial_text(l) : show_text_study(l);
-}
-
 /* `word`: a trial's number, as it was said before there were names for trials; NULL: none. */
-static int find_trial(struct show *l, const struct look_name *name, const char *word)
+static int find_trial(const struct view *v, const struct look_name *name, const char *word, int *out, struct err *e)
 {
-    l->trial = name->trial;
+    *out = name->trial;
     if (word)
-        return look_trial(word, name->study, l->totals.trials, &l->trial, l->e);
-    return name->trial > l->totals.trials ? look_no_trial(name->study, name->trial, l->totals.trials, l->e) : 0;
+        return look_trial(word, name->study, v->totals.trials, out, e);
+    return name->trial > v->totals.trials ? look_no_trial(name->study, name->trial, v->totals.trials, e) : 0;
 }
 
 static int open_and_show(const struct show_options *o, const struct strv *words, struct err *e)
@@ -204,7 +149,7 @@ static int open_and_show(const struct show_options *o, const struct strv *words,
         return err_set(e, -EINVAL,
                        "which study? 'pipetune ls' lists them, 'pipetune show STUDY' shows one, STUDY/N a trial");
     AUTO_LOOK struct look_name name = { 0 };
-    int rc = look_name(&name, words->v[0], e);
+    int rc = look_name(&name, words->v[0], e), trial = 0;
     if (rc < 0)
         return rc;
     if (name.trial && words->n > 1)
@@ -215,16 +160,21 @@ static int open_and_show(const struct show_options *o, const struct strv *words,
     AUTO_FREE char *dir = path ? study_dir(path, name.study) : NULL;
     if (!dir)
         return err_sys(e, -ENOMEM, "study '%s'", name.study);
-    struct show l = { .json = o->json, .e = e };
+    struct view v = { .store = NULL };
     struct store *store = NULL;
     rc = store_open(&store, path, STORE_READ, e);
     if (rc == 0)
-        rc = find_study(&l, store, name.study, dir, study_driver(dir));
+        rc = view_open(&v, store, name.study, dir, study_driver(dir), e);
     if (rc == 0)
-        rc = find_trial(&l, &name, words->n > 1 ? words->v[1] : NULL);
+        rc = find_trial(&v, &name, words->n > 1 ? words->v[1] : NULL, &trial, e);
     if (rc == 0)
-        rc = show(&l, o);
-    show_done(&l);
+        rc = show(&v, trial, o->json,
+                  o->log          ? show_log
+                  : o->importance ? show_importance
+                  : o->decisions  ? show_decisions
+                                  : show_study,
+                  e);
+    view_done(&v);
     store_close(store);
     return rc;
 }

@@ -495,7 +495,7 @@ static int export_study_curves(struct buf *b, const struct options *o, const cha
     struct store_study study = { 0 };
     int rc = path ? store_open(&store, path, STORE_READ, e) : err_sys(e, -ENOMEM, "study '%s'", name);
     if (rc == 0)
-        rc = look_find(store, name, &study, e);
+        rc = view_find(store, name, &study, e);
     if (rc == 0)
         rc = curves_put_study(b, store, &study, e);
     if (rc == 0)

@@ -19,59 +19,41 @@ static void moments_of(const struct outlook_told *t, struct moment out[MOMENTS])
     out[2] = (struct moment){ "latest", t->reach.latest };
 }
 
-/* Puts what is there of `what` into `into`; an empty one is left out. */
-static bool put_part(json_t *into, const char *name, json_t *what)
+/* An empty one is left out. */
+static void put_part(json_t *into, const char *name, json_t *what)
 {
-    if (what && json_object_size(what) == 0) {
+    if (json_object_size(what) > 0)
+        (void)json_object_set_new(into, name, what);
+    else
         json_decref(what);
-        return true;
-    }
-    return json_object_set_new(into, name, what) == 0;
 }
 
 static json_t *target_json(const struct outlook_told *t)
 {
     struct moment at[MOMENTS];
     json_t *j = json_pack("{s:o}", "value", json_num(t->target)), *epochs = json_object(), *seconds = json_object();
-    bool good = j && epochs && seconds;
     moments_of(t, at);
-    for (size_t i = 0; good && i < MOMENTS; i++) {
+    for (size_t i = 0; i < MOMENTS; i++) {
         double s = outlook_seconds(t, at[i].epoch);
         if (at[i].epoch > 0)
-            good = json_object_set_new(epochs, at[i].name, json_integer(at[i].epoch)) == 0;
-        if (good && isfinite(s))
-            good = json_object_set_new(seconds, at[i].name, json_num(s)) == 0;
+            (void)json_object_set_new(epochs, at[i].name, json_integer(at[i].epoch));
+        if (isfinite(s))
+            (void)json_object_set_new(seconds, at[i].name, json_num(s));
     }
-    if (!good) {
-        json_decref(j);
-        json_decref(epochs);
-        json_decref(seconds);
-        return NULL;
-    }
-    good = put_part(j, "epochs", epochs);
-    good = put_part(j, "seconds", seconds) && good;
-    if (!good) {
-        json_decref(j);
-        return NULL;
-    }
+    put_part(j, "epochs", epochs);
+    put_part(j, "seconds", seconds);
     return j;
 }
 
-json_t *foretold_add(json_t *trial, const struct outlook_told *t)
+json_t *foretold_json(const struct outlook_told *t)
 {
-    if (!trial || t->epoch == 0)
-        return trial;
+    if (t->epoch == 0)
+        return NULL;
     json_t *j = json_pack("{s:i, s:i, s:o, s:o, s:o}", "epoch", t->epoch, "seen", t->seen, "median",
                           json_num(t->value.median), "low", json_num(t->value.low), "high", json_num(t->value.high));
-    if (!j || (isfinite(t->target) && json_object_set_new(j, "target", target_json(t)) < 0)) {
-        json_decref(j);
-        j = NULL;
-    }
-    if (json_object_set_new(trial, "forecast", j) < 0) { /* also where there is none */
-        json_decref(trial);
-        return NULL;
-    }
-    return trial;
+    if (isfinite(t->target))
+        (void)json_object_set_new(j, "target", target_json(t));
+    return j;
 }
 
 /* When the target is reached, by how sure that is: "after 24 to 41 epochs, likely 31". */

@@ -6,10 +6,10 @@
 #include "base/json.h"
 #include "store/outlook.h"
 
-/* Adds `forecast` to a trial, where something is foretold: {"epoch","seen","median","low","high","target":{"value","epochs":{"soonest","middle","latest"},"seconds":{…}}}: of `target` what is
- * there alone, of `epochs` those within the study's; `seconds` from the newest epoch on, of epochs ahead, where an epoch's are measured. Takes `trial`
- * and returns it; NULL: memory. */
-json_t *foretold_add(json_t *trial, const struct outlook_told *t);
+/* {"epoch","seen","median","low","high","target":{"value","epochs":{"soonest","middle","latest"},"seconds":{…}}}: of `target` what is there alone, of
+ * `epochs` those within the study's; `seconds` from the newest epoch on, of epochs ahead, where an epoch's are measured. A new reference; NULL
+ * where nothing is foretold. */
+json_t *foretold_json(const struct outlook_told *t);
 
 /* "foretold after 50 epochs 0.93, 80 % within 0.91 to 0.95; 0.94 after 31, at least 24, in 3 min 10 s …"; nothing where nothing is foretold. */
 void foretold_put(struct buf *b, const struct outlook_told *t);

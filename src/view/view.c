@@ -383,6 +383,14 @@ int view_epochs(const struct view *v, struct view_trial *t, struct err *e)
     return view_explain(rc, e, v->study.name);
 }
 
+void view_forget(struct view_trial *t)
+{
+    free(t->epochs);
+    t->epochs = NULL;
+    t->n_epochs = t->cap_epochs = 0;
+    t->epochs_at = 0;
+}
+
 /* Whether it is to be reckoned again: what takes long is not reckoned for each change. */
 static bool is_due(const struct view *v, const struct view_part *p)
 {

@@ -84,6 +84,7 @@ struct view_trial *view_trial(const struct view *v, int number); /* NULL: none *
 
 /* Reads what is new of it. 0, or as view_open(). */
 int view_epochs(const struct view *v, struct view_trial *t, struct err *e);
+void view_forget(struct view_trial *t); /* the epochs; they are read again when they are asked for */
 int view_forecast(struct view *v, struct view_trial *t, struct err *e);
 int view_energy(struct view *v, struct err *e);
 int view_pareto(struct view *v, struct err *e);

@@ -17,9 +17,11 @@ static int add_study(struct store *s, const char *name, int64_t *out, struct err
     struct store_study row = {
         .name = (char *)(uintptr_t)name,
         .state = (char *)(uintptr_t) "running",
-        .config = (char *)(uintptr_t) "{\"study\":{\"metric\":\"accuracy\",\"epochs\":20},\"hyperParameters\":{"
-                                      "\"batch_size\":[32,64,128,256],\"learning_rate\":{\"min\":0.0001,\"max\":0.1,\"scale\":"
-                                      "\"log\"},\"optimizer\":[\"sgd\",\"adam\",\"<b>rms</b>\"]}}",
+        .config =
+            (char
+                 *)(uintptr_t) "{\"study\":{\"metric\":\"accuracy\",\"epochs\":20},\"hyperParameters\":{"
+                               "\"batch_size\":[32,64,128,256],\"learning_rate\":{\"min\":0.0001,\"max\":0.1,\"scale\":"
+                               "\"log\"},\"optimizer\":[\"sgd\",\"adam\",\"<b>rms</b>\"]}}",
         .space_hash = (char *)(uintptr_t) "0123456789abcdef",
         .provenance = (char *)(uintptr_t) "{\"host\":\"here\"}",
         .maximise = true,
@@ -40,8 +42,16 @@ static int add_epochs(struct store *s, int64_t trial, int epochs, double top, un
     int rc = 0;
     for (int i = 1; rc == 0 && i <= epochs; i++) {
         double x = top * (1 - exp(-0.2 * i)) + 0.01 * noise(seed);
-        struct store_epoch row = { .trial = trial, .epoch = i, .attempt = 1, .accuracy = x, .loss = 1 - x, .metric = x,
-                                   .seconds = 2 + noise(seed), .records = 60000, .iterations = 100, .end_ms = t0_ms };
+        struct store_epoch row = { .trial = trial,
+                                   .epoch = i,
+                                   .attempt = 1,
+                                   .accuracy = x,
+                                   .loss = 1 - x,
+                                   .metric = x,
+                                   .seconds = 2 + noise(seed),
+                                   .records = 60000,
+                                   .iterations = 100,
+                                   .end_ms = t0_ms };
         rc = store_epoch_put(s, &row, e);
     }
     return rc;
@@ -89,8 +99,12 @@ static int add_trial(struct store *s, int64_t study, int number, int trials, int
                                .loss = 1 - metric,
                                .metric = metric,
                                .seconds = 50,
-                               .reason = fails ? (char *)(uintptr_t) "java heap space: <img src=x onerror=alert(1)>" : NULL };
-    struct store_decision d = { .trial = number, .t_s = number * 30.0 + 10, .kind = "settle", .setting = "{\"cores\":2}",
+                               .reason =
+                                   fails ? (char *)(uintptr_t) "java heap space: <img src=x onerror=alert(1)>" : NULL };
+    struct store_decision d = { .trial = number,
+                                .t_s = number * 30.0 + 10,
+                                .kind = "settle",
+                                .setting = "{\"cores\":2}",
                                 .reason = "the cheapest that is no slower" };
     int rc = store_trial_add(s, &row, e);
     if (rc == 0)

@@ -351,7 +351,7 @@ static void test_it_is_told_in_words_and_json(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         AUTO_BUF struct buf text = BUF_INIT, brief = BUF_INIT;
-        AUTO_JSON json_t *j = foretold_add(json_object(), &cases[i].told);
+        AUTO_JSON json_t *j = json_pack("{s:o*}", "forecast", foretold_json(&cases[i].told));
         AUTO_BUF struct buf json = BUF_INIT;
         foretold_put(&text, &cases[i].told);
         foretold_put_short(&brief, &cases[i].told);

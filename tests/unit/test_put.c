@@ -1,4 +1,4 @@
-/* A report's parts, gathered from a real store: the heat maps' columns, what was saved, and memory that runs out. */
+/* What is printed of a view of a real store: columns, the heat maps, what was saved, and memory that runs out. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -14,11 +14,11 @@
 #include <sqlite3.h>
 
 #include "base/own.h"
-#include "cmd/report.h"
 #include "store/energy.h"
 #include "store/samples.h"
 #include "tests/cells.h"
 #include "tests/fault.h"
+#include "view/put.h"
 
 #define TEXT(literal) ((char *)(uintptr_t)(literal))
 
@@ -92,12 +92,24 @@ static void add_sample(struct fix *f, int64_t trial, double end_s, double second
     check(store_sample_add(f->s, trial, &row, &f->e), &f->e);
 }
 
+struct report {
+    struct view v;
+    struct heats h;
+};
+
 static void load(struct fix *f, struct report *r)
 {
-    check(report_load(r, f->s, "s", 0, &f->e), &f->e);
+    check(view_open(&r->v, f->s, "s", NULL, 0, &f->e), &f->e);
+    check(heats_load(&r->h, &r->v, &f->e), &f->e);
 }
 
-static void expect_rates(const struct report_heat *h, const double *want, size_t n)
+static void report_done(struct report *r)
+{
+    heats_done(&r->h);
+    view_done(&r->v);
+}
+
+static void expect_rates(const struct heats_map *h, const double *want, size_t n)
 {
     assert_int_equal(h->map.cols, n);
     for (size_t i = 0; i < n; i++) {
@@ -121,9 +133,9 @@ static void test_both_attempts_of_the_best_trial_are_in_its_columns(void **state
     add_sample(f, best, 120, 1, "40 n"); /* epoch 3 */
     load(f, &r);
     static const double want[] = { 70.0 / 3, 20, NAN, 40 };
-    expect_rates(&r.best, want, 4);
-    assert_string_equal(r.best.cols.v[0], "start-up");
-    assert_string_equal(r.best.cols.v[3], "3");
+    expect_rates(&r.h.best, want, 4);
+    assert_string_equal(r.h.best.cols.v[0], "start-up");
+    assert_string_equal(r.h.best.cols.v[3], "3");
     report_done(&r);
 }
 
@@ -140,8 +152,8 @@ static void test_a_sample_that_cannot_be_read_is_told_and_stops_nothing(void **s
     assert_int_equal(sqlite3_exec(db, "UPDATE samples SET value = x'00' WHERE rowid = 1", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     load(f, &r);
-    expect_rates(&r.best, (const double[]){ NAN, 20 }, 2);
-    assert_string_equal(r.unread, "s/1: cell 1 of a sample is none");
+    expect_rates(&r.h.best, (const double[]){ NAN, 20 }, 2);
+    assert_string_equal(r.h.unread, "s/1: cell 1 of a sample is none");
     report_done(&r);
 }
 
@@ -153,10 +165,10 @@ static void test_many_epochs_share_columns(void **state)
     add_attempt(f, best, 1, 0, 1, 100);
     add_sample(f, best, 2 + 1000, 1, "5"); /* the end of the last one */
     load(f, &r);
-    assert_int_equal(r.best.cols.n, 1 + 34); /* threes */
-    assert_string_equal(r.best.cols.v[1], "1–3");
-    assert_string_equal(r.best.cols.v[34], "100");
-    assert_true(heat_rate(&r.best.map, 0, 34) == 5);
+    assert_int_equal(r.h.best.cols.n, 1 + 34); /* threes */
+    assert_string_equal(r.h.best.cols.v[1], "1–3");
+    assert_string_equal(r.h.best.cols.v[34], "100");
+    assert_true(heat_rate(&r.h.best.map, 0, 34) == 5);
     report_done(&r);
 }
 
@@ -172,9 +184,9 @@ static void test_a_best_trial_that_was_copied_shows_what_was_trained(void **stat
     add_attempt(f, trained, 1, 0, 1, 1);
     add_sample(f, trained, 5, 1, "20");
     load(f, &r);
-    assert_int_equal(r.totals.best_trial, 1);
-    assert_int_equal(r.best.trial, 2);
-    assert_true(heat_rate(&r.best.map, 0, 1) == 20);
+    assert_int_equal(r.v.totals.best_trial, 1);
+    assert_int_equal(r.h.best.trial, 2);
+    assert_true(heat_rate(&r.h.best.map, 0, 1) == 20);
     report_done(&r);
 }
 
@@ -196,8 +208,8 @@ static void test_classes_are_heated_while_they_train_alone(void **state)
           &f->e);
     load(f, &r);
     static const double want[] = { 20, 7 };
-    expect_rates(&r.by_class, want, 2);
-    assert_string_equal(r.stories.classes.v[0], "a\n");
+    expect_rates(&r.h.by_class, want, 2);
+    assert_string_equal(r.v.stories.classes.v[0], "a\n");
     report_done(&r);
 }
 
@@ -224,7 +236,7 @@ static void test_what_was_saved_needs_a_ratio(void **state)
         check(store_tuner_log_add(f->s, f->study, head, &f->e), &f->e);
         check(store_tuner_log_add(f->s, f->study, cases[i].log, &f->e), &f->e);
         load(f, &r);
-        double s = stories_of(&r.stories, 1)->saved_s, core_s = stories_of(&r.stories, 1)->saved_core_s;
+        double s = stories_of(&r.v.stories, 1)->saved_s, core_s = stories_of(&r.v.stories, 1)->saved_core_s;
         bool known = !isnan(cases[i].saved_s);
         if (isnan(s) == known || (known && fabs(s - cases[i].saved_s) + fabs(core_s - cases[i].saved_core_s) > 1e-9))
             fail_msg("%s: got %g s and %g core-seconds, want %g and %g", cases[i].name, s, core_s, cases[i].saved_s,
@@ -271,16 +283,22 @@ static void test_memory_that_runs_out_is_told(void **state)
     unsigned nth = 1;
     fill(f);
     for (; hit; nth++) {
-        struct report r = { 0 };
+        struct report r = { .h = { .unread = "" } };
         AUTO_BUF struct buf out = BUF_INIT;
         struct err e = { 0 };
-        assert_true(nth < 2000);
+        assert_true(nth < 8000);
         fault_arm(FAULT_ALLOC, nth);
-        int rc = report_load(&r, f->s, "s", 0, &e);
-        if (rc == 0) {
-            report_put_html(&out, &r);
-            report_put_csv(&out, &r);
-        }
+        int rc = view_open(&r.v, f->s, "s", NULL, 0, &e);
+        if (rc == 0)
+            rc = heats_load(&r.h, &r.v, &e);
+        if (rc == 0)
+            rc = put_report_html(&out, &r.v, &r.h, &e);
+        if (rc == 0)
+            rc = put_report_csv(&out, &r.v, &e);
+        if (rc == 0)
+            rc = put_study_text(&out, &r.v, &e);
+        if (rc == 0)
+            rc = put_trial_text(&out, &r.v, &r.v.trials[0], &e);
         hit = fault_disarm();
         if (hit && rc == 0 && !out.failed)
             fail_msg("allocation %u failed, and the report is whole", nth);
@@ -289,6 +307,52 @@ static void test_memory_that_runs_out_is_told(void **state)
         report_done(&r);
     }
     assert_true(nth > 30); /* there were calls to fail */
+}
+
+/* Rows of a form are told apart by their keys; a column that is spread has those of its members. */
+static void test_no_form_has_a_key_twice(void **state)
+{
+    static const struct {
+        const char *name;
+        const struct column *const *columns;
+    } forms[] = { { "show", columns_show },
+                  { "show one", columns_show_one },
+                  { "report", columns_report_json },
+                  { "CSV", columns_report_csv },
+                  { "diff", columns_diff } };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        for (const struct column *const *a = forms[i].columns; *a; a++)
+            for (const struct column *const *b = a + 1; *b; b++)
+                if (strcmp((*a)->key, (*b)->key) == 0)
+                    fail_msg("%s: '%s' is there twice", forms[i].name, (*a)->key);
+}
+
+/* What is absent is told as that, and never as 0. */
+static void test_a_trial_that_never_ran_has_no_figures(void **state)
+{
+    struct fix *f = *state;
+    struct report r;
+    struct store_trial t = { .study = f->study, .number = 1, .epochs = 3, .accuracy = NAN, .loss = NAN, .metric = NAN };
+    t.state = TEXT("waiting");
+    t.hyper = TEXT("{\"b\":1}");
+    check(store_trial_add(f->s, &t, &f->e), &f->e);
+    load(f, &r);
+    json_t *j = NULL;
+    check(put_trial_json(&j, &r.v, &r.v.trials[0], columns_show, &f->e), &f->e);
+    static const char *const absent[] = { "accuracy", "loss",   "metric", "seconds",
+                                          "copy_of",  "reason", "now",    "violates" };
+    for (size_t i = 0; i < ARRAY_LEN(absent); i++)
+        if (!json_is_null(json_object_get(j, absent[i])))
+            fail_msg("%s is told", absent[i]);
+    assert_null(json_object_get(j, "forecast")); /* where nothing is foretold there is no such key */
+    assert_string_equal(json_string_value(json_object_get(json_object_get(j, "energy"), "source")), "absent");
+    json_decref(j);
+    AUTO_BUF struct buf csv = BUF_INIT;
+    check(put_report_csv(&csv, &r.v, &f->e), &f->e);
+    assert_string_equal(buf_text(&csv), "trial,state,hyper.b,epochs,budget,accuracy,loss,metric,seconds,energy_j,"
+                                        "energy_source,attempts,copy_of,reason\n1,waiting,1,0,3,,,,,,absent,0,,\n");
+    report_done(&r);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -302,7 +366,9 @@ int main(void)
         T(test_a_best_trial_that_was_copied_shows_what_was_trained),
         T(test_classes_are_heated_while_they_train_alone),
         T(test_what_was_saved_needs_a_ratio),
+        T(test_no_form_has_a_key_twice),
+        T(test_a_trial_that_never_ran_has_no_figures),
         T(test_memory_that_runs_out_is_told),
     };
-    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("put", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What a running trial is at: the newest rows of the store, and what its log has gained since. The driver may be writing both, so
- * nothing here locks or changes anything; what cannot be had is not known. */
+#include "view/now.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -13,10 +13,9 @@
 #include "app/fold.h"
 #include "base/io.h"
 #include "base/own.h"
-#include "cmd/look.h"
-#include "cmd/show_parts.h"
-#include "live/study.h"
 #include "store/running.h"
+#include "view/table.h"
+#include "view/words.h"
 
 enum { READ_MOST = 8 << 20 }; /* of the log's end: each step tells its epoch and how far that is */
 
@@ -60,27 +59,18 @@ static int read_log(const char *path, const struct line_reader *reader, uint64_t
 }
 
 /* What is heard of a trial stands in its own folder; where that is not so, in what its launch prints. */
-static char *log_of(const struct show *l, const struct store_trial *t, const struct store_attempt *a)
+static char *log_of(const struct view *v, const struct store_trial *t, const struct store_attempt *a)
 {
     char *path = NULL;
-    if (asprintf(&path, "%s/%d/heard", l->dir, t->number) < 0 || io_exists(path))
+    if (asprintf(&path, "%s/%d/heard", v->dir, t->number) < 0 || io_exists(path))
         return path;
     free(path);
     if (a->session)
-        return asprintf(&path, "%s/session-%d/log", l->dir, a->session) < 0 ? NULL : path;
-    return show_log_path(l, t->number);
+        return asprintf(&path, "%s/session-%d/log", v->dir, a->session) < 0 ? NULL : path;
+    return now_log_path(v, t->number);
 }
 
 /* --- */
-
-static int keep_running(void *ctx, const struct store_attempt *a)
-{
-    struct store_attempt *to = ctx;
-    if (strcmp(a->state, "running") != 0)
-        return 0;
-    store_attempt_done(to);
-    return store_attempt_copy(to, a);
-}
 
 /* What the study's application file said of a variable is not known here, and not needed. */
 static const char *no_variable(void *ctx, const char *name)
@@ -98,18 +88,18 @@ static int parse_application(const char *text, struct application *out)
 }
 
 /* As it was stored with the study; where that cannot be read, as most are. */
-static int application_of(const struct show *l, struct application *out)
+static int application_of(const struct view *v, struct application *out)
 {
-    const json_t *stored = json_object_get(l->config, "bigdl");
+    const json_t *stored = json_object_get(v->config, "bigdl");
     AUTO_FREE char *text = stored ? json_text(stored) : NULL;
     return text && parse_application(text, out) == 0 ? 0 : parse_application("{\"conf\": \"?\"}", out);
 }
 
-static int fold_log(struct show *l, const struct application *app, const struct store_trial *t,
-                    const struct store_attempt *a, struct fold *f)
+static int fold_log(const struct view *v, const struct application *app, const struct view_trial *t, struct fold *f)
 {
-    AUTO_FREE char *path = log_of(l, t, a);
-    fold_init(f, show_metric(l), a->log_offset);
+    const struct store_attempt *a = &t->under_way;
+    AUTO_FREE char *path = log_of(v, &t->row, a);
+    fold_init(f, v->metric, a->log_offset);
     return path ? read_log(path, &app->reader, a->log_offset, f) : -ENOMEM;
 }
 
@@ -121,39 +111,35 @@ static struct wait wait_of(const struct application *app, const struct store_tri
         return (struct wait){ .kind = WAIT_NONE };
     if (a->session) /* what serves it is up */
         return (struct wait){ .kind = WAIT_DATA };
-    AUTO_JSON json_t *effective = show_object(t->effective);
+    AUTO_JSON json_t *effective = words_object(t->effective);
     int parts = (int)json_number_value(json_object_get(effective, "executors"));
     return wait_for(&app->kind->words, f, t->slots, app_is_local(app) ? 0 : parts > 1 ? parts : 1);
 }
 
-int show_now(struct show *l, const struct store_trial *t, struct show_now *out)
+int now_of(const struct view *v, const struct view_trial *t, struct now *out, struct err *e)
 {
-    struct store_attempt a = { 0 };
+    const struct store_attempt *a = &t->under_way;
     struct application app = { 0 };
     struct fold f;
-    *out = (struct show_now){ .part = NAN, .throughput = NAN, .cores = NAN, .seconds = NAN };
-    if (strcmp(show_trial_state(l, t), "running") != 0)
+    *out = (struct now){ .part = NAN, .throughput = NAN, .cores = NAN, .seconds = NAN };
+    if (!a->state || !v->dir || application_of(v, &app) < 0)
         return 0;
-    int rc = store_attempts(l->store, t->id, keep_running, &a, l->e);
-    bool runs = rc == 0 && a.state && application_of(l, &app) == 0;
-    if (runs)
-        rc = fold_log(l, &app, t, &a, &f);
-    if (rc == 0 && runs) {
+    int rc = fold_log(v, &app, t, &f);
+    if (rc == 0) {
         out->runs = true;
         out->epoch = fold_epoch_now(&f);
         if (out->epoch && f.records_all > 0)
             out->part = fmin((double)f.records_done / (double)f.records_all, 1);
         out->throughput = out->epoch ? f.throughput : (double)NAN;
-        out->cores = a.cores > 0 ? a.cores : (double)NAN;
-        out->wait = wait_of(&app, t, &a, &f);
-        out->seconds = (double)(running_now_ms(&a) - a.started_ms) / 1000.0;
+        out->cores = a->cores > 0 ? a->cores : (double)NAN;
+        out->wait = wait_of(&app, &t->row, a, &f);
+        out->seconds = (double)(running_now_ms(a) - a->started_ms) / 1000.0;
     }
     app_done(&app);
-    store_attempt_done(&a);
-    return rc == -ENOMEM ? err_sys(l->e, rc, "trial %s/%d", l->study.name, t->number) : rc;
+    return rc < 0 ? err_sys(e, rc, "trial %s/%d", v->study.name, t->row.number) : 0;
 }
 
-void show_put_now(struct buf *b, const struct store_trial *t, const struct show_now *n)
+void now_put(struct buf *b, const struct store_trial *t, const struct now *n)
 {
     char digits[32], wait[WAIT_TEXT_MAX];
     if (n->wait.kind != WAIT_NONE)
@@ -170,7 +156,7 @@ void show_put_now(struct buf *b, const struct store_trial *t, const struct show_
         buf_printf(b, "; %s CPU%s in force", table_digits(n->cores, digits), n->cores == 1 ? "" : "s");
 }
 
-json_t *show_now_json(const struct show_now *n)
+json_t *now_json(const struct now *n)
 {
     char wait[WAIT_TEXT_MAX];
     if (!n->runs)
@@ -179,4 +165,10 @@ json_t *show_now_json(const struct show_now *n)
                      json_num(n->part), "records_per_s", json_num(n->throughput), "cores", json_num(n->cores),
                      "seconds", json_num(n->seconds), "waits_for",
                      n->wait.kind == WAIT_NONE ? json_null() : json_string(wait_text(&n->wait, wait)));
+}
+
+char *now_log_path(const struct view *v, int trial)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%d/log", v->dir, trial) < 0 ? NULL : path;
 }

@@ -1,7 +1,7 @@
-/* The Pareto set of the page: its trials, and a picture of the first two objectives. */
+#include "view/front.h"
+
 #include <math.h>
 
-#include "cmd/report.h"
 #include "view/svg.h"
 #include "view/table.h"
 
@@ -28,9 +28,9 @@ static double part(const struct axis *a, double x)
     return (x - a->low) / (a->high - a->low);
 }
 
-static void put_dots(struct buf *b, const struct report *r, const struct axis *x, const struct axis *y)
+static void put_dots(struct buf *b, const struct view *v, const struct axis *x, const struct axis *y)
 {
-    const struct pareto *p = &r->pareto;
+    const struct pareto *p = &v->pareto;
     for (size_t i = 0; i < p->n; i++) {
         const struct pareto_trial *t = &p->v[i];
         if (!t->counts)
@@ -39,7 +39,7 @@ static void put_dots(struct buf *b, const struct report *r, const struct axis *x
                    LEFT + part(x, t->figures[0]) * (WIDTH - LEFT - RIGHT),
                    TOP + (1 - part(y, t->figures[1])) * (HEIGHT - TOP - BOTTOM), t->front ? 5 : 3,
                    t->front ? "#0b62a4" : "#bbb");
-        svg_escape(b, r->study.name);
+        svg_escape(b, v->study.name);
         buf_printf(b, "/%d</title></circle>\n", t->number);
     }
 }
@@ -51,9 +51,9 @@ static void put_text(struct buf *b, int x, int y, const char *anchor, const char
     buf_puts(b, "</text>\n");
 }
 
-static void put_picture(struct buf *b, const struct report *r)
+static void put_picture(struct buf *b, const struct view *v)
 {
-    const struct pareto *p = &r->pareto;
+    const struct pareto *p = &v->pareto;
     struct axis x = axis_of(p, 0), y = axis_of(p, 1);
     char digits[32];
     buf_printf(b,
@@ -66,20 +66,20 @@ static void put_picture(struct buf *b, const struct report *r)
     put_text(b, LEFT - 6, TOP + 10, "end", table_digits(y.high, digits));
     put_text(b, (WIDTH + LEFT) / 2, HEIGHT - 8, "middle", p->goals.v[0].name);
     put_text(b, LEFT + 6, TOP + 10, "start", p->goals.v[1].name);
-    put_dots(b, r, &x, &y);
+    put_dots(b, v, &x, &y);
     buf_puts(b, "</svg>\n");
 }
 
-static void put_rows(struct buf *b, const struct report *r)
+static void put_rows(struct buf *b, const struct view *v)
 {
-    const struct pareto *p = &r->pareto;
+    const struct pareto *p = &v->pareto;
     char text[32];
     for (size_t i = 0; i < p->n; i++) {
         const struct pareto_trial *t = &p->v[i];
         if (!t->front)
             continue;
         buf_puts(b, "<tr><td class=\"name\">");
-        svg_escape(b, r->study.name);
+        svg_escape(b, v->study.name);
         buf_printf(b, "/%d</td>", t->number);
         for (size_t k = 0; k < p->goals.n; k++) {
             bool time = p->goals.v[k].kind == GOAL_SECONDS;
@@ -90,9 +90,9 @@ static void put_rows(struct buf *b, const struct report *r)
     }
 }
 
-void report_put_front(struct buf *b, const struct report *r)
+void front_put(struct buf *b, const struct view *v)
 {
-    const struct pareto *p = &r->pareto;
+    const struct pareto *p = &v->pareto;
     if (p->goals.n == 0)
         return;
     buf_printf(b, "<h2>Pareto set</h2>\n<p>%zu of %zu trials, which no other one beats in all of these.</p>\n",
@@ -106,7 +106,7 @@ void report_put_front(struct buf *b, const struct report *r)
         buf_printf(b, " (%s)</th>", p->goals.v[k].maximise ? "max" : "min");
     }
     buf_puts(b, "</tr>\n");
-    put_rows(b, r);
+    put_rows(b, v);
     buf_puts(b, "</table></div>\n");
-    put_picture(b, r);
+    put_picture(b, v);
 }

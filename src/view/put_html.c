@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "cmd/look.h"
-#include "cmd/report.h"
-#include "cmd/show_parts.h"
+#include "view/charts.h"
+#include "view/front.h"
+#include "view/put.h"
 #include "view/svg.h"
 #include "view/table.h"
+#include "view/words.h"
 
 static const char absent[] = "<span class=\"none\">absent</span>";
 
@@ -52,18 +53,18 @@ static void put_made(struct buf *b, const struct buf *made)
 
 static void put_members(struct buf *b, const char *object_text)
 {
-    AUTO_JSON json_t *object = look_object(object_text);
+    AUTO_JSON json_t *object = words_object(object_text);
     AUTO_BUF struct buf text = BUF_INIT;
-    show_put_short_members(&text, object);
+    words_put_short_members(&text, object);
     put_made(b, &text);
 }
 
 static void put_system(struct buf *b, const struct store_trial *t)
 {
-    AUTO_JSON json_t *effective = look_object(t->effective);
-    AUTO_JSON json_t *requested = look_object(t->requested);
+    AUTO_JSON json_t *effective = words_object(t->effective);
+    AUTO_JSON json_t *requested = words_object(t->requested);
     AUTO_BUF struct buf text = BUF_INIT;
-    show_put_system(&text, effective, requested);
+    words_put_system(&text, effective, requested);
     put_made(b, &text);
 }
 
@@ -107,15 +108,15 @@ static void put_fact(struct buf *b, const char *name, const struct buf *value)
 }
 
 /* STUDY/N: what can be handed to every command. */
-static void put_name(struct buf *b, const struct report *r, int trial)
+static void put_name(struct buf *b, const struct view *v, int trial)
 {
-    svg_escape(b, r->study.name);
+    svg_escape(b, v->study.name);
     buf_printf(b, "/%d", trial);
 }
 
 /* --- the study --- */
 
-static void put_provenance(struct buf *b, const struct report *r)
+static void put_provenance(struct buf *b, const struct view *v)
 {
     static const struct {
         const char *name, *key;
@@ -132,13 +133,13 @@ static void put_provenance(struct buf *b, const struct report *r)
                   { "SHA-256 of what was run", "sha256" } };
     for (size_t i = 0; i < ARRAY_LEN(facts); i++) {
         AUTO_BUF struct buf value = BUF_INIT;
-        const json_t *j = json_object_get(r->provenance, facts[i].key);
+        const json_t *j = json_object_get(v->provenance, facts[i].key);
         if (!j || json_is_null(j))
             continue;
         if (json_is_object(j))
-            show_put_members(&value, j);
+            words_put_members(&value, j);
         else
-            show_put_scalar(&value, j);
+            words_put_scalar(&value, j);
         put_fact(b, facts[i].name, &value);
     }
 }
@@ -147,59 +148,59 @@ static void put_when(struct buf *b, const char *name, int64_t ms)
 {
     AUTO_BUF struct buf value = BUF_INIT;
     if (ms)
-        show_put_when(&value, ms);
+        words_put_when(&value, ms);
     put_fact(b, name, &value);
 }
 
 /* What it came to; where it comes from stands last. */
-static void put_study(struct buf *b, const struct report *r)
+static void put_study(struct buf *b, const struct view *v)
 {
-    const struct store_summary *t = &r->totals;
+    const struct store_summary *t = &v->totals;
     buf_puts(b, "<h1>Study ");
-    svg_escape(b, r->study.name);
+    svg_escape(b, v->study.name);
     buf_puts(b, "</h1>\n<p>");
-    svg_escape(b, report_state(r));
+    svg_escape(b, v->state);
     buf_printf(b, ": %d trial%s, ", t->trials, t->trials == 1 ? "" : "s");
-    look_put_counts(b, t);
+    words_put_counts(b, t);
     buf_puts(b, "; ");
     put_duration(b, t->seconds);
     buf_puts(b, " of trials; energy ");
-    put_energy(b, &r->energy);
+    put_energy(b, &v->energy_of);
     buf_puts(b, ".</p>\n");
 }
 
-static void put_origin(struct buf *b, const struct report *r)
+static void put_origin(struct buf *b, const struct view *v)
 {
     AUTO_BUF struct buf value = BUF_INIT;
-    const char *policy = json_string_value(json_object_get(json_object_get(r->config, "tuning"), "policy"));
+    const char *policy = json_string_value(json_object_get(json_object_get(v->config, "tuning"), "policy"));
     buf_puts(b, "<h2>Where this comes from</h2>\n<table class=\"facts\">\n");
-    put_when(b, "begun", r->study.created_ms);
-    put_when(b, "ended", r->study.ended_ms);
-    buf_printf(&value, "%lld", (long long)r->study.seed);
+    put_when(b, "begun", v->study.created_ms);
+    put_when(b, "ended", v->study.ended_ms);
+    buf_printf(&value, "%lld", (long long)v->study.seed);
     put_fact(b, "seed", &value);
     buf_clear(&value);
-    buf_printf(&value, "%s (%s is better)", report_metric(r), r->study.maximise ? "greater" : "less");
+    buf_printf(&value, "%s (%s is better)", v->metric, v->study.maximise ? "greater" : "less");
     put_fact(b, "metric", &value);
     buf_clear(&value);
     buf_puts(&value, policy ? policy : "");
     put_fact(b, "policy", &value);
-    put_provenance(b, r);
+    put_provenance(b, v);
     buf_puts(b, "</table>\n");
 }
 
-static void put_best(struct buf *b, const struct report *r)
+static void put_best(struct buf *b, const struct view *v)
 {
-    const struct report_trial *t = report_trial(r, r->totals.best_trial);
+    const struct view_trial *t = view_trial(v, v->totals.best_trial);
     buf_puts(b, "<h2>Best trial</h2>\n<p>");
     if (!t) {
         buf_puts(b, "None: no trial is finished.</p>\n");
         return;
     }
     buf_puts(b, "<b>");
-    put_name(b, r, t->row.number);
+    put_name(b, v, t->row.number);
     buf_puts(b, "</b>: ");
-    if (strcmp(report_metric(r), "accuracy") != 0) {
-        svg_escape(b, report_metric(r));
+    if (strcmp(v->metric, "accuracy") != 0) {
+        svg_escape(b, v->metric);
         buf_putc(b, ' ');
         put_digits(b, t->row.metric);
         buf_puts(b, ", ");
@@ -220,14 +221,14 @@ static void put_best(struct buf *b, const struct report *r)
 enum { FIXED_COLUMNS = 9 };
 
 /* Why a trial is not finished, or not its own: a row of its own below, so that the others need no room for it. */
-static void put_note(struct buf *b, const struct report *r, const struct store_trial *row)
+static void put_note(struct buf *b, const struct view *v, const struct store_trial *row)
 {
     if (!row->copy_of && !row->reason && !row->violates)
         return;
     buf_printf(b, "<tr class=\"note\"><td colspan=\"%d\"><div>", FIXED_COLUMNS);
     if (row->copy_of) {
         buf_puts(b, "the same settings as ");
-        put_name(b, r, row->copy_of);
+        put_name(b, v, row->copy_of);
         buf_puts(b, ", whose result it has");
     } else {
         svg_escape(b, row->reason);
@@ -239,12 +240,16 @@ static void put_note(struct buf *b, const struct report *r, const struct store_t
     buf_puts(b, "</div></td></tr>\n");
 }
 
-static void put_row(struct buf *b, const struct report *r, const struct report_trial *t)
+static int put_row(struct buf *b, const struct view *v, const struct view_trial *t, struct err *e)
 {
     const struct store_trial *row = &t->row;
-    bool best = row->number == r->totals.best_trial, noted = row->copy_of || row->reason || row->violates;
+    struct ledger_figure energy;
+    int rc = view_trial_energy(v, t, &energy, e);
+    if (rc < 0)
+        return rc;
+    bool best = row->number == v->totals.best_trial, noted = row->copy_of || row->reason || row->violates;
     buf_printf(b, "<tr class=\"%s%s\"><td class=\"name\">", best ? "best" : "", noted ? " noted" : "");
-    put_name(b, r, row->number);
+    put_name(b, v, row->number);
     buf_puts(b, "</td>");
     put_number_cell(b, row->metric);
     buf_puts(b, "<td>");
@@ -254,27 +259,30 @@ static void put_row(struct buf *b, const struct report *r, const struct report_t
     buf_puts(b, "</td><td class=\"set\">");
     put_system(b, row);
     buf_printf(b, "</td><td class=\"n\">%d/%d</td>", t->done, row->epochs);
-    put_number_cell(b, strcmp(report_metric(r), "accuracy") == 0 ? row->loss : row->accuracy);
+    put_number_cell(b, strcmp(v->metric, "accuracy") == 0 ? row->loss : row->accuracy);
     buf_puts(b, "<td class=\"n\">");
     put_duration(b, t->seconds);
     buf_puts(b, "</td><td class=\"n\">");
-    put_energy(b, &t->energy);
+    put_energy(b, &energy);
     buf_puts(b, "</td></tr>\n");
-    put_note(b, r, row);
+    put_note(b, v, row);
+    return 0;
 }
 
-static void put_trials(struct buf *b, const struct report *r)
+static int put_trials(struct buf *b, const struct view *v, struct err *e)
 {
-    const char *metric = report_metric(r);
+    const char *metric = v->metric;
+    int rc = 0;
     buf_puts(b, "<h2>Trials</h2>\n<div class=\"wide\"><table>\n<tr><th>trial</th><th class=\"n\">");
     svg_escape(b, metric);
     buf_printf(b,
                "</th><th>state</th><th>hyperparameters</th><th>system [requested]</th><th class=\"n\">epochs</th>"
                "<th class=\"n\">%s</th><th class=\"n\">time</th><th class=\"n\">energy</th></tr>\n",
                strcmp(metric, "accuracy") == 0 ? "loss" : "accuracy");
-    for (size_t i = 0; i < r->n; i++)
-        put_row(b, r, &r->trials[i]);
+    for (size_t i = 0; rc == 0 && i < v->n; i++)
+        rc = put_row(b, v, &v->trials[i], e);
     buf_puts(b, "</table></div>\n");
+    return rc;
 }
 
 /* --- stories --- */
@@ -321,7 +329,7 @@ static void put_verdicts(struct buf *b, const struct story *s)
     for (size_t i = 0; i < json_array_size(s->verdicts); i++) {
         const json_t *one = json_array_get(s->verdicts, i), *verdict = json_object_get(one, "verdict");
         AUTO_BUF struct buf text = BUF_INIT;
-        show_put_short_members(&text, verdict);
+        words_put_short_members(&text, verdict);
         buf_printf(b, "<p>Profile in epoch %d: ", (int)json_integer_value(json_object_get(one, "epoch")));
         put_made(b, &text);
         buf_puts(b, ".</p>\n");
@@ -347,11 +355,11 @@ static void put_steps(struct buf *b, const struct story *s)
     buf_puts(b, "</table></div>\n");
 }
 
-static void put_story(struct buf *b, const struct report *r, const struct report_trial *t)
+static void put_story(struct buf *b, const struct view *v, const struct view_trial *t)
 {
-    const struct story *s = stories_of(&r->stories, t->row.number);
-    buf_printf(b, "<details%s><summary>", t->row.number == r->totals.best_trial ? " open" : "");
-    put_name(b, r, t->row.number);
+    const struct story *s = stories_of(&v->stories, t->row.number);
+    buf_printf(b, "<details%s><summary>", t->row.number == v->totals.best_trial ? " open" : "");
+    put_name(b, v, t->row.number);
     if (s->settled >= 0) {
         buf_puts(b, ": settled on ");
         put_members(b, s->steps[s->settled].setting);
@@ -361,7 +369,7 @@ static void put_story(struct buf *b, const struct report *r, const struct report
     buf_puts(b, "</summary>\n");
     if (s->class >= 0) {
         buf_printf(b, "<p>Class %d: <code>", s->class + 1);
-        svg_escape(b, r->stories.classes.v[s->class]);
+        svg_escape(b, v->stories.classes.v[s->class]);
         buf_puts(b, "</code></p>\n");
     }
     put_verdicts(b, s);
@@ -371,18 +379,18 @@ static void put_story(struct buf *b, const struct report *r, const struct report
     buf_puts(b, "</details>\n");
 }
 
-static bool has_story(const struct report *r, size_t i)
+static bool has_story(const struct view *v, size_t i)
 {
-    const struct story *s = stories_of(&r->stories, r->trials[i].row.number);
+    const struct story *s = stories_of(&v->stories, v->trials[i].row.number);
     return s->n_steps + s->n_tried > 0;
 }
 
-static void put_stories(struct buf *b, const struct report *r)
+static void put_stories(struct buf *b, const struct view *v)
 {
     buf_puts(b, "<h2>Decisions</h2>\n");
-    for (size_t i = 0; i < r->n; i++)
-        if (has_story(r, i))
-            put_story(b, r, &r->trials[i]);
+    for (size_t i = 0; i < v->n; i++)
+        if (has_story(v, i))
+            put_story(b, v, &v->trials[i]);
 }
 
 /* --- heat maps --- */
@@ -407,7 +415,7 @@ static void put_unmeasured(struct buf *b, const struct heat *h)
     buf_puts(b, "</p></details>\n");
 }
 
-static void put_heat(struct buf *b, const struct report_heat *h, const char *none)
+static void put_heat(struct buf *b, const struct heats_map *h, const char *none)
 {
     buf_puts(b, "<div class=\"wide\">");
     bool drawn = h->map.cells && svg_heat(b, &h->map, (const char *const *)h->cols.v);
@@ -419,41 +427,50 @@ static void put_heat(struct buf *b, const struct report_heat *h, const char *non
     put_unmeasured(b, &h->map);
 }
 
-static void put_heats(struct buf *b, const struct report *r)
+static void put_heats(struct buf *b, const struct view *v, const struct heats *h)
 {
     buf_puts(b, "<h2>Events of the best trial</h2>\n");
-    if (r->best.trial) {
+    if (h->best.trial) {
         buf_puts(b, "<p>");
-        put_name(b, r, r->best.trial);
+        put_name(b, v, h->best.trial);
         buf_puts(
             b,
             ", by its start-up and epochs. Each row is darkest where it is greatest; hatched: not measured. Point at "
             "a cell for its rate.</p>\n");
     }
-    put_heat(b, &r->best, "nothing was sampled of it");
+    put_heat(b, &h->best, "nothing was sampled of it");
     buf_puts(b, "<h2>Events by class of jobs</h2>\n");
-    put_heat(b, &r->by_class, "nothing was sampled of any class while it trained");
-    if (r->stories.classes.n == 0)
+    put_heat(b, &h->by_class, "nothing was sampled of any class while it trained");
+    if (v->stories.classes.n == 0)
         return;
     buf_puts(b, "<ol>\n");
-    for (size_t i = 0; i < r->stories.classes.n; i++) {
+    for (size_t i = 0; i < v->stories.classes.n; i++) {
         buf_puts(b, "<li><code>");
-        svg_escape(b, r->stories.classes.v[i]);
+        svg_escape(b, v->stories.classes.v[i]);
         buf_puts(b, "</code></li>\n");
     }
     buf_puts(b, "</ol>\n");
 }
 
-void report_put_html(struct buf *b, const struct report *r)
+int put_report_html(struct buf *b, struct view *v, const struct heats *h, struct err *e)
 {
-    put_head(b, r->study.name);
-    put_study(b, r);
-    put_best(b, r);
-    report_put_front(b, r);
-    put_trials(b, r);
-    report_put_curves(b, r);
-    put_stories(b, r);
-    put_heats(b, r);
-    put_origin(b, r);
+    int rc = view_energy(v, e);
+    if (rc == 0)
+        rc = view_pareto(v, e);
+    if (rc == 0)
+        rc = view_stories(v, e);
+    if (rc < 0)
+        return rc;
+    put_head(b, v->study.name);
+    put_study(b, v);
+    put_best(b, v);
+    front_put(b, v);
+    rc = put_trials(b, v, e);
+    if (rc == 0)
+        rc = charts_put(b, v, e);
+    put_stories(b, v);
+    put_heats(b, v, h);
+    put_origin(b, v);
     buf_puts(b, "</body>\n</html>\n");
+    return rc;
 }

@@ -1,4 +1,5 @@
-/* What a study learnt from earlier ones and how much of it held; and which points held up when they were trained again. */
+#include "view/repeats.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,10 +7,9 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/look.h"
-#include "cmd/show_parts.h"
 #include "core/sched.h"
 #include "search/prior.h"
+#include "view/table.h"
 
 /* --- points that were trained again ------------------------------------------------------------------------------------ */
 
@@ -24,7 +24,7 @@ struct repeated {
 };
 
 struct gathering {
-    struct show *l;
+    const struct view *of;
     struct repeated *v;
     size_t n, cap;
 };
@@ -36,15 +36,17 @@ static void gathering_done(struct gathering *g)
     free(g->v);
 }
 
-static int note_repeat(void *ctx, const struct store_trial *t)
+static struct repeated *find(const struct gathering *g, int trial)
 {
-    struct gathering *g = ctx;
-    size_t i = 0;
-    if (t->repeat_of == 0)
-        return 0;
-    while (i < g->n && g->v[i].trial != t->repeat_of)
-        i++;
-    if (i < g->n)
+    for (size_t i = 0; i < g->n; i++)
+        if (g->v[i].trial == trial)
+            return &g->v[i];
+    return NULL;
+}
+
+static int note_repeat(struct gathering *g, const struct store_trial *t)
+{
+    if (t->repeat_of == 0 || find(g, t->repeat_of))
         return 0;
     struct repeated *grown = array_more(g->v, g->n, &g->cap, sizeof *grown);
     if (!grown)
@@ -54,24 +56,19 @@ static int note_repeat(void *ctx, const struct store_trial *t)
     return 0;
 }
 
-static int note_value(void *ctx, const struct store_trial *t)
+static int note_value(struct gathering *g, const struct store_trial *t)
 {
-    struct gathering *g = ctx;
     bool finished = strcmp(t->state, trial_state_name(TRIAL_FINISHED)) == 0 && !isnan(t->metric);
-    for (size_t i = 0; i < g->n; i++) {
-        struct repeated *r = &g->v[i];
-        if (t->number == r->trial) {
-            r->before = t->metric;
-            r->finished = finished;
-        }
-        if (!finished || (t->number != r->trial && t->repeat_of != r->trial))
-            continue;
-        double *grown = array_more(r->v, r->n, &r->cap, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        r->v = grown;
-        r->v[r->n++] = t->metric;
+    struct repeated *r = find(g, t->repeat_of ? t->repeat_of : t->number);
+    if (r && t->number == r->trial) {
+        r->before = t->metric;
+        r->finished = finished;
     }
+    double *grown = r && finished ? array_more(r->v, r->n, &r->cap, sizeof *grown) : NULL;
+    if (!grown)
+        return r && finished ? -ENOMEM : 0;
+    r->v = grown;
+    r->v[r->n++] = t->metric;
     return 0;
 }
 
@@ -95,7 +92,7 @@ static bool is_before(double a, double b, int trial_a, int trial_b, bool maximis
 
 static void rank_all(struct gathering *g)
 {
-    bool up = g->l->study.maximise;
+    bool up = g->of->study.maximise;
     for (size_t i = 0; i < g->n; i++) {
         struct repeated *a = &g->v[i];
         a->rank = a->rank_before = 1;
@@ -109,16 +106,18 @@ static void rank_all(struct gathering *g)
     }
 }
 
-static int gather(struct gathering *g)
+static int gather(struct gathering *g, const struct view *v, struct err *e)
 {
-    struct show *l = g->l;
-    int rc = store_trials(l->store, l->study.id, 0, note_repeat, g, l->e);
-    if (rc == 0 && g->n > 0)
-        rc = store_trials(l->store, l->study.id, 0, note_value, g, l->e);
+    int rc = 0;
+    *g = (struct gathering){ .of = v };
+    for (size_t i = 0; rc == 0 && i < v->n; i++)
+        rc = note_repeat(g, &v->trials[i].row);
+    for (size_t i = 0; rc == 0 && i < v->n && g->n > 0; i++)
+        rc = note_value(g, &v->trials[i].row);
     for (size_t i = 0; rc == 0 && i < g->n; i++)
         reckon(&g->v[i]);
     rank_all(g);
-    return rc == -ENOMEM ? err_sys(l->e, rc, "study '%s'", l->study.name) : rc;
+    return view_explain(rc, e, v->study.name);
 }
 
 static const struct repeated *of_rank(const struct gathering *g, size_t rank)
@@ -129,113 +128,109 @@ static const struct repeated *of_rank(const struct gathering *g, size_t rank)
     return NULL;
 }
 
-static void put_repeated(struct show *l, const struct repeated *r)
+static void put_repeated(struct buf *b, const char *study, const struct repeated *r)
 {
     char mean[NUM_TEXT_MAX], sd[NUM_TEXT_MAX];
-    buf_printf(&l->out, "  %s/%d: ", l->study.name, r->trial);
+    buf_printf(b, "  %s/%d: ", study, r->trial);
     if (r->n == 0)
-        buf_puts(&l->out, "no training of it has finished\n");
+        buf_puts(b, "no training of it has finished\n");
     else
-        buf_printf(&l->out, "%s ± %s of %zu; it was number %zu and %s\n", table_digits(r->mean, mean),
+        buf_printf(b, "%s ± %s of %zu; it was number %zu and %s\n", table_digits(r->mean, mean),
                    r->n > 1 ? table_digits(r->sd, sd) : "-", r->n, r->rank_before,
                    r->rank == r->rank_before  ? "stays there"
                    : r->rank < r->rank_before ? "has moved up"
                                               : "has fallen back");
 }
 
-int show_repeats_text(struct show *l)
+int repeats_put(struct buf *b, const struct view *v, struct err *e)
 {
-    struct gathering g = { .l = l };
-    int rc = gather(&g);
+    struct gathering g;
+    int rc = gather(&g, v, e);
     if (rc == 0 && g.n > 0)
-        buf_puts(&l->out, "\ntrained again with other seeds, the best first, mean ± standard deviation:\n");
+        buf_puts(b, "\ntrained again with other seeds, the best first, mean ± standard deviation:\n");
     for (size_t rank = 1; rc == 0 && rank <= g.n; rank++)
-        put_repeated(l, of_rank(&g, rank));
+        put_repeated(b, v->study.name, of_rank(&g, rank));
     gathering_done(&g);
     return rc;
 }
 
-int show_repeats_json(struct show *l, json_t **out)
+int repeats_json(json_t **out, const struct view *v, struct err *e)
 {
-    struct gathering g = { .l = l };
-    AUTO_JSON json_t *list = json_array();
-    int rc = gather(&g);
+    struct gathering g;
+    int rc = gather(&g, v, e);
+    *out = rc == 0 ? json_array() : NULL;
     for (size_t rank = 1; rc == 0 && rank <= g.n; rank++) {
         const struct repeated *r = of_rank(&g, rank);
-        json_t *one = json_pack("{s:i, s:i, s:o, s:o, s:o, s:i, s:i}", "trial", r->trial, "n", (int)r->n, "mean",
-                                json_num(r->mean), "sd", json_num(r->sd), "first", json_num(r->before), "rank",
-                                (int)r->rank, "rank_before", (int)r->rank_before);
-        if (json_array_append_new(list, one) < 0)
-            rc = err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+        (void)json_array_append_new(*out, json_pack("{s:i, s:i, s:o, s:o, s:o, s:i, s:i}", "trial", r->trial, "n",
+                                                    (int)r->n, "mean", json_num(r->mean), "sd", json_num(r->sd),
+                                                    "first", json_num(r->before), "rank", (int)r->rank, "rank_before",
+                                                    (int)r->rank_before));
     }
     gathering_done(&g);
-    if (rc == 0)
-        *out = MOVE_PTR(list);
     return rc;
 }
 
 /* --- what was learnt from earlier studies ------------------------------------------------------------------------------ */
 
 struct learning {
-    struct show *l;
     struct prior *prior; /* that only looks on: it knows which trials were of earlier points, not where these lie */
-    uint64_t id;         /* of the trial that is read */
     size_t points, trials;
 };
 
-static int tell_epoch(void *ctx, const struct store_epoch *row)
+static void tell_epochs(const struct learning *k, uint64_t id, const struct view_trial *t)
 {
-    const struct learning *k = ctx;
-    (void)prior_tell(k->prior,
-                     &(struct told){ .id = k->id, .kind = TOLD_EPOCH, .epoch = row->epoch, .value = row->metric });
-    return 0;
+    for (size_t i = 0; i < t->n_epochs; i++)
+        (void)prior_tell(
+            k->prior,
+            &(struct told){ .id = id, .kind = TOLD_EPOCH, .epoch = t->epochs[i].epoch, .value = t->epochs[i].metric });
 }
 
-static int tell_trial(void *ctx, const struct store_trial *t)
+static int tell_trial(struct learning *k, const struct view *v, struct view_trial *t, struct err *e)
 {
-    struct learning *k = ctx;
-    if (t->repeat_of)
+    if (t->row.repeat_of)
         return 0;
     if (prior_make_room(k->prior) < 0)
-        return err_sys(k->l->e, -ENOMEM, "study '%s'", k->l->study.name);
-    k->id = k->trials++;
-    k->points += t->learnt_from != NULL;
-    prior_asked(k->prior, t->learnt_from ? 0 : PRIOR_NONE);
-    int rc = store_epochs(k->l->store, t->id, tell_epoch, k, k->l->e);
-    bool failed = strcmp(t->state, trial_state_name(TRIAL_FAILED)) == 0 ||
-                  strcmp(t->state, trial_state_name(TRIAL_INFEASIBLE)) == 0;
+        return -ENOMEM;
+    uint64_t id = k->trials++;
+    k->points += t->row.learnt_from != NULL;
+    prior_asked(k->prior, t->row.learnt_from ? 0 : PRIOR_NONE);
+    int rc = view_epochs(v, t, e);
+    tell_epochs(k, id, t);
+    bool failed = strcmp(t->row.state, trial_state_name(TRIAL_FAILED)) == 0 ||
+                  strcmp(t->row.state, trial_state_name(TRIAL_INFEASIBLE)) == 0;
     if (rc == 0 && failed)
-        (void)prior_tell(k->prior, &(struct told){ .id = k->id, .kind = TOLD_FAILED, .epoch = 1, .value = NAN });
+        (void)prior_tell(k->prior, &(struct told){ .id = id, .kind = TOLD_FAILED, .epoch = 1, .value = NAN });
     return rc;
 }
 
 /* 1: *out_trust is by the trials so far, as the search reckons it; 0: the study learns from none. */
-static int trust_of(struct show *l, struct learning *k, double *out_trust)
+static int trust_of(struct view *v, struct learning *k, double *out_trust, struct err *e)
 {
     static const struct space none; /* where the points lie does not matter here */
-    const json_t *epochs = json_object_get(json_object_get(l->config, "study"), "epochs");
-    struct search_cfg cfg = { .epochs = (int)json_integer_value(epochs), .maximise = l->study.maximise };
-    *k = (struct learning){ .l = l };
-    if (!show_config_text(l, "search", "learn_from"))
+    const json_t *epochs = json_object_get(json_object_get(v->config, "study"), "epochs");
+    struct search_cfg cfg = { .epochs = (int)json_integer_value(epochs), .maximise = v->study.maximise };
+    *k = (struct learning){ 0 };
+    if (!view_config(v, "search", "learn_from"))
         return 0;
-    if (prior_new(&k->prior, &none, &cfg) < 0)
-        return err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
-    int rc = store_trials(l->store, l->study.id, 0, tell_trial, k, l->e);
-    *out_trust = prior_trust(k->prior);
+    int rc = prior_new(&k->prior, &none, &cfg);
+    for (size_t i = 0; rc == 0 && i < v->n; i++)
+        rc = tell_trial(k, v, &v->trials[i], e);
+    if (rc == 0)
+        *out_trust = prior_trust(k->prior);
     prior_free(k->prior);
-    return rc < 0 ? rc : 1;
+    return rc < 0 ? view_explain(rc, e, v->study.name) : 1;
 }
 
-int show_learnt_text(struct show *l)
+int repeats_put_learnt(struct buf *b, struct view *v, struct err *e)
 {
     struct learning k;
     double trust = NAN;
-    int rc = trust_of(l, &k, &trust);
+    int rc = trust_of(v, &k, &trust, e);
     if (rc != 1)
         return rc;
     AUTO_BUF struct buf line = BUF_INIT;
     buf_printf(&line, "learnt from %s: %zu of %zu trials are points from there; ",
-               show_config_text(l, "search", "learn_from"), k.points, k.trials);
+               view_config(v, "search", "learn_from"), k.points, k.trials);
     if (isnan(trust))
         buf_puts(&line, "how far these hold up cannot be told yet");
     else if (trust == 0)
@@ -243,9 +238,9 @@ int show_learnt_text(struct show *l)
     else
         buf_printf(&line, "they beat %.0f %% of the others at equal epochs, which is trust %.2f", 50 + 50 * trust,
                    trust);
-    buf_putc(&l->out, '\n');
-    table_put_wrapped(&l->out, buf_text(&line), 2, 0);
-    l->out.failed |= line.failed;
+    buf_putc(b, '\n');
+    table_put_wrapped(b, buf_text(&line), 2, 0);
+    b->failed |= line.failed;
     return 0;
 }
 
@@ -259,15 +254,15 @@ static json_t *names_of(const char *list)
     return names;
 }
 
-int show_learnt_json(struct show *l, json_t **out)
+int repeats_learnt_json(json_t **out, struct view *v, struct err *e)
 {
     struct learning k;
     double trust = NAN;
-    int rc = trust_of(l, &k, &trust);
+    int rc = trust_of(v, &k, &trust, e);
     if (rc < 0)
         return rc;
     *out = rc == 0 ? json_null()
-                   : json_pack("{s:o, s:I, s:o}", "studies", names_of(show_config_text(l, "search", "learn_from")),
-                               "trials", (json_int_t)k.points, "trust", json_num(trust));
-    return *out ? 0 : err_sys(l->e, -ENOMEM, "study '%s'", l->study.name);
+                   : json_pack("{s:o, s:I, s:o}", "studies", names_of(view_config(v, "search", "learn_from")), "trials",
+                               (json_int_t)k.points, "trust", json_num(trust));
+    return 0;
 }

@@ -1,4 +1,5 @@
-/* What trials told over their epochs as charts of the page: one for each figure, a line per trial. */
+#include "view/charts.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,12 +8,10 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/look.h"
-#include "cmd/report.h"
-#include "cmd/show_parts.h"
 #include "store/series.h"
 #include "view/foretold.h"
 #include "view/svg.h"
+#include "view/words.h"
 
 enum { LINES_MAX = 200, CHARTS_MAX = 40, WAYS_MAX = 8 };
 
@@ -24,9 +23,10 @@ struct piece {
 };
 
 struct drawn {
-    const struct report *r;
+    struct view *v;
+    struct err *e;
     struct strv charts; /* names: accuracy, loss, and the others as they came up */
-    const struct report_trial *trials[LINES_MAX + 1];
+    struct view_trial *trials[LINES_MAX + 1];
     struct strv titles;
     size_t n, left_out;
     struct piece *pieces;
@@ -59,19 +59,19 @@ static void drawn_done(struct drawn *d)
 /* The best one is always among them. */
 static void choose_trials(struct drawn *d)
 {
-    for (size_t i = 0; i < d->r->n; i++) {
-        const struct report_trial *t = &d->r->trials[i];
-        bool best = t->row.number == d->r->totals.best_trial;
-        if (t->n_epochs == 0)
+    for (size_t i = 0; i < d->v->n; i++) {
+        struct view_trial *t = &d->v->trials[i];
+        bool best = t->row.number == d->v->totals.best_trial;
+        if (t->row.reached == 0)
             continue;
         if (d->n >= LINES_MAX && !best) {
             d->left_out++;
             continue;
         }
         AUTO_BUF struct buf title = BUF_INIT;
-        AUTO_JSON json_t *hyper = look_object(t->row.hyper);
-        buf_printf(&title, "%s/%d%s: ", d->r->study.name, t->row.number, best ? ", the best" : "");
-        show_put_short_members(&title, hyper);
+        AUTO_JSON json_t *hyper = words_object(t->row.hyper);
+        buf_printf(&title, "%s/%d%s: ", d->v->study.name, t->row.number, best ? ", the best" : "");
+        words_put_short_members(&title, hyper);
         strv_add(&d->titles, buf_text(&title));
         d->titles.failed |= title.failed;
         d->trials[d->n++] = t;
@@ -100,8 +100,8 @@ static int add_point(struct drawn *d, size_t chart, size_t trial, double x, doub
 
 static int take_usual(struct drawn *d, size_t trial)
 {
-    const struct report_trial *t = d->trials[trial];
-    int rc = 0;
+    struct view_trial *t = d->trials[trial];
+    int rc = view_epochs(d->v, t, d->e);
     for (size_t i = 0; rc == 0 && i < t->n_epochs; i++)
         rc = add_point(d, ACCURACY, trial, t->epochs[i].epoch, t->epochs[i].accuracy);
     for (size_t i = 0; rc == 0 && i < t->n_epochs; i++)
@@ -140,15 +140,15 @@ static int take_value(void *ctx, const struct store_value *v)
 }
 
 /* Where a trial that is not over goes by what is foretold: those that run, then those that are paused, as many as can be told apart. */
-static int take_way(struct drawn *d, const struct report_trial *t)
+static int take_way(struct drawn *d, struct view_trial *t)
 {
     struct outlook_step steps[OUTLOOK_WAY_MAX];
     AUTO_BUF struct buf title = BUF_INIT;
-    int n = outlook_way(d->r->outlook, &t->row, steps, d->r->e);
+    int n = outlook_way(d->v->outlook, &t->row, steps, d->e);
     if (n <= 0)
         return n;
     struct way *w = &d->ways[d->n_ways];
-    buf_printf(&title, "%s/%d ", d->r->study.name, t->row.number);
+    buf_printf(&title, "%s/%d ", d->v->study.name, t->row.number);
     foretold_put(&title, &t->foretold);
     *w = (struct way){ .title = strdup(buf_text(&title)), .n = (size_t)n };
     if (title.failed || !w->title)
@@ -166,9 +166,14 @@ static int take_way(struct drawn *d, const struct report_trial *t)
 static int take_ways(struct drawn *d, const char *state)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < d->n && d->n_ways < WAYS_MAX; i++)
-        if (d->trials[i]->foretold.epoch && strcmp(d->trials[i]->state, state) == 0)
-            rc = take_way(d, d->trials[i]);
+    for (size_t i = 0; rc == 0 && i < d->n && d->n_ways < WAYS_MAX; i++) {
+        struct view_trial *t = d->trials[i];
+        if (strcmp(t->state, state) != 0)
+            continue;
+        rc = view_forecast(d->v, t, d->e);
+        if (rc == 0 && t->foretold.epoch)
+            rc = take_way(d, t);
+    }
     return rc;
 }
 
@@ -182,7 +187,7 @@ static int gather(struct drawn *d)
         struct telling t = { d, i };
         rc = take_usual(d, i);
         if (rc == 0)
-            rc = store_series(d->r->store, d->trials[i]->row.id, take_value, &t, d->r->e);
+            rc = store_series(d->v->store, d->trials[i]->row.id, take_value, &t, d->e);
     }
     if (rc == 0)
         rc = take_ways(d, "running");
@@ -195,7 +200,7 @@ static int gather(struct drawn *d)
 
 static bool is_of_metric(const struct drawn *d, size_t chart)
 {
-    const char *metric = report_metric(d->r);
+    const char *metric = d->v->metric;
     return strcasecmp(d->charts.v[chart], metric) == 0 ||
            (chart == ACCURACY && strcasecmp(metric, "Top1Accuracy") == 0);
 }
@@ -210,7 +215,7 @@ static bool put_chart(struct buf *b, const struct drawn *d, size_t chart)
         const struct piece *p = &d->pieces[i];
         if (p->chart != chart)
             continue;
-        bool best = d->trials[p->trial]->row.number == d->r->totals.best_trial;
+        bool best = d->trials[p->trial]->row.number == d->v->totals.best_trial;
         lines[n++] = (struct svg_line){ d->titles.v[p->trial], xy + at, xy + at + p->n, p->n, best, NULL, NULL };
         for (size_t k = 0; k < p->n; k++) {
             xy[at + k] = d->points[p->from + k].x;
@@ -238,15 +243,16 @@ static bool put_chart(struct buf *b, const struct drawn *d, size_t chart)
 static size_t first_chart(const struct drawn *d)
 {
     for (size_t i = 0; i < d->charts.n; i++)
-        if (strcasecmp(d->charts.v[i], report_metric(d->r)) == 0)
+        if (strcasecmp(d->charts.v[i], d->v->metric) == 0)
             return i;
     return ACCURACY;
 }
 
-void report_put_curves(struct buf *b, const struct report *r)
+int charts_put(struct buf *b, struct view *v, struct err *e)
 {
-    struct drawn d = { .r = r };
-    b->failed |= gather(&d) < 0;
+    struct drawn d = { .v = v, .e = e };
+    int rc = gather(&d);
+    b->failed |= rc < 0;
     size_t first = first_chart(&d);
     bool drawn = !b->failed && put_chart(b, &d, first);
     for (size_t i = 0; !b->failed && i < d.charts.n; i++)
@@ -259,4 +265,5 @@ void report_put_curves(struct buf *b, const struct report *r)
     if (d.left_charts)
         buf_printf(b, "<p>Figures of more than %d names were told: the others are left out.</p>\n", CHARTS_MAX - USUAL);
     drawn_done(&d);
+    return view_explain(rc, e, v->study.name);
 }

@@ -1,4 +1,5 @@
-/* The heat maps: what was sampled of the best trial, by its start-up and epochs, and of each class while it trained. */
+#include "view/heats.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/own.h"
-#include "cmd/report.h"
 #include "monitoring/features.h"
 #include "store/samples.h"
 #include "store/times.h"
@@ -21,9 +21,11 @@ struct span {
 };
 
 struct heating {
-    struct report *report;
-    const struct report_trial *trial;
-    struct report_heat *to;
+    struct view *v;
+    struct heats *out;
+    struct view_trial *trial;
+    struct heats_map *to;
+    struct err *e;
     size_t per_col; /* epochs in a column */
     struct span *spans;
     size_t n, cap;
@@ -49,7 +51,7 @@ static int add_span(struct heating *h, double from_s, double to_s, size_t col)
 static int add_attempt(void *ctx, const struct store_attempt *a)
 {
     struct heating *h = ctx;
-    const struct report_trial *t = h->trial;
+    const struct view_trial *t = h->trial;
     double startup_s = times_startup_s(a, t->epochs, t->n_epochs), begun_s = (double)a->started_ms / 1000.0;
     if (strcmp(a->state, "starting") == 0 || isnan(startup_s))
         return 0;
@@ -58,7 +60,7 @@ static int add_attempt(void *ctx, const struct store_attempt *a)
     size_t n = rc == 0 ? times_epochs(at, a, t->epochs, t->n_epochs) : 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         size_t col = h->startup ? 1 + ((size_t)at[i].row->epoch - 1) / h->per_col
-                                : (size_t)stories_of(&h->report->stories, t->row.number)->class;
+                                : (size_t)stories_of(&h->v->stories, t->row.number)->class;
         rc = col < h->to->map.cols ? add_span(h, begun_s + at[i].start_s, begun_s + at[i].end_s, col) : 0;
     }
     return rc;
@@ -68,8 +70,8 @@ static int add_sample(void *ctx, const struct store_sample *row)
 {
     struct heating *h = ctx;
     if (row->why)
-        (void)snprintf(h->report->unread, sizeof h->report->unread, "%s/%d: %s", h->report->study.name,
-                       h->trial->row.number, row->why);
+        (void)snprintf(h->out->unread, sizeof h->out->unread, "%s/%d: %s", h->v->study.name, h->trial->row.number,
+                       row->why);
     if (!row->v)
         return 0;
     double end_s = row->t_ms / 1000.0, dt_s = row->dt_ms / 1000.0;
@@ -79,13 +81,15 @@ static int add_sample(void *ctx, const struct store_sample *row)
     return 0;
 }
 
-static int add_trial(struct heating *h, const struct report_trial *t)
+static int add_trial(struct heating *h, struct view_trial *t)
 {
-    struct report *r = h->report;
+    struct store *s = h->v->store;
     h->trial = t;
     h->n = 0;
-    int rc = store_attempts(r->store, t->row.id, add_attempt, h, r->e);
-    return rc < 0 || h->n == 0 ? rc : store_samples(r->store, t->row.id, add_sample, h, r->e);
+    int rc = view_epochs(h->v, t, h->e);
+    if (rc == 0)
+        rc = store_attempts(s, t->row.id, add_attempt, h, h->e);
+    return rc < 0 || h->n == 0 ? rc : store_samples(s, t->row.id, add_sample, h, h->e);
 }
 
 /* --- the best trial --- */
@@ -105,14 +109,13 @@ static int name_epochs(struct strv *cols, size_t epochs, size_t per_col)
 
 static int heat_best(struct heating *h)
 {
-    struct report *r = h->report;
-    const struct report_trial *t = report_trial(r, r->totals.best_trial);
+    struct view_trial *t = view_trial(h->v, h->v->totals.best_trial);
     if (t && t->row.copy_of)
-        t = report_trial(r, t->row.copy_of); /* that one was trained */
+        t = view_trial(h->v, t->row.copy_of); /* that one was trained */
     if (!t || t->done < 1)
         return 0;
     size_t epochs = (size_t)t->done;
-    h->to = &r->best;
+    h->to = &h->out->best;
     h->to->trial = t->row.number;
     h->startup = true;
     h->per_col = (epochs + EPOCH_COLUMNS - 1) / EPOCH_COLUMNS;
@@ -126,27 +129,39 @@ static int heat_best(struct heating *h)
 
 static int heat_classes(struct heating *h)
 {
-    struct report *r = h->report;
-    size_t cols = r->stories.classes.n < CLASS_COLUMNS ? r->stories.classes.n : CLASS_COLUMNS;
+    struct view *v = h->v;
+    size_t cols = v->stories.classes.n < CLASS_COLUMNS ? v->stories.classes.n : CLASS_COLUMNS;
     if (cols == 0)
         return 0;
-    h->to = &r->by_class;
+    h->to = &h->out->by_class;
     h->startup = false;
     for (size_t i = 0; i < cols; i++)
         strv_addf(&h->to->cols, "class %zu", i + 1);
     int rc = h->to->cols.failed ? -ENOMEM : heat_init(&h->to->map, feature_names, is_gauge, FEATURES, cols);
-    for (size_t i = 0; rc == 0 && i < r->n; i++)
-        if (stories_of(&r->stories, r->trials[i].row.number)->class >= 0)
-            rc = add_trial(h, &r->trials[i]);
+    for (size_t i = 0; rc == 0 && i < v->n; i++)
+        if (stories_of(&v->stories, v->trials[i].row.number)->class >= 0)
+            rc = add_trial(h, &v->trials[i]);
     return rc;
 }
 
-int report_load_heat(struct report *r)
+int heats_load(struct heats *out, struct view *v, struct err *e)
 {
-    struct heating h = { .report = r };
-    int rc = heat_best(&h);
+    struct heating h = { .v = v, .out = out, .e = e };
+    *out = (struct heats){ .unread = "" };
+    int rc = view_stories(v, e);
+    if (rc == 0)
+        rc = heat_best(&h);
     if (rc == 0)
         rc = heat_classes(&h);
     free(h.spans);
-    return rc;
+    return view_explain(rc, e, v->study.name);
+}
+
+void heats_done(struct heats *h)
+{
+    heat_done(&h->best.map);
+    heat_done(&h->by_class.map);
+    strv_done(&h->best.cols);
+    strv_done(&h->by_class.cols);
+    *h = (struct heats){ .unread = "" };
 }
