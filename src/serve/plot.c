@@ -43,10 +43,11 @@ static void settle(struct range *r)
     r->to += by;
 }
 
-/* 0…1 */
+/* 0…1; of a range that is too wide to be reckoned with, its beginning. */
 static double share(const struct range *r, double v)
 {
-    return r->log ? log(v / r->from) / log(r->to / r->from) : (v - r->from) / (r->to - r->from);
+    double s = r->log ? log(v / r->from) / log(r->to / r->from) : (v - r->from) / (r->to - r->from);
+    return s > 0 ? fmin(s, 1) : 0;
 }
 
 static double at_share(const struct range *r, double s)

@@ -283,6 +283,7 @@ static void test_pages(void **state)
         { "/study/demo?sort=time&state=finished&page=1", 200, "/trial/demo/2" },
         { "/study/demo?sort=%22%3E&state=%3Cb%3E&page=x&until=x&figure=%3Cscript%3E", 200, "absent" },
         { "/study/nothing", 404, "no study" },
+        { "/study/demo/events", 200, "nothing was sampled" },
         { "/trial/demo/1", 200, "data-log=\"/trial/demo/1/log\"" },
         { "/trial/demo/2", 200, "<svg" },
         { "/trial/demo/99", 404, "no trial" },

@@ -85,6 +85,19 @@ static void test_parallel_coordinates(void **state)
     assert_int_equal(b.len, 0);
 }
 
+static void test_numbers_of_any_size(void **state)
+{
+    (void)state;
+    const double x[] = { -1e308, 1e308, 0 }, y[] = { 1e-320, 1e308, 1 };
+    const struct plot_line line = { "wide", x, y, 3 };
+    const struct plot_axis logs = { "x", true, NULL, 0 }, plain = { "y", false, NULL, 0 };
+    const struct plot_point points[] = { { 1e-320, -1e308, NULL, NULL, false }, { 1e308, 1e308, NULL, NULL, true } };
+    AUTO_BUF struct buf b = BUF_INIT;
+    assert_true(plot_lines(&b, "x", "y", &line, 1));
+    assert_true(plot_points(&b, &logs, &plain, points, 2));
+    check_svg(&b);
+}
+
 static void test_lanes(void **state)
 {
     (void)state;
@@ -109,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_lines_have_gaps_and_a_legend),
         cmocka_unit_test(test_points_over_words_and_orders_of_magnitude),
         cmocka_unit_test(test_parallel_coordinates),
+        cmocka_unit_test(test_numbers_of_any_size),
         cmocka_unit_test(test_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
