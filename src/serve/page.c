@@ -262,7 +262,7 @@ void page_put_members(struct buf *b, const char *text)
         return;
     }
     words_put_short_members(&words, j);
-    svg_escape(b, buf_text(&words));
+    svg_escape(b, json_object_size(j) ? buf_text(&words) : "none");
     b->failed |= words.failed;
 }
 

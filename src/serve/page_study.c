@@ -302,21 +302,55 @@ static int put_story(struct buf *b, const struct view *v, const struct http_requ
 
 /* --- energy --- */
 
-static void put_energy(struct buf *b, const struct view *v)
+static int put_node(struct buf *b, const struct view *v, int node, const struct meter_ops *meter)
 {
+    const struct energy_load *l = &v->energy;
+    struct ledger_node f;
+    char source[64];
+    int rc = ledger_of_node(l->ledger, node, meter, l->study.from_ms, l->study.to_ms, &f);
+    if (rc < 0)
+        return rc;
+    buf_puts(b, "<tr><td>");
+    svg_escape(b, energy_load_node(l, node));
+    buf_puts(b, "</td><td>");
+    svg_escape(b, energy_figure_source(&f.total, source));
+    buf_puts(b, "</td>");
+    const double cells[] = { f.total.j, f.total.error_j, f.idle_j, f.trials_j, f.other_j, 100 * f.total.coverage };
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+        page_put_cell_number(b, cells[i]);
+    buf_puts(b, "</tr>\n");
+    return 0;
+}
+
+static int put_nodes(struct buf *b, const struct view *v)
+{
+    const struct energy_load *l = &v->energy;
+    int rc = 0;
+    buf_puts(b, "<div class=\"wide\"><table><thead><tr><th>node</th><th>source</th><th class=\"n\">joules</th>"
+                "<th class=\"n\">±</th><th class=\"n\">idle</th><th class=\"n\">trials</th><th class=\"n\">other</th>"
+                "<th class=\"n\">covered, %</th></tr></thead><tbody>\n");
+    for (int node = 0; node < ledger_nodes(l->ledger); node++)
+        for (size_t i = 0; rc == 0 && i < l->n_meters; i++)
+            if (ledger_has(l->ledger, node, l->meters[i]))
+                rc = put_node(b, v, node, l->meters[i]);
+    buf_puts(b, "</tbody></table></div>\n");
+    return rc;
+}
+
+static int put_energy(struct buf *b, const struct view *v, struct err *e)
+{
+    AUTO_BUF struct buf figure = BUF_INIT;
     if (v->energy.n_meters == 0) {
         buf_puts(b, "<p><span class=\"absent\">absent</span>: no meter was read.</p>\n");
-        return;
+        return 0;
     }
-    AUTO_BUF struct buf figure = BUF_INIT;
     energy_figure_put(&figure, &v->energy_of);
     buf_puts(b, "<p>All trials: ");
     svg_escape(b, buf_text(&figure));
-    buf_puts(b, "</p>\n<p class=\"dim\">By node, trial and epoch: <code>pipetune energy ");
-    svg_escape(b, v->study.name);
-    buf_puts(b, "</code>, or <a href=\"/api/energy/");
+    buf_puts(b, ". What each took stands in the table of trials; by epochs it is in <a href=\"/api/energy/");
     http_put_word(b, v->study.name);
-    buf_puts(b, "\">as JSON</a>. Joules of each trial stand in the table.</p>\n");
+    buf_puts(b, "\">the JSON</a>.</p>\n");
+    return put_nodes(b, v) < 0 ? err_sys(e, -ENOMEM, "study '%s'", v->study.name) : 0;
 }
 
 /* --- the page --- */
@@ -341,7 +375,7 @@ static int put_parts(struct page *p, struct buf *b, struct view *v, const struct
     rc = rc == 0 ? page_put_points(b, v, e) : rc;
     page_end_part(b);
     page_begin_part(b, "energy", "Energy");
-    put_energy(b, v);
+    rc = rc == 0 ? put_energy(b, v, e) : rc;
     buf_puts(b, "<p><a href=\"/study/");
     http_put_word(b, v->study.name);
     buf_puts(b, "/events\">What was counted</a>: events of the processors, by epochs and by classes of jobs.</p>\n");
