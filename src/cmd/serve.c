@@ -31,34 +31,33 @@ void cmd_serve_options(struct cmd_rows *out)
     cmd_rows_add(out, &OPT_SET(serve_rows, NULL));
 }
 
-/* All threads of the page have signals blocked: one of these comes here. */
-static void wait_for_end(void)
+/* From before anything begins, so that none of them ends the program in the middle; threads and programs of the page see to theirs. */
+static void hold_ends(sigset_t *out)
 {
     static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-    sigset_t set;
-    int got;
-    (void)sigemptyset(&set);
+    (void)sigemptyset(out);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        (void)sigaddset(&set, ends[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL); /* cannot fail with these */
-    while (sigwait(&set, &got) != 0)
-        ;
+        (void)sigaddset(out, ends[i]);
+    (void)sigprocmask(SIG_BLOCK, out, NULL); /* cannot fail with these */
 }
 
 static int serve(const struct serve_options *o)
 {
     AUTO_FREE char *path = study_store_path(o->store);
+    AUTO_BUF struct buf line = BUF_INIT;
     struct page *page = NULL;
     struct err e;
+    sigset_t ends;
+    int got;
     struct page_options options = { path, o->listen, o->token_file };
+    hold_ends(&ends);
     int rc = path ? page_start(&page, &options, &e) : err_sys(&e, -ENOMEM, "cannot serve");
     if (rc < 0)
         return cmd_fail(&e);
-    AUTO_BUF struct buf line = BUF_INIT;
     buf_printf(&line, "http://%s/\n", page_address(page));
     rc = cmd_print(&line);
     if (rc == CMD_OK)
-        wait_for_end();
+        (void)sigwait(&ends, &got); /* cannot fail with these */
     page_stop(page);
     return rc;
 }

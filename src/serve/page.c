@@ -16,6 +16,7 @@
 #include "serve/assets.h"
 #include "serve/page_parts.h"
 #include "view/table.h"
+#include "view/words.h"
 
 /* --- the store, and what is kept of it --- */
 
@@ -86,11 +87,10 @@ static void put_at(struct page *p, struct buf *b, const struct page_about *a)
 {
     struct store_study row = { 0 };
     struct err e;
-    if (a->still || page_store(p, &e) != 1)
+    if (a->still)
         return;
-    bool found = !a->study || store_study_find(p->store, a->study, &row, &e) == 1;
     buf_puts(b, " data-at=\"");
-    if (found)
+    if (page_store(p, &e) == 1 && (!a->study || store_study_find(p->store, a->study, &row, &e) == 1))
         (void)feed_now(b, p->store, row.id, &e); /* without it, it begins when it is asked for */
     buf_putc(b, '"');
     store_study_done(&row);
@@ -253,37 +253,17 @@ void page_put_state(struct buf *b, const char *state)
     buf_puts(b, "</span>");
 }
 
-static void put_value(struct buf *b, const json_t *v)
-{
-    char digits[32];
-    if (json_is_string(v)) {
-        svg_escape(b, json_string_value(v));
-    } else if (json_is_real(v)) {
-        buf_puts(b, table_digits(json_real_value(v), digits));
-    } else {
-        AUTO_BUF struct buf text = BUF_INIT;
-        json_put(&text, v, JSON_STYLE_COMPACT);
-        svg_escape(b, buf_text(&text));
-    }
-}
-
 void page_put_members(struct buf *b, const char *text)
 {
     AUTO_JSON json_t *j = text ? json_loads(text, 0, NULL) : NULL;
-    const char *key, *sep = "";
-    json_t *value;
+    AUTO_BUF struct buf words = BUF_INIT;
     if (!json_is_object(j)) {
         put_absent(b);
         return;
     }
-    json_object_foreach(j, key, value)
-    {
-        buf_puts(b, sep);
-        svg_escape(b, key);
-        buf_putc(b, ' ');
-        put_value(b, value);
-        sep = ", ";
-    }
+    words_put_short_members(&words, j);
+    svg_escape(b, json_object_size(j) ? buf_text(&words) : "none");
+    b->failed |= words.failed;
 }
 
 void page_put_form(struct page *p, struct buf *b, const char *action, const char *name, const char *label)
@@ -387,6 +367,7 @@ static void metrics(void *ctx, const struct http_request *q, struct http_answer 
 static const struct http_route routes[] = {
     { "GET", "", HTTP_BY_PAGES, false, page_studies },
     { "GET", "study/?", HTTP_BY_PAGES, false, page_study },
+    { "GET", "study/?/events", HTTP_BY_PAGES, false, page_heat },
     { "GET", "trial/?/?", HTTP_BY_PAGES, false, page_trial },
     { "GET", "trial/?/?/log", HTTP_BY_PAGES, false, page_trial_log },
     { "GET", "compare", HTTP_BY_PAGES, false, page_compare },

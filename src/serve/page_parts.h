@@ -66,6 +66,7 @@ void page_put_cell_number(struct buf *b, double x); /* a <td> that is sorted as 
 /* --- the pages --- */
 void page_studies(void *ctx, const struct http_request *q, struct http_answer *out);
 void page_study(void *ctx, const struct http_request *q, struct http_answer *out);
+void page_heat(void *ctx, const struct http_request *q, struct http_answer *out);
 void page_trial(void *ctx, const struct http_request *q, struct http_answer *out);
 void page_trial_log(void *ctx, const struct http_request *q, struct http_answer *out);
 void page_compare(void *ctx, const struct http_request *q, struct http_answer *out);

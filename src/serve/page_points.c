@@ -5,9 +5,10 @@
 
 #include "base/own.h"
 #include "base/strv.h"
-#include "search/importance.h"
 #include "serve/page_study.h"
 #include "serve/plot.h"
+#include "view/front.h"
+#include "view/matters.h"
 #include "view/table.h"
 
 enum { AXES_MAX = 12, ROWS_MAX = 300, BEST = 30, STRONG = 5, SLICES_MAX = 6, WORDS_MAX = 40 };
@@ -177,97 +178,30 @@ static void put_slice(struct buf *b, const struct axes *a, size_t axis, const st
     buf_puts(b, "</details>\n");
 }
 
-/* --- importance --- */
-
-static int shares_of(const struct view *v, struct space *space, double of[SPACE_MAX_DIMS], size_t *out_n)
-{
-    AUTO_FREE struct importance_trial *trials = calloc(v->n + 1, sizeof *trials);
-    size_t n = 0;
-    if (!trials)
-        return -ENOMEM;
-    for (size_t i = 0; i < v->n; i++) {
-        const struct store_trial *t = &v->trials[i].row;
-        if (!isfinite(t->metric) || t->repeat_of || !t->hyper)
-            continue;
-        AUTO_JSON json_t *hyper = json_loads(t->hyper, 0, NULL);
-        if (hyper && space_point_parse(space, hyper, NULL, &trials[n].point) == 0)
-            trials[n++].cost = v->study.maximise ? -t->metric : t->metric;
-    }
-    *out_n = n;
-    return n < IMPORTANCE_TRIALS_MIN ? -ENODATA : importance_of(space, trials, n, of);
-}
-
-static void put_shares(struct buf *b, const struct space *space, const double *of, size_t n)
-{
-    buf_printf(
-        b,
-        "<h3>Which hyperparameter mattered</h3>\n<p class=\"dim\">By %zu trials: the share of what tells the best "
-        "from all.</p>\n<table><tbody>\n",
-        n);
-    for (size_t d = 0; d < space->n_dims; d++) {
-        buf_puts(b, "<tr><td>");
-        svg_escape(b, space->dims[d].name);
-        buf_printf(b, "</td><td><progress max=\"1\" value=\"%.3f\"></progress></td><td class=\"n\">%.1f %%</td></tr>\n",
-                   of[d], 100 * of[d]);
-    }
-    buf_puts(b, "</tbody></table>\n");
-}
+/* --- what mattered, and the Pareto set --- */
 
 static int put_importance(struct buf *b, const struct view *v)
 {
-    AUTO_JSON_DOC struct json_doc doc = { 0 };
-    struct space space = { .n_dims = 0 };
-    double of[SPACE_MAX_DIMS] = { 0 };
-    const char *text = v->study.config ? v->study.config : "";
-    struct err e;
-    size_t n;
-    if (json_doc_parse(&doc, v->study.name, text, strlen(text), &e) < 0 || space_parse(&space, &doc, &e) < 0)
-        return 0; /* of another version */
-    int rc = shares_of(v, &space, of, &n);
-    if (rc == 0)
-        put_shares(b, &space, of, n);
-    space_done(&space);
-    return rc == -ENOMEM ? rc : 0;
-}
-
-/* --- the Pareto set --- */
-
-static int put_pareto(struct buf *b, struct view *v, struct err *e)
-{
-    int rc = view_pareto(v, e);
-    const struct pareto *p = &v->pareto;
-    if (rc < 0 || p->goals.n < 2)
-        return rc;
-    AUTO_FREE struct plot_point *points = calloc(p->n + 1, sizeof *points);
-    AUTO_STRV struct strv titles = STRV_INIT, links = STRV_INIT;
-    size_t n = 0;
-    if (!points)
-        return -ENOMEM;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->v[i].counts && (p->v[i].front || n < 2000)) {
-            strv_addf(&titles, "%s/%d", v->study.name, p->v[i].number);
-            AUTO_BUF struct buf link = BUF_INIT;
-            buf_puts(&link, "/trial/");
-            http_put_word(&link, v->study.name);
-            buf_printf(&link, "/%d", p->v[i].number);
-            strv_add(&links, buf_text(&link));
-            points[n++] = (struct plot_point){ p->v[i].figures[0], p->v[i].figures[1], NULL, NULL, p->v[i].front };
+    struct matters m = { .n = 0 };
+    struct err e = { 0 };
+    int rc = matters_of(&m, v, &e);
+    if (rc == 0) {
+        buf_printf(
+            b,
+            "<h3>Which hyperparameter mattered</h3>\n<p class=\"dim\">By %zu trials: the share of what tells the "
+            "best from all.</p>\n<table><tbody>\n",
+            m.trials);
+        for (size_t d = 0; d < m.n; d++) {
+            buf_puts(b, "<tr><td>");
+            svg_escape(b, m.names.v[d]);
+            buf_printf(
+                b, "</td><td><progress max=\"1\" value=\"%.3f\"></progress></td><td class=\"n\">%.1f %%</td></tr>\n",
+                m.share[d], 100 * m.share[d]);
         }
-    if (titles.failed || links.failed)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        points[i].title = titles.v[i];
-        points[i].href = links.v[i];
+        buf_puts(b, "</tbody></table>\n");
     }
-    struct plot_axis x = { p->goals.v[0].name, false, NULL, 0 }, y = { p->goals.v[1].name, false, NULL, 0 };
-    buf_printf(b, "<h3>Pareto set</h3>\n<p>%zu trials that no other beats in all objectives; marked in the picture: ",
-               p->n_front);
-    AUTO_BUF struct buf numbers = BUF_INIT;
-    pareto_put_numbers(p, &numbers);
-    svg_escape(b, buf_text(&numbers));
-    buf_puts(b, "</p>\n");
-    (void)plot_points(b, &x, &y, points, n);
-    return 0;
+    strv_done(&m.names);
+    return rc == -ENOMEM ? rc : 0; /* else they tell nothing yet */
 }
 
 int page_put_points(struct buf *b, struct view *v, struct err *e)
@@ -287,7 +221,9 @@ int page_put_points(struct buf *b, struct view *v, struct err *e)
     if (rc == 0)
         rc = put_importance(b, v);
     if (rc == 0)
-        rc = put_pareto(b, v, e);
+        rc = view_pareto(v, e);
+    if (rc == 0)
+        front_put(b, v);
     axes_done(&a);
     page_pick_done(&p);
     return view_explain(rc, e, v->study.name);

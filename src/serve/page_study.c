@@ -9,8 +9,10 @@
 #include "base/own.h"
 #include "store/since.h"
 #include "view/energy_figure.h"
+#include "view/heats.h"
+#include "view/now.h"
 
-enum { PER_PAGE = 100, STORY = 40, RUNNING_MAX = 64 };
+enum { PER_PAGE = 100, STORY = 40, RUNNING_MAX = 32 };
 
 /* --- what it is --- */
 
@@ -45,6 +47,19 @@ static void put_facts(struct page *p, struct buf *b, const struct view *v)
 
 /* --- what runs --- */
 
+/* What its log has told since the last epoch. */
+static void put_now(struct buf *b, const struct view *v, const struct view_trial *t)
+{
+    AUTO_BUF struct buf text = BUF_INIT;
+    struct now now;
+    struct err e;
+    if (now_of(v, t, &now, &e) < 0 || !now.runs)
+        return; /* it is not known */
+    now_put(&text, &t->row, &now);
+    svg_escape(b, buf_text(&text));
+    b->failed |= text.failed;
+}
+
 static void put_running_row(struct buf *b, const struct view *v, const struct view_trial *t)
 {
     const struct store_attempt *a = &t->under_way;
@@ -62,6 +77,8 @@ static void put_running_row(struct buf *b, const struct view *v, const struct vi
     page_put_seconds(b, t->seconds);
     buf_puts(b, "</td><td>");
     page_put_members(b, t->row.hyper);
+    buf_puts(b, "</td><td>");
+    put_now(b, v, t);
     buf_puts(b, "</td></tr>\n");
 }
 
@@ -74,7 +91,7 @@ static void put_running(struct buf *b, const struct view *v)
         if (n == 1)
             buf_puts(b, "<div class=\"wide\"><table><thead><tr><th>trial</th><th>epoch</th><th class=\"n\">metric</th>"
                         "<th class=\"n\">CPUs</th><th>where</th><th>setting</th><th class=\"n\">time</th>"
-                        "<th>hyperparameters</th></tr></thead><tbody>\n");
+                        "<th>hyperparameters</th><th>now</th></tr></thead><tbody>\n");
         put_running_row(b, v, &v->trials[i]);
     }
     if (n > 0)
@@ -163,7 +180,7 @@ static void put_trial_row(struct buf *b, const struct view *v, const struct view
     buf_printf(b, "</td><td class=\"n\" data-v=\"%d\">%d of %d</td>", t->done, t->done, t->row.epochs);
     page_put_cell_number(b, t->seconds);
     page_put_cell_number(b, f.j);
-    buf_puts(b, "<td>");
+    buf_puts(b, "<td class=\"words\">");
     page_put_members(b, t->row.hyper);
     buf_puts(b, "</td><td>");
     page_put_members(b, t->row.effective ? t->row.effective : t->row.requested);
@@ -285,21 +302,55 @@ static int put_story(struct buf *b, const struct view *v, const struct http_requ
 
 /* --- energy --- */
 
-static void put_energy(struct buf *b, const struct view *v)
+static int put_node(struct buf *b, const struct view *v, int node, const struct meter_ops *meter)
 {
+    const struct energy_load *l = &v->energy;
+    struct ledger_node f;
+    char source[64];
+    int rc = ledger_of_node(l->ledger, node, meter, l->study.from_ms, l->study.to_ms, &f);
+    if (rc < 0)
+        return rc;
+    buf_puts(b, "<tr><td>");
+    svg_escape(b, energy_load_node(l, node));
+    buf_puts(b, "</td><td>");
+    svg_escape(b, energy_figure_source(&f.total, source));
+    buf_puts(b, "</td>");
+    const double cells[] = { f.total.j, f.total.error_j, f.idle_j, f.trials_j, f.other_j, 100 * f.total.coverage };
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+        page_put_cell_number(b, cells[i]);
+    buf_puts(b, "</tr>\n");
+    return 0;
+}
+
+static int put_nodes(struct buf *b, const struct view *v)
+{
+    const struct energy_load *l = &v->energy;
+    int rc = 0;
+    buf_puts(b, "<div class=\"wide\"><table><thead><tr><th>node</th><th>source</th><th class=\"n\">joules</th>"
+                "<th class=\"n\">±</th><th class=\"n\">idle</th><th class=\"n\">trials</th><th class=\"n\">other</th>"
+                "<th class=\"n\">covered, %</th></tr></thead><tbody>\n");
+    for (int node = 0; node < ledger_nodes(l->ledger); node++)
+        for (size_t i = 0; rc == 0 && i < l->n_meters; i++)
+            if (ledger_has(l->ledger, node, l->meters[i]))
+                rc = put_node(b, v, node, l->meters[i]);
+    buf_puts(b, "</tbody></table></div>\n");
+    return rc;
+}
+
+static int put_energy(struct buf *b, const struct view *v, struct err *e)
+{
+    AUTO_BUF struct buf figure = BUF_INIT;
     if (v->energy.n_meters == 0) {
         buf_puts(b, "<p><span class=\"absent\">absent</span>: no meter was read.</p>\n");
-        return;
+        return 0;
     }
-    AUTO_BUF struct buf figure = BUF_INIT;
     energy_figure_put(&figure, &v->energy_of);
     buf_puts(b, "<p>All trials: ");
     svg_escape(b, buf_text(&figure));
-    buf_puts(b, "</p>\n<p class=\"dim\">By node, trial and epoch: <code>pipetune energy ");
-    svg_escape(b, v->study.name);
-    buf_puts(b, "</code>, or <a href=\"/api/energy/");
+    buf_puts(b, ". What each took stands in the table of trials; by epochs it is in <a href=\"/api/energy/");
     http_put_word(b, v->study.name);
-    buf_puts(b, "\">as JSON</a>. Joules of each trial stand in the table.</p>\n");
+    buf_puts(b, "\">the JSON</a>.</p>\n");
+    return put_nodes(b, v) < 0 ? err_sys(e, -ENOMEM, "study '%s'", v->study.name) : 0;
 }
 
 /* --- the page --- */
@@ -324,7 +375,10 @@ static int put_parts(struct page *p, struct buf *b, struct view *v, const struct
     rc = rc == 0 ? page_put_points(b, v, e) : rc;
     page_end_part(b);
     page_begin_part(b, "energy", "Energy");
-    put_energy(b, v);
+    rc = rc == 0 ? put_energy(b, v, e) : rc;
+    buf_puts(b, "<p><a href=\"/study/");
+    http_put_word(b, v->study.name);
+    buf_puts(b, "/events\">What was counted</a>: events of the processors, by epochs and by classes of jobs.</p>\n");
     page_end_part(b);
     page_begin_part(b, "trials", "Trials");
     rc = rc == 0 ? put_trials(b, v, q, e) : rc;
@@ -350,6 +404,56 @@ void page_study(void *ctx, const struct http_request *q, struct http_answer *out
         buf_puts(b, "</h1>\n");
         rc = put_parts(p, b, v, q, &e);
     }
+    page_foot(b);
+    if (rc < 0)
+        page_fail(out, view_explain(rc, &e, name), &e);
+}
+
+/* --- what was counted, on a page of its own: samples are many --- */
+
+static void put_map(struct buf *b, const char *title, const struct heats_map *m)
+{
+    AUTO_BUF struct buf svg = BUF_INIT;
+    buf_puts(b, "<h2>");
+    svg_escape(b, title);
+    buf_puts(b, "</h2>\n");
+    if (m->map.cells && svg_heat(&svg, &m->map, (const char *const *)m->cols.v)) {
+        buf_puts(b, "<div class=\"wide\">");
+        buf_put(b, svg.data, svg.len);
+        buf_puts(
+            b,
+            "</div>\n<p class=\"dim\">Each row is darkest where it is greatest; hatched: not measured. Point at a cell "
+            "for its rate.</p>\n");
+    } else {
+        buf_puts(b, "<p><span class=\"absent\">absent</span>: nothing was sampled.</p>\n");
+    }
+    b->failed |= svg.failed;
+}
+
+void page_heat(void *ctx, const struct http_request *q, struct http_answer *out)
+{
+    struct page *p = ctx;
+    struct buf *b = &out->body;
+    const char *name = q->path.words[1];
+    struct heats h = { .unread = "" };
+    struct view *v;
+    struct err e = { 0 };
+    page_head(p, b, &(struct page_about){ .title = name, .study = name, .still = true });
+    int rc = page_view(p, name, &v, &e);
+    if (rc == 0)
+        rc = heats_load(&h, v, &e);
+    if (rc == 0) {
+        buf_puts(
+            b,
+            "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" "
+            "height=\"6\" patternUnits=\"userSpaceOnUse\"><path class=\"grid\" d=\"M0 6L6 "
+            "0\"/></pattern></defs></svg>\n<h1>");
+        page_put_study(b, name);
+        buf_puts(b, ": what was counted</h1>\n");
+        put_map(b, "The best trial, by its start-up and epochs", &h.best);
+        put_map(b, "By class of jobs", &h.by_class);
+    }
+    heats_done(&h);
     page_foot(b);
     if (rc < 0)
         page_fail(out, view_explain(rc, &e, name), &e);

@@ -7,7 +7,7 @@
 #include "view/svg.h"
 #include "view/table.h"
 
-enum { WIDE = 760, HIGH = 300, LEFT = 64, RIGHT = 16, TOP = 14, BOTTOM = 40, TICKS = 4 };
+enum { WIDE = 760, HIGH = 300, LEFT = 64, RIGHT = 16, TOP = 22, BOTTOM = 40, TICKS = 4 };
 
 struct range {
     double from, to;
@@ -43,10 +43,11 @@ static void settle(struct range *r)
     r->to += by;
 }
 
-/* 0…1 */
+/* 0…1; of a range that is too wide to be reckoned with, its beginning. */
 static double share(const struct range *r, double v)
 {
-    return r->log ? log(v / r->from) / log(r->to / r->from) : (v - r->from) / (r->to - r->from);
+    double s = r->log ? log(v / r->from) / log(r->to / r->from) : (v - r->from) / (r->to - r->from);
+    return s > 0 ? fmin(s, 1) : 0;
 }
 
 static double at_share(const struct range *r, double s)
@@ -94,19 +95,38 @@ static void begin(struct buf *b, int high, const char *what)
     buf_puts(b, "\">\n");
 }
 
-static void put_axes(struct buf *b, const struct range *x, const struct range *y, const char *x_name,
-                     const char *y_name)
+/* Epochs are whole: so are their ticks. */
+static double tick_of(const struct range *r, int i)
+{
+    double wide = r->to - r->from, step = ceil(wide / TICKS);
+    bool whole = !r->log && floor(r->from) == r->from && floor(r->to) == r->to && wide >= 1 && wide < 1e9;
+    return whole ? r->from + step * i : at_share(r, (double)i / TICKS);
+}
+
+static void put_x_ticks(struct buf *b, const struct range *x)
 {
     for (int i = 0; i <= TICKS; i++) {
-        double s = (double)i / TICKS, at_x = LEFT + s * (WIDE - LEFT - RIGHT),
-               at_y = HIGH - BOTTOM - s * (HIGH - TOP - BOTTOM);
-        buf_printf(b, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>", LEFT, at_y, WIDE - RIGHT);
-        put_digits(b, LEFT - 6, at_y + 4, "right", at_share(y, s));
-        put_digits(b, at_x, HIGH - BOTTOM + 16, "middle", at_share(x, s));
+        double v = tick_of(x, i);
+        if (v <= x->to)
+            put_digits(b, x_of(x, v), HIGH - BOTTOM + 16, "middle", v);
     }
+}
+
+static void put_y_ticks(struct buf *b, const struct range *y)
+{
+    for (int i = 0; i <= TICKS; i++) {
+        double s = (double)i / TICKS, at = HIGH - BOTTOM - s * (HIGH - TOP - BOTTOM);
+        buf_printf(b, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>", LEFT, at, WIDE - RIGHT);
+        put_digits(b, LEFT - 6, at + 4, "right", at_share(y, s));
+    }
+}
+
+static void put_frame(struct buf *b, const char *x_name, const char *y_name, const struct range *y)
+{
+    put_y_ticks(b, y);
     buf_printf(b, "<path class=\"axis\" d=\"M%d %dV%dH%d\"/>", LEFT, TOP, HIGH - BOTTOM, WIDE - RIGHT);
     put_text(b, WIDE - RIGHT, HIGH - 6, "right note", x_name);
-    put_text(b, 4, TOP - 3, "note", y_name);
+    put_text(b, 4, TOP - 9, "note", y_name);
 }
 
 /* --- lines --- */
@@ -160,7 +180,8 @@ bool plot_lines(struct buf *b, const char *x_name, const char *y_name, const str
     settle(&y);
     buf_puts(b, "<div class=\"wide\">");
     begin(b, HIGH, y_name);
-    put_axes(b, &x, &y, x_name, y_name);
+    put_frame(b, x_name, y_name, &y);
+    put_x_ticks(b, &x);
     for (size_t i = 0; i < n; i++)
         put_path(b, &lines[i], i, &x, &y);
     buf_puts(b, "</svg></div>\n");
@@ -201,24 +222,6 @@ static void put_words(struct buf *b, const struct plot_axis *a, const struct ran
         put_text(b, x_of(r, (double)i), HIGH - BOTTOM + 16, "middle", a->words[i]);
 }
 
-static void put_frame(struct buf *b, const struct plot_axis *x, const struct range *rx, const struct plot_axis *y,
-                      const struct range *ry)
-{
-    if (!x->words) {
-        put_axes(b, rx, ry, x->name, y->name);
-        return;
-    }
-    for (int i = 0; i <= TICKS; i++) {
-        double s = (double)i / TICKS, at_y = HIGH - BOTTOM - s * (HIGH - TOP - BOTTOM);
-        buf_printf(b, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>", LEFT, at_y, WIDE - RIGHT);
-        put_digits(b, LEFT - 6, at_y + 4, "right", at_share(ry, s));
-    }
-    buf_printf(b, "<path class=\"axis\" d=\"M%d %dV%dH%d\"/>", LEFT, TOP, HIGH - BOTTOM, WIDE - RIGHT);
-    put_words(b, x, rx);
-    put_text(b, WIDE - RIGHT, HIGH - 6, "right note", x->name);
-    put_text(b, 4, TOP - 3, "note", y->name);
-}
-
 bool plot_points(struct buf *b, const struct plot_axis *x, const struct plot_axis *y, const struct plot_point *points,
                  size_t n)
 {
@@ -235,7 +238,11 @@ bool plot_points(struct buf *b, const struct plot_axis *x, const struct plot_axi
     settle(&ry);
     buf_puts(b, "<div class=\"wide\">");
     begin(b, HIGH, x->name);
-    put_frame(b, x, &rx, y, &ry);
+    put_frame(b, x->name, y->name, &ry);
+    if (x->words)
+        put_words(b, x, &rx);
+    else
+        put_x_ticks(b, &rx);
     for (int strong = 0; strong < 2; strong++)
         for (size_t i = 0; i < n; i++)
             if (points[i].strong == (strong == 1))

@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "store/energy.h"
 #include "store/store.h"
 #include "tests/integration/harness.h"
 
@@ -133,6 +134,14 @@ static void add_decision(struct store *s, int64_t study, int trial, const char *
     check(store_decision_add(s, study, &d, &e), &e);
 }
 
+static void add_reading(struct store *s, int64_t study, const char *meter, double second, double value)
+{
+    struct err e = { 0 };
+    double from_ms = (T0_S + second) * 1000;
+    struct store_reading r = { 0, meter, "ok", from_ms, from_ms + 1000, value, 0 };
+    check(store_reading_add(s, study, &r, &e), &e);
+}
+
 /* demo: 1 is under way, 2 finished, 3 failed, with words in it that would like to be markup. */
 static void fill(struct served *w)
 {
@@ -147,6 +156,10 @@ static void fill(struct served *w)
         add_epoch(w->s, second, 1, i, 0.5 + 0.0125 * i);
     (void)add_trial(w->s, w->study, 3, "failed", NAN, HOSTILE);
     add_decision(w->s, w->study, 1, HOSTILE);
+    for (int i = 0; i < 10; i++) {
+        add_reading(w->s, w->study, "rapl", i, 30);
+        add_reading(w->s, w->study, "cpu", i, 1);
+    }
 }
 
 /* --- a server --- */
@@ -283,6 +296,8 @@ static void test_pages(void **state)
         { "/study/demo?sort=time&state=finished&page=1", 200, "/trial/demo/2" },
         { "/study/demo?sort=%22%3E&state=%3Cb%3E&page=x&until=x&figure=%3Cscript%3E", 200, "absent" },
         { "/study/nothing", 404, "no study" },
+        { "/study/demo", 200, "<td>measured (rapl)</td><td class=\"n\" data-v=\"300\">300</td>" },
+        { "/study/demo/events", 200, "nothing was sampled" },
         { "/trial/demo/1", 200, "data-log=\"/trial/demo/1/log\"" },
         { "/trial/demo/2", 200, "<svg" },
         { "/trial/demo/99", 404, "no trial" },

@@ -3,7 +3,7 @@
 'use strict';
 (() => {
   const body = document.body, live = document.getElementById('live');
-  if (!body.dataset.at && body.dataset.at !== '') return;
+  const follows = body.dataset.at !== undefined;
   let source = null, timer = 0, waits = 0, fetching = false, again = false, took = 0, last = body.dataset.at, log = null;
 
   const say = text => { if (live && live.textContent !== text) live.textContent = text; };
@@ -137,5 +137,5 @@
   enhance(document);
   const pre = document.querySelector('pre[data-log]');
   if (pre) { log = { pre, url: pre.dataset.log, size: Number(pre.dataset.size) }; pre.scrollTop = pre.scrollHeight; }
-  if (window.EventSource) listen();
+  if (follows && window.EventSource) listen();
 })();
