@@ -54,7 +54,7 @@ NODE_SRC := $(wildcard src/node/*.c) src/base/err.c src/base/buf.c src/base/io.c
 	rapl_zones.c zone_sum.c)
 # Those of its parts that unit tests look at from within.
 NODE_PARTS := $(addprefix src/node/,affinity.c blobs.c cgroup.c claim.c cpus.c folder.c house.c launches.c leased.c limits.c log.c log_files.c members.c meters.c port.c request.c sampler.c teller.c watch.c wish.c)
-LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/app/*.c src/search/*.c src/store/*.c src/live/*.c src/cmd/*.c \
+LIB_SRC := $(filter-out src/cmd/main.c,$(wildcard src/base/*.c src/core/*.c src/app/*.c src/search/*.c src/store/*.c src/live/*.c src/serve/*.c src/cmd/*.c \
 	bigdl/*.c clustering/*.c monitoring/*.c)) $(NODE_PARTS)
 # Stop rules that are rows of the tests' table alone.
 ifneq ($(VARIANT),release)

@@ -28,6 +28,9 @@ struct look_options {
 extern const struct opt_row look_rows[2];
 void look_options(struct cmd_rows *out);
 
+/* A store that is there, to write to; one that is not is not made: -ENOENT. */
+int look_open_to_write(struct store **out, const char *path, struct err *e);
+
 /* The state of a study or a trial as it is now. The store cannot know that a driver died; the lock that died with it does:
  * "running" without a driver (0) is "interrupted". */
 const char *look_state(const char *stored, pid_t driver);

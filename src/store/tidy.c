@@ -24,7 +24,8 @@ static int write_all(struct store *s, const enum stmt_id *list, size_t n, int64_
 
 int store_study_remove(struct store *s, int64_t study, struct err *e)
 {
-    static const enum stmt_id all[] = { STMT_OUTBOX_DELETE, STMT_QUEUE_DELETE, STMT_REQUESTS_DELETE, STMT_STUDY_DELETE };
+    static const enum stmt_id all[] = { STMT_OUTBOX_DELETE, STMT_QUEUE_DELETE, STMT_REQUESTS_DELETE,
+                                        STMT_STUDY_DELETE };
     return write_all(s, all, ARRAY_LEN(all), study, e);
 }
 
