@@ -14,6 +14,8 @@
 
 /* clang-format off */
 const struct command cmd_table[] = {
+    { "add", cmd_add, look_options, "STUDY NAME=VALUE… [OPTION…]", "a point that a study is to try" },
+    { "attach", cmd_attach, cmd_attach_options, "STUDY [OPTION…]", "the progress of a study in the background; Ctrl-C leaves it alone" },
     { "best", cmd_best, cmd_best_options, "STUDY [--checkpoint] [OPTION…]", "the best trial of a study, and where its trained model is" },
     { "compare", cmd_compare, look_options, "STUDY STUDY… [OPTION…]", "studies side by side" },
     { "completion", cmd_completion, NULL, "bash | zsh | fish", "a script by which a shell completes commands, options and studies" },
@@ -31,11 +33,13 @@ const struct command cmd_table[] = {
     { "nodes", cmd_nodes, cmd_nodes_options, "ls | echo | put | clean [HOST…] [--hosts LIST] [--config FILE] [OPTION…]", "the hosts of a study: what is there, and the helper to them" },
     { "replay", cmd_replay, cmd_replay_options, "offline TRACE | online DIR | decisions STUDY [OPTION…]", "what policies would have cost, over recorded traces" },
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
-    { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
+    { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again" },
     { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
     { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
-    { "serve", cmd_serve, cmd_serve_options, "[--listen HOST:PORT] [OPTION…]", "the page: what there is to see of a store, live in a browser" },
+    { "serve", cmd_serve, cmd_serve_options, "[--listen HOST:PORT] [OPTION…]", "works the queue of a store, and shows what there is to see of it in a browser" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
+    { "stop", cmd_stop, look_options, "STUDY[/N] [OPTION…]", "ends a study in the background, or one of its trials" },
+    { "submit", cmd_submit, cmd_submit_options, "CONFIG [--priority N] [--at TIME] [OPTION…]", "puts a study into the queue" },
     { "tag", cmd_tag, cmd_tag_options, "STUDY[/N] [TEXT…] [--remove] [OPTION…]", "a note of a study or a trial, that ls finds again" },
     { "tell", cmd_tell, cmd_tell_options, "NAME=VALUE… [--epoch N] [OPTION…]", "a metric of the trial that this runs in, from a shell script" },
     { "trace", cmd_trace, cmd_trace_options, "import | info | export FILE [OPTION…]", "recorded runs: into a trace, a look at it, out of it" },
@@ -97,14 +101,20 @@ static int print_help(const char *command)
     return cmd_help(2, argv);
 }
 
+bool cmd_asks_help(const char *command, int argc, char **argv, int *out_exit)
+{
+    bool asks = asks_help(argc, argv);
+    if (asks)
+        *out_exit = print_help(command);
+    return asks;
+}
+
 int cmd_options(const char *command, int argc, char **argv, const struct opt_set *sets, size_t n_sets,
                 struct strv *words, size_t max_words, int *out_exit)
 {
     struct err e;
-    if (asks_help(argc, argv)) {
-        *out_exit = print_help(command);
+    if (cmd_asks_help(command, argc, argv, out_exit))
         return 1;
-    }
     int rc = opt_parse(argc, argv, sets, n_sets, words, &e);
     if (rc == 0 && words && words->n > max_words)
         rc = err_set(&e, -EINVAL, "unexpected word '%s': see 'pipetune help %s'", words->v[max_words], command);

@@ -36,6 +36,8 @@ struct command {
 extern const struct command cmd_table[]; /* sorted by name, ends with a NULL name */
 
 /* One file each: src/cmd/NAME.c */
+int cmd_add(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
 int cmd_best(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
@@ -58,10 +60,13 @@ int cmd_rm(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_show(int argc, char **argv);
+int cmd_stop(int argc, char **argv);
+int cmd_submit(int argc, char **argv);
 int cmd_tag(int argc, char **argv);
 int cmd_tell(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);
+void cmd_attach_options(struct cmd_rows *out);
 void cmd_best_options(struct cmd_rows *out);
 void cmd_doctor_options(struct cmd_rows *out);
 void cmd_energy_options(struct cmd_rows *out);
@@ -80,6 +85,7 @@ void cmd_rm_options(struct cmd_rows *out);
 void cmd_run_options(struct cmd_rows *out);
 void cmd_serve_options(struct cmd_rows *out);
 void cmd_show_options(struct cmd_rows *out);
+void cmd_submit_options(struct cmd_rows *out);
 void cmd_tag_options(struct cmd_rows *out);
 void cmd_tell_options(struct cmd_rows *out);
 void cmd_trace_options(struct cmd_rows *out);
@@ -98,6 +104,9 @@ int cmd_fail(const struct err *e);
  * or the usage is wrong and has been explained). More than `max_words` words are wrong usage. */
 int cmd_options(const char *command, int argc, char **argv, const struct opt_set *sets, size_t n_sets,
                 struct strv *words, size_t max_words, int *out_exit);
+
+/* Is --help among them? Then it is printed, and *out_exit to be returned. */
+bool cmd_asks_help(const char *command, int argc, char **argv, int *out_exit);
 
 /* The option parser knows long names alone, and -o is everybody's habit: makes it --out. */
 void cmd_lengthen_out(int argc, char **argv);

@@ -5,6 +5,10 @@
 
 /* clang-format off */
 static const struct help_fact abouts[] = {
+    { "add", NULL, "Has a study try a point besides those of its search: each hyperparameter by its name.\n"
+        "It is trained to its end, and the search is not told of it.\n"
+        "The study's driver makes it the next new trial; where none runs, the next one does.\n" },
+    { "attach", NULL, "Follows what the driver of a study in the background prints, from its beginning to its end.\n" },
     { "best", NULL, "Tells the best finished trial by the study's metric, with its hyperparameters.\n"
         "With --checkpoint it prints the path of the trained model alone, for a script.\n" },
     { "compare", NULL, "Puts the figures of two or more studies beside each other: their best trials, time, energy, and what failed.\n" },
@@ -38,15 +42,24 @@ static const struct help_fact abouts[] = {
         "The helper of a host is pipetune-node at the path that it has here; where there is none, the one that was put there, of the same bytes.\n" },
     { "replay", NULL, "Runs policies over what was recorded, without training anything, or derives a study's decisions again.\n" },
     { "report", NULL, "Gathers all of a study: settings, epochs, energy, decisions, heat maps of the counters.\n" },
-    { "retry", NULL, "Forgives what became of a failed trial's attempts: the next run of the study tries it again, from its newest checkpoint.\n"
-        "Nothing is started here.\n" },
+    { "retry", NULL, "Forgives what became of a failed trial's attempts: the study's driver tries it again, from its newest checkpoint; where none runs, the next one does.\n"
+        "A study of the queue that is over is in the queue again.\n" },
     { "rm", NULL, "Removes a study with all that stands beside the store, or what one trial did.\n"
         "A removed trial stays in its study as failed, \"removed\", so that its number is not given to another.\n"
         "What runs is not removed.\n" },
     { "run", NULL, "Trains the trials of a study and chooses their system parameters while they train.\n"
         "The same command goes on with a study that was interrupted, whatever ended it, and only shows one that is finished.\n" },
+    { "serve", NULL, "Works the queue of a store: a driver for each study whose turn it is, as a process of its own.\n"
+        "Studies share the CPUs of this machine strictly by priority, then each has room for a trial, then by what each still needs.\n"
+        "SIGTERM and SIGINT drain: nothing more is started, and it ends when what runs has; a second one leaves trials running.\n"
+        "A server that is killed leaves drivers that go on; the next one finds them.\n" },
     { "show", NULL, "A study's trials and the best of them, or one trial with its epochs, attempts and command.\n"
         "Of a trial that runs the epoch under way, its speed and its CPUs are told as of this moment.\n" },
+    { "stop", NULL, "Ends the trials of a study as Ctrl-C does, or takes it out of the queue; it can be gone on with.\n"
+        "Of a trial: it is ended and gone on with no more; what it came to counts.\n" },
+    { "submit", NULL, "Puts a study into the queue; what run would refuse is refused at once.\n"
+        "It takes all options of run, which its driver gets, with the folder and the variables that matter; secrets are not kept.\n"
+        "Where no server works the store, one is started in the background and ends when nothing is left to do.\n" },
     { "tag", NULL, "Keeps a text with a study or a trial: `ls`, `show` and their --json tell it, and `ls --where \"tag = 'good'\"` finds it; a study's counts "
         "for all its trials.\n"
         "Without a text it prints those there are, a line each.\n" },
@@ -94,7 +107,7 @@ static const struct help_fact words[] = {
 };
 
 static const struct help_fact exits[] = { /* by their codes */
-    { "run", "0", "At least one trial finished." },
+    { "run attach", "0", "At least one trial finished." },
     { "pipetune", "0", "At least one trial finished, or all is well." },
     { "*", "0", "All is well." },
     { "run", "1", "No trial finished; or the trace was not written, or lines for an InfluxDB were left behind." },
@@ -111,7 +124,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { NULL, NULL, NULL },
 };
 
-#define LOOKS "best compare diff doctor energy export gc ls model replay report retry rm run show tag"
+#define LOOKS "add attach best compare diff doctor energy export gc ls model replay report retry rm run serve show stop submit tag"
 
 static const struct help_fact variables[] = {
     { "pipetune " LOOKS, "PIPETUNE_STORE", "The store, when neither --store nor the config names one (default ./pipetune.db)." },
@@ -132,6 +145,8 @@ static const struct help_fact variables[] = {
 
 static const struct help_fact files[] = {
     { "pipetune " LOOKS, "pipetune.db", "The store." },
+    { "pipetune attach run serve submit", "pipetune.d/STUDY/driver.log", "What a driver in the background prints." },
+    { "pipetune serve submit", "pipetune.d/queue-STORE.lock", "Locked while a server works that store's queue; queue-STORE.log has the lines of one in the background." },
     { "pipetune gc retry rm run", "pipetune.d/STUDY/driver.lock", "Beside the store; locked while a driver runs the study." },
     { "pipetune gc rm run show", "pipetune.d/STUDY/TRIAL/log", "What the application printed, all attempts one after the other; log.1 is what came before, and "
       "what was before that is gone (--log-mb)." },
@@ -165,6 +180,13 @@ static const struct help_fact examples[] = {
     { "report", "pipetune report demo --csv -o demo.csv", "Its trials and epochs for a spreadsheet." },
     { "pipetune compare", "pipetune compare demo demo@2", "Two studies side by side." },
     { "pipetune diff", "pipetune diff demo/1 demo/2", "What differs between two trials." },
+    { "pipetune submit", "pipetune submit study.conf", "Into the queue." },
+    { "submit", "pipetune submit study.conf --priority 5 --at 18:30", "Before others, but not before that time." },
+    { "pipetune attach", "pipetune attach demo", "Its progress, until it ends." },
+    { "pipetune stop", "pipetune stop demo", "The study ends, and can be gone on with." },
+    { "stop", "pipetune stop demo/3", "Its third trial alone." },
+    { "add", "pipetune add demo batch_size=128 learning_rate=0.02", "A point that looks promising." },
+    { "serve", "pipetune serve --cpus 6", "Two of eight CPUs are left to others." },
     { "best", "cp $(pipetune best demo --checkpoint) model.bigdl", "The trained model of the best trial." },
     { "completion", "pipetune completion bash >~/.local/share/bash-completion/completions/pipetune", "For one user's bash." },
     { "completion", "source <(pipetune completion bash)", "For this bash alone." },
@@ -190,7 +212,7 @@ static const struct help_fact examples[] = {
     { "replay", "pipetune replay offline examples/lenet-grid.h5 --epochs 10 --repeat 3", "Policies on a recorded grid." },
     { "replay", "pipetune replay search curves.jsonl --algorithm random,tpe --stop none,halving --repeats 10", "Searches on recorded curves." },
     { "replay", "pipetune replay decisions demo", "Each decision of a study, derived again." },
-    { "retry", "pipetune retry demo/2", "One failed trial again, with the next run." },
+    { "retry", "pipetune retry demo/2", "One failed trial again." },
     { "rm", "pipetune rm demo --yes", "Without asking." },
     { "tell", "pipetune tell loss=0.31 accuracy=0.9 --epoch 3", "Epoch 3 is over, with these figures." },
     { "tell", "pipetune tell --checkpoint model.bin --epoch 3", "What the trial can go on from." },

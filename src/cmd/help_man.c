@@ -24,8 +24,8 @@ static const char going_on[] =
     "SIGINT (Ctrl-C) and SIGTERM end the trials that run; the same command continues them from their newest "
     "checkpoint.\n"
     "A second one kills them at once.\n"
-    "After SIGHUP or SIGKILL, and with --detach, the trials run on; the same command finds them and reads on where the "
-    "last one stopped.\n"
+    "After SIGHUP or SIGKILL the trials run on; the same command finds them and reads on where the last one stopped.\n"
+    "With --detach the study goes on in the background: pipetune attach shows it, pipetune stop ends it.\n"
     "A study that is finished is only shown again; --again makes a new one, NAME@2.\n"
     "A config that has changed is refused with the keys that differ; max_trials, parallel, monitoring, influxdb and "
     "store may change.\n";

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/io.h"
 #include "base/strv.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
@@ -19,6 +20,11 @@ const struct opt_row look_rows[2] = { LOOK_STORE_ROW(struct look_options), LOOK_
 void look_options(struct cmd_rows *out)
 {
     cmd_rows_add(out, &OPT_SET(look_rows, NULL));
+}
+
+int look_open_to_write(struct store **out, const char *path, struct err *e)
+{
+    return store_open(out, path, io_exists(path) ? STORE_WRITE : STORE_READ, e);
 }
 
 void look_best_cells(struct table *t, const char *study, const struct store_summary *totals, const char *metric)

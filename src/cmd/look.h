@@ -30,6 +30,9 @@ struct look_options {
 extern const struct opt_row look_rows[2];
 void look_options(struct cmd_rows *out);
 
+/* A store that is there, to write to; one that is not is not made: -ENOENT. */
+int look_open_to_write(struct store **out, const char *path, struct err *e);
+
 /* Cells of a row about a study: what its best trial came to, by the metric that it is judged by (NULL: the usual one), and STUDY/N, which that is. */
 void look_best_cells(struct table *t, const char *study, const struct store_summary *totals, const char *metric);
 

@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/ours.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/progress.h"
+#include "cmd/run.h"
 #include "cmd/show.h"
+#include "live/background.h"
 #include "live/deliver.h"
 #include "live/driver.h"
 #include "live/foretell.h"
@@ -33,7 +37,7 @@ static const struct opt_row run_rows[] = {
     { NULL, "hosts", OPT_TEXT, FIELD(hosts), NULL, 0, 0, NULL, "LIST", "in the place of nodes: a list of the config's hosts by its name, a file with a host to a line, or HOST,…; remembered with the study" },
     { NULL, "dry_run", OPT_FLAG, FIELD(dry_run), NULL, 0, 0, NULL, NULL, "print each trial's spark-submit command and do nothing" },
     { NULL, "again", OPT_FLAG, FIELD(again), NULL, 0, 0, NULL, NULL, "begin the study anew as NAME@2, @3, …" },
-    { NULL, "detach", OPT_FLAG, FIELD(detach), NULL, 0, 0, NULL, NULL, "start what can run now and leave it running; the next run goes on with it" },
+    { NULL, "detach", OPT_FLAG, FIELD(detach), NULL, 0, 0, NULL, NULL, "run the study to its end in the background: attach shows it, stop ends it" },
     { NULL, "trace", OPT_TEXT, FIELD(trace), NULL, 0, 0, NULL, "FILE", "at the end, also when interrupted, write the study as a trace; an old file is replaced" },
     { NULL, "quiet", OPT_FLAG, FIELD(quiet), NULL, 0, 0, NULL, NULL, "no progress, only the result" },
     { NULL, "json", OPT_FLAG, FIELD(json), NULL, 0, 0, NULL, NULL, "the result as JSON, as show prints it; progress goes to stderr" },
@@ -46,6 +50,11 @@ static struct opt_set run_opts(struct run_options *o)
 }
 
 void cmd_run_options(struct cmd_rows *out)
+{
+    run_options(out);
+}
+
+void run_options(struct cmd_rows *out)
 {
     struct run_options o = { 0 };
     struct config c = { 0 };
@@ -222,11 +231,11 @@ static const char *end_line(const struct driver_result *r, const struct study *s
     return text;
 }
 
-static int exit_code(const struct driver_result *r, const struct driver_options *o, int done)
+static int exit_code(const struct driver_result *r, int done)
 {
     switch (r->end) {
-    case DRIVER_INTERRUPTED: return CMD_INTERRUPTED;
-    case DRIVER_LEFT: return o->detach ? CMD_OK : CMD_INTERRUPTED;
+    case DRIVER_INTERRUPTED:
+    case DRIVER_LEFT: return CMD_INTERRUPTED;
     case DRIVER_ENVIRONMENT: return CMD_ENVIRONMENT;
     case DRIVER_CONFIG: return CMD_USAGE;
     case DRIVER_DONE: break;
@@ -336,12 +345,20 @@ static bool tell_delivery(const struct deliver_counts *c)
     return deliver_complete(c);
 }
 
+/* The server of the queue says so; what the trials start is none of its. */
+static bool is_queued(void)
+{
+    bool queued = getenv("PIPETUNE_QUEUED") != NULL;
+    (void)unsetenv("PIPETUNE_QUEUED");
+    return queued;
+}
+
 static int run_study(struct study *s, const struct run_options *o, struct err *e)
 {
     struct progress progress;
     progress_init(&progress, o->quiet ? NULL : o->json ? stderr : stdout, s);
     struct driver_options d = {
-        .detach = o->detach, .foretells = progress.live, .watch = progress_news, .ctx = &progress
+        .queued = is_queued(), .foretells = progress.live, .watch = progress_news, .ctx = &progress
     };
     struct driver_result r;
     if (!o->quiet && !o->json)
@@ -366,7 +383,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     if (end)
         cmd_say("%s", end);
     bool delivered = tell_delivery(&r.delivery);
-    int code = exit_code(&r, &d, tally.done);
+    int code = exit_code(&r, tally.done);
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
 
@@ -388,7 +405,8 @@ static void say_wants(const struct plan *p)
         cmd_say_lines(&notes);
 }
 
-static int run_real(struct plan *p, const struct run_options *o, struct err *e)
+/* All that can be wrong before anything is begun. */
+static int prepare(struct plan *p, const struct run_options *o, struct err *e)
 {
     int rc = check_trace(p, o->trace, e);
     if (rc == 0)
@@ -406,12 +424,15 @@ static int run_real(struct plan *p, const struct run_options *o, struct err *e)
     if (rc == 0)
         say_wants(p);
     const struct deliver_cfg influx = deliver_cfg_of(&p->cfg);
-    if (rc == 0 && influx.url)
-        rc = deliver_check(&influx, e);
-    if (rc < 0)
-        return rc;
+    return rc == 0 && influx.url ? deliver_check(&influx, e) : rc;
+}
+
+static int run_real(struct plan *p, const struct run_options *o, struct err *e)
+{
     struct study s;
-    rc = study_open(&s, p, o->again, e);
+    int rc = prepare(p, o, e);
+    if (rc == 0)
+        rc = study_open(&s, p, o->again, e);
     if (rc < 0)
         return rc;
     rc = run_study(&s, o, e);
@@ -439,22 +460,142 @@ static char *recall_hosts(const struct plan *p)
     return hosts;
 }
 
-static int run_with(struct command_line *cl, const char *config, struct err *e)
+/* With what is remembered of the study. */
+static int load(struct command_line *cl, const char *config, struct plan *p, struct err *e)
 {
-    struct plan p;
     char *setting = cl->o.setting;
     cl->o.setting = NULL; /* read again below */
-    int rc = plan_load(&p, config, setting, apply_options, cl, e);
-    if (rc == 0 && !cl->o.hosts && !cl->o.dry_run && (cl->remembered = recall_hosts(&p))) {
-        plan_done(&p);
-        rc = plan_load(&p, config, setting, apply_options, cl, e);
+    int rc = plan_load(p, config, setting, apply_options, cl, e);
+    if (rc == 0 && !cl->o.hosts && !cl->o.dry_run && (cl->remembered = recall_hosts(p))) {
+        plan_done(p);
+        rc = plan_load(p, config, setting, apply_options, cl, e);
     }
     free(setting);
     free(cl->remembered);
+    return rc;
+}
+
+/* --- --detach --- */
+
+json_t *run_words(int argc, char **argv)
+{
+    AUTO_JSON json_t *words = json_array();
+    for (int i = 0; words && i < argc; i++)
+        if (json_array_append_new(words, json_bytes(argv[i])) < 0)
+            return NULL;
+    return json_incref(words);
+}
+
+static json_t *words_without(int argc, char **argv, const char *word)
+{
+    AUTO_JSON json_t *words = run_words(argc, argv);
+    for (size_t i = json_array_size(words); i-- > 0;)
+        if (strcmp(json_string_value(json_array_get(words, i)), word) == 0)
+            (void)json_array_remove(words, i);
+    return words ? json_incref(words) : NULL;
+}
+
+/* Until it has the study's lock, or has ended: then its last words are ours. */
+static int await_driver(const struct background *b, const char *name, const char *dir, const char *log, struct err *e)
+{
+    enum { LOOK_US = 20000 };
+    int status = 0;
+    for (;;) {
+        if (study_driver(dir) == b->pid) {
+            printf("study %s is run in the background by process %ld: 'pipetune attach %s' shows it, 'pipetune stop "
+                   "%s' ends it\n",
+                   name, (long)b->pid, name, name);
+            return CMD_OK;
+        }
+        if (waitpid(b->pid, &status, WNOHANG) == b->pid)
+            break;
+        (void)usleep(LOOK_US);
+    }
+    AUTO_FREE char *last = background_last(log);
+    if (WIFEXITED(status) && WEXITSTATUS(status) <= CMD_NONE) { /* it had no more to do */
+        printf("study %s is over: 'pipetune show %s' shows it\n", name, name);
+        return WEXITSTATUS(status);
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CMD_USAGE)
+        return err_set(e, -EINVAL, "%s", last ? last : "the driver did not begin");
+    return err_set(e, -EIO, "%s", last ? last : "the driver did not begin");
+}
+
+static int detach(struct plan *p, const struct command_line *cl, struct err *e)
+{
+    AUTO_FREE char *store = study_store_path(p->cfg.store);
+    AUTO_FREE char *dir = store ? study_dir(store, p->name) : NULL;
+    AUTO_FREE char *all = dir ? io_dirname(dir) : NULL;
+    AUTO_FREE char *log = dir ? background_log(dir) : NULL;
+    AUTO_JSON json_t *words = words_without(cl->argc, cl->argv, "--detach");
+    struct background b = { .go_fd = -1 };
+    if (!all || !log || !words)
+        return err_sys(e, -ENOMEM, "study '%s'", p->name);
+    int rc = prepare(p, &cl->o, e);
+    if (rc == 0 && !cl->o.again)
+        rc = study_compare(p, e);
+    if (rc == 0)
+        rc = ours_dir(all, e);
+    if (rc == 0)
+        rc = ours_dir(dir, e);
+    if (rc == 0)
+        rc = background_start(&b, words, ".", NULL, log, e);
+    if (rc == 0)
+        rc = background_go(&b);
+    return rc < 0 ? rc : await_driver(&b, p->name, dir, log, e);
+}
+
+static int run_with(struct command_line *cl, const char *config, struct err *e)
+{
+    struct plan p;
+    int rc = load(cl, config, &p, e);
     if (rc < 0)
         return rc;
-    rc = cl->o.dry_run ? dry_run(&p, e) : run_real(&p, &cl->o, e);
+    rc = cl->o.dry_run ? dry_run(&p, e) : cl->o.detach ? detach(&p, cl, e) : run_real(&p, &cl->o, e);
     plan_done(&p);
+    return rc;
+}
+
+/* --- for others --- */
+
+static int check_loaded(struct command_line *cl, const char *config, int (*with)(void *, struct plan *, struct err *),
+                        void *ctx, struct err *e)
+{
+    struct plan p;
+    int rc = load(cl, config, &p, e);
+    if (rc < 0)
+        return rc;
+    rc = prepare(&p, &cl->o, e);
+    if (rc == 0)
+        rc = study_compare(&p, e);
+    if (rc == 0)
+        rc = with(ctx, &p, e);
+    plan_done(&p);
+    return rc;
+}
+
+int run_check(const char *command, int argc, char **argv, int (*with)(void *ctx, struct plan *p, struct err *e),
+              void *ctx, struct err *e)
+{
+    struct command_line cl = { .argc = argc, .argv = argv };
+    struct config scratch = { 0 };
+    struct opt_set sets[] = { run_opts(&cl.o), config_opts(&scratch) };
+    AUTO_STRV struct strv words = STRV_INIT;
+    int rc = opt_parse(argc, argv, sets, ARRAY_LEN(sets), &words, e);
+    config_done(&scratch);
+    const char *named = cl.o.config ? cl.o.config : words.n ? words.v[0] : NULL;
+    AUTO_FREE char *file = named ? strdup(named) : NULL;
+    if (rc == 0 && words.n > 1)
+        rc = err_set(e, -EINVAL, "unexpected word '%s': see 'pipetune help %s'", words.v[1], command);
+    else if (rc == 0 && (cl.o.dry_run || cl.o.detach || cl.o.again))
+        rc = err_set(e, -EINVAL, "%s: --dry-run, --detach and --again are for 'run'; --name begins another study",
+                     command);
+    else if (rc == 0 && !file)
+        rc = err_set(e, -EINVAL, "no config: pipetune %s CONFIG", command);
+    if (rc == 0)
+        rc = check_loaded(&cl, file, with, ctx, e);
+    struct opt_set own = run_opts(&cl.o);
+    opt_done(&own);
     return rc;
 }
 

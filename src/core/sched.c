@@ -138,6 +138,8 @@ static size_t most_waiting(const struct sched *s, bool (*fits)(void *ctx, int tr
 
 static bool may_ask(const struct sched *s, bool (*fits)(void *ctx, int trial), void *ctx)
 {
+    if (s->added > 0)
+        return true;
     bool searching = !s->exhausted && !s->waiting && (sched_may_add(s) || sched_paused(s) != 0);
     return (s->extra > 0 || searching) && sched_waiting(s) < most_waiting(s, fits, ctx);
 }

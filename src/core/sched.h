@@ -55,6 +55,7 @@ struct sched {
     bool exhausted; /* the search has no more */
     bool waiting;   /* the search wants to be told something first: until sched_woken(), or an attempt's end */
     int extra;      /* trials that are asked for besides, when the search has ended: none of its own any more */
+    int added;      /* points that people want to be tried: they are asked for at once */
     bool closed;    /* … or has had what it was given: nothing more is started, and what waits is left */
     bool stopping;  /* start nothing more: Ctrl-C, or the environment is broken */
     bool learns;    /* the search proposes by what it was told: it is asked as late as may be */

@@ -243,14 +243,6 @@ static void start(struct driver *d, int number)
         driver_neighbours_changed(d, t->place);
 }
 
-static bool starting(const struct driver *d)
-{
-    for (size_t i = 0; i < d->n; i++)
-        if (!d->slots[i]->a.running)
-            return true;
-    return false;
-}
-
 /* The search is asked when it, and who reads the store, knows all that has happened. */
 static bool may_ask(const struct driver *d)
 {
@@ -555,10 +547,6 @@ static void on_tick(uv_timer_t *timer)
         count_ending(d) > 0) /* one that has settled since may have made room */
         driver_schedule(d);
     d->gone_warm = d->study->woken = false;
-    if (d->o->detach && !starting(d) && may_ask(d) && !d->awaits_cpus && !d->awaits_place) {
-        d->leaving = true;
-        uv_stop(&d->loop);
-    }
 }
 
 /* --- signals --- */
@@ -706,8 +694,6 @@ static int stop_left(struct driver *d)
 static void conclude(struct driver *d)
 {
     struct driver_result *r = d->result;
-    if (d->o->detach && r->end == DRIVER_DONE && d->n > 0)
-        r->end = DRIVER_LEFT;
     r->launch_to_end_s = d->first_launch_ms ? (double)(clock_boot_ms() - d->first_launch_ms) / 1000.0 : NAN;
 }
 

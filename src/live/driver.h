@@ -32,9 +32,8 @@ struct driver_news {
 };
 
 struct driver_options {
-    bool detach;    /* start, or find again, what can run now; then leave it running */
-    bool queued;    /* the queue says which CPUs it has, and when to end */
-    bool foretells; /* the watcher wants forecasts: a worker reckons them */
+    bool queued;                                           /* the queue says which CPUs it has, and when to end */
+    bool foretells;                                        /* the watcher wants forecasts: a worker reckons them */
     void (*watch)(void *ctx, const struct driver_news *n); /* prints; never blocks for long */
     void *ctx;
 };
@@ -42,7 +41,7 @@ struct driver_options {
 enum driver_end {
     DRIVER_DONE,        /* nothing is left to run */
     DRIVER_INTERRUPTED, /* SIGINT or SIGTERM; the trials were ended and can be continued */
-    DRIVER_LEFT,        /* --detach or SIGHUP: the trials run on */
+    DRIVER_LEFT,        /* SIGHUP, or as the queue wants: the trials run on */
     DRIVER_ENVIRONMENT, /* no trial can run here; `why` */
     DRIVER_CONFIG,      /* the study's metric is not reported; `why` */
 };

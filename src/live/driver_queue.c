@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "live/places.h"
+#include "live/tuning.h"
 #include "store/queue.h"
 
 enum { TELL_MS = 1000 /* between two counts of what is to go */ };
@@ -103,14 +104,40 @@ static int bounded(uint64_t n)
     return n < INT_MAX ? (int)n : INT_MAX;
 }
 
+/* May another trial run beside those that do, were there room? One that probes is left alone. */
+static bool takes_more(const struct driver *d, const struct study_trial *next)
+{
+    if (!d->packs)
+        return true;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct slot *s = d->slots[i];
+        if (s->a.trial->alone && (!s->a.running || !tuning_settled(d->study->tuning, s->a.trial->row.number)))
+            return false;
+    }
+    return d->n > 0 || (next && tuning_knows(d->study->tuning, next));
+}
+
 /* Trials that could run at once, were there room: as many as wait, or as the search could be asked for now. */
 static uint64_t could_run(const struct driver *d, uint64_t to_ask)
 {
     const struct sched *s = &d->study->sched;
     uint64_t n = d->n;
     if (!s->stopping && !s->closed)
-        n += sched_waiting(s) + (s->waiting ? (uint64_t)s->extra : to_ask);
+        n += sched_waiting(s) + (s->waiting ? (uint64_t)s->extra + (uint64_t)s->added : to_ask);
+    if (!takes_more(d, like(d)) && n > 1)
+        n = d->n > 0 ? d->n : 1;
     return n < (uint64_t)s->parallel ? n : (uint64_t)s->parallel;
+}
+
+/* The most CPUs that one can be given. */
+static int widest(const struct driver *d, const struct study_trial *t, int grain)
+{
+    int most = grain;
+    for (int hot = 0; d->packs && hot < d->study->plan->choices.n_hot; hot++) {
+        double cores = tuning_cores(d->study->tuning, (struct tuner_setting){ hot, t->setting.cold });
+        most = cores > most ? (int)cores : most;
+    }
+    return most;
 }
 
 static struct use reckon_use(struct driver *d)
@@ -119,7 +146,7 @@ static struct use reckon_use(struct driver *d)
     const struct study_trial *t = like(d);
     uint64_t to_ask = study_unasked(d->study), n = could_run(d, to_ask);
     int cpus = places_cpus(d->places, 0), grain = t ? cpus_of(d, t) : 1;
-    int each = d->packs && t && t->row.slots > grain ? t->row.slots : grain;
+    int each = t ? widest(d, t, grain) : grain;
     double memory_gb = t ? driver_memory_gb(d, t) : 0, there_gb = places_rooms(d->places)->nodes[0].memory_gb;
     if (memory_gb > 0 && there_gb > 0 && (double)n * memory_gb > there_gb)
         n = there_gb > memory_gb ? (uint64_t)(there_gb / memory_gb) : 1;

@@ -126,8 +126,8 @@ int repeats_plan(struct study *s, struct err *e)
     if (rc < 0)
         return err_sys(e, rc, "repeats of study '%s'", s->name);
     s->repeats.planned = 1;
-    s->sched.extra += (int)s->repeats.n;
-    return (int)s->repeats.n;
+    s->sched.extra = (int)s->repeats.n;
+    return s->sched.extra;
 }
 
 void repeats_done(struct repeats *r)

@@ -866,6 +866,7 @@ uint64_t study_unasked(const struct study *s)
 {
     uint64_t most = s->sched.max_trials ? (uint64_t)s->sched.max_trials : space_size(&s->plan->space);
     uint64_t made = (uint64_t)s->sched.made, again = (uint64_t)s->sched.extra;
+    again += (uint64_t)s->sched.added;
     if (!s->repeats.planned && s->plan->cfg.repeats > 1)
         again = 1; /* or more: it is not known yet */
     return again + (s->sched.exhausted || made >= most ? 0 : most - made);
@@ -1098,7 +1099,7 @@ int study_add_point(struct study *s, int64_t request, const struct point *p)
         return -ENOMEM;
     s->added = grown;
     s->added[s->n_added++] = (struct study_added){ request, *p };
-    s->sched.extra++;
+    s->sched.added++;
     return 0;
 }
 
@@ -1125,7 +1126,7 @@ static int ask_added(struct study *s, struct study_asked *out, struct err *e)
     if (rc < 0)
         return rc;
     memmove(s->added, s->added + 1, --s->n_added * sizeof *s->added);
-    s->sched.extra--;
+    s->sched.added--;
     return 0;
 }
 

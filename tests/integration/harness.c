@@ -383,6 +383,29 @@ pid_t world_start(const struct world *w, int out_fd, const char *const *words)
     return harness_spawn(argv.v, out_fd < 0 ? null : out_fd, null);
 }
 
+bool harness_trial_runs(void *store)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    bool runs = sqlite3_open_v2(store, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+                sqlite3_busy_timeout(db, HARNESS_MS) == SQLITE_OK &&
+                sqlite3_prepare_v2(db, "SELECT 1 FROM attempts WHERE state = 'running'", -1, &st, NULL) == SQLITE_OK &&
+                sqlite3_step(st) == SQLITE_ROW;
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+    return runs;
+}
+
+void world_leave(const struct world *w, const char *const *words)
+{
+    char store[] = "pipetune.db";
+    pid_t pid = world_start(w, -1, words);
+    if (!harness_wait(harness_trial_runs, store, HARNESS_MS))
+        fail_msg("no trial came to run");
+    assert_int_equal(kill(pid, SIGHUP), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+}
+
 char *harness_ask(const char *store, const char *sql)
 {
     sqlite3 *db = NULL;

@@ -93,6 +93,13 @@ pid_t world_start(const struct world *w, int out_fd, const char *const *words);
 #define RUN(w, ...) world_run(w, (const char *const[]){ __VA_ARGS__, NULL })
 #define START(w, out_fd, ...) world_start(w, out_fd, (const char *const[]){ __VA_ARGS__, NULL })
 
+/* A driver that leaves its trials running: started, and told to as soon as one runs. */
+void world_leave(const struct world *w, const char *const *words);
+#define LEAVE(w, ...) world_leave(w, (const char *const[]){ __VA_ARGS__, NULL })
+
+/* Does any attempt run, as the store says? Where there is no store yet, none does. */
+bool harness_trial_runs(void *store);
+
 /* The rows of a query, columns by '|', rows by ' '. Free it. */
 char *harness_ask(const char *store, const char *sql);
 void harness_expect_rows(const char *name, const char *store, const char *sql, const char *want);

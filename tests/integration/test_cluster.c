@@ -262,7 +262,7 @@ static void test_a_study_that_is_gone_on_with_has_what_it_had(void **state)
     cluster_open(&c, "2:4");
     write_study(w, "", "{ \"cores\": [\"2\", \"1\"] }", TWO_POINTS);
     (void)setenv("FAKE_EPOCH_MS", "2500", 1);
-    expect("left", RUN(w, "run", "c.conf", "--master-ui", c.url, "--detach"), 0, NULL);
+    LEAVE(w, "run", "c.conf", "--master-ui", c.url);
     buf_clear(&c.page);
     write_page(&c.page, "2:4");
     char *free_cores = strstr(c.page.data, "\"coresfree\":2");

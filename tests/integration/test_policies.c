@@ -678,7 +678,7 @@ static void test_a_session_left_behind_is_found_again(void **state)
     struct world *w = *state;
     write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
     set_pace("600", "4");
-    expect_exit("left", RUN(w, "run", "c.conf", "--detach"), 0);
+    LEAVE(w, "run", "c.conf");
     assert_true(world_processes(w, 0) >= 2);
     struct harness_output o = RUN(w, "run", "c.conf", "--parallel", "1");
     assert_int_equal(o.code, 0);
@@ -694,7 +694,7 @@ static void test_a_trial_that_ended_in_a_session_left_behind_is_not_trained_agai
     struct world *w = *state;
     write_study(w, "{ \"cores\": [1] }", TWO_POINTS);
     set_pace("200", "4");
-    expect_exit("left", RUN(w, "run", "c.conf", "--detach"), 0);
+    LEAVE(w, "run", "c.conf");
     wait_for(trained, 2);
     (void)poll(NULL, 0, 200); /* its `done` was nobody's to hear */
     expect_exit("found", RUN(w, "run", "c.conf"), 0);
@@ -738,7 +738,7 @@ static void test_a_trial_that_is_found_running_alone_is_tuned(void **state)
     need_two_cpus();
     write_study(w, "{ \"cores\": [2, 1] }", ONE_POINT);
     set_pace("4000", "40");
-    expect_exit("left", RUN(w, "run", "c.conf", "--detach"), 0);
+    LEAVE(w, "run", "c.conf");
     expect_exit("found", RUN(w, "run", "c.conf", "--parallel", "1"), 0);
     expect_rows("it is probed", "SELECT count(*) FROM decisions WHERE reason LIKE 'probe 1 of 1 core'", "1");
 }

@@ -431,7 +431,7 @@ static void test_a_finished_study_that_goes_on_is_running(void **state)
     expect_exit("nothing to do", RUN(w, "run", "c.conf", "--max-trials", "1"), 0);
     harness_expect_rows("nothing to do", "pipetune.db", study, "finished|1");
     (void)setenv("FAKE_EPOCH_MS", "400", 1);
-    expect_exit("one more", RUN(w, "run", "c.conf", "--max-trials", "2", "--detach"), 0);
+    LEAVE(w, "run", "c.conf", "--max-trials", "2");
     harness_expect_rows("one more", "pipetune.db", study, "running|0");
     expect_exit("to its end", RUN(w, "run", "c.conf", "--max-trials", "2"), 0);
     harness_expect_rows("to its end", "pipetune.db", study, "finished|1");
@@ -600,11 +600,9 @@ static void test_what_is_left_running_is_found_again(void **state)
     one_trial(w);
     world_point_at(w, "FAKE_COUNT_FILE", "count");
     (void)setenv("FAKE_EPOCH_MS", "400", 1);
-    struct harness_output o = RUN(w, "run", "c.conf", "--detach");
-    assert_int_equal(o.code, 0);
-    harness_output_done(&o);
+    LEAVE(w, "run", "c.conf");
     assert_true(world_processes(w, 0) >= 2);
-    o = RUN(w, "run", "c.conf");
+    struct harness_output o = RUN(w, "run", "c.conf");
     assert_int_equal(o.code, 0);
     assert_non_null(strstr(o.out, "found running"));
     harness_output_done(&o);

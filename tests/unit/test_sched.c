@@ -471,6 +471,22 @@ static void test_no_more_is_asked_for_than_could_be_needed(void **state)
 }
 
 /* Whatever the search has said, and however many trials it may have made. */
+/* There need not be room for it yet: who asked is told which trial it is. */
+static void test_added_points_are_asked_for_at_once(void **state)
+{
+    (void)state;
+    struct sched s = { .parallel = 1, .exhausted = true, .added = 1 };
+    int number;
+    assert_int_equal(sched_add(&s, &(struct sched_trial){ .number = 1, .state = TRIAL_RUNNING }), 0);
+    assert_int_equal(sched_next(&s, NULL, NULL, &number), SCHED_ASK);
+    s.stopping = true;
+    assert_int_equal(sched_next(&s, NULL, NULL, &number), SCHED_WAIT);
+    s.stopping = false;
+    s.added = 0;
+    assert_int_equal(sched_next(&s, NULL, NULL, &number), SCHED_WAIT);
+    sched_done(&s);
+}
+
 static void test_extra_trials_are_asked_for_when_the_search_has_ended(void **state)
 {
     (void)state;
@@ -553,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_many_trials_stay_sorted),
         cmocka_unit_test(test_sched_packs),
         cmocka_unit_test(test_no_more_is_asked_for_than_could_be_needed),
+        cmocka_unit_test(test_added_points_are_asked_for_at_once),
         cmocka_unit_test(test_extra_trials_are_asked_for_when_the_search_has_ended),
         cmocka_unit_test(test_what_learns_is_asked_for_what_there_will_be_room_for),
         cmocka_unit_test(test_add_changes_nothing_when_memory_is_out),
