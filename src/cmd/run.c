@@ -12,6 +12,7 @@
 #include "base/ours.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
+#include "cmd/export.h"
 #include "cmd/progress.h"
 #include "cmd/run.h"
 #include "cmd/show.h"
@@ -19,6 +20,7 @@
 #include "live/deliver.h"
 #include "live/driver.h"
 #include "live/foretell.h"
+#include "live/handing.h"
 #include "live/wants.h"
 #include "store/export.h"
 #include "store/trace.h"
@@ -353,6 +355,28 @@ static bool is_queued(void)
     return queued;
 }
 
+/* What the loop's rounds have left, the joules and the end among them. False: some was left behind. */
+static bool hand_over(const struct study *s, const struct driver_result *r)
+{
+    enum { PATIENCE_S = 10 };
+    const struct handing_cfg cfg = handing_cfg_of(&s->plan->cfg);
+    const struct export_mlflow to = { .url = cfg.url,
+                                      .experiment = cfg.experiment,
+                                      .credential_file = cfg.credential_file,
+                                      .ca_file = cfg.ca_file,
+                                      .allow_plain = cfg.allow_plain,
+                                      .quiet = true,
+                                      .patience_s = r->end == DRIVER_DONE && !r->server_away ? PATIENCE_S : 0 };
+    struct err e = { 0 };
+    if (!cfg.url || r->end == DRIVER_LEFT)
+        return true;
+    AUTO_FREE char *path = study_store_path(s->plan->cfg.store);
+    int rc = path ? export_mlflow(path, s->name, s->dir, &to, &e) : err_sys(&e, -ENOMEM, "MLflow");
+    if (rc < 0)
+        cmd_say("%s", e.text);
+    return rc == CMD_OK;
+}
+
 static int run_study(struct study *s, const struct run_options *o, struct err *e)
 {
     struct progress progress;
@@ -382,7 +406,7 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     const char *end = end_line(&r, s, &tally, text, sizeof text);
     if (end)
         cmd_say("%s", end);
-    bool delivered = tell_delivery(&r.delivery);
+    bool delivered = tell_delivery(&r.delivery) & hand_over(s, &r);
     int code = exit_code(&r, tally.done);
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }
@@ -424,7 +448,12 @@ static int prepare(struct plan *p, const struct run_options *o, struct err *e)
     if (rc == 0)
         say_wants(p);
     const struct deliver_cfg influx = deliver_cfg_of(&p->cfg);
-    return rc == 0 && influx.url ? deliver_check(&influx, e) : rc;
+    if (rc == 0 && influx.url)
+        rc = deliver_check(&influx, e);
+    const struct handing_cfg mlflow = handing_cfg_of(&p->cfg);
+    if (rc == 0 && mlflow.url)
+        rc = handing_check(&mlflow, e);
+    return rc;
 }
 
 static int run_real(struct plan *p, const struct run_options *o, struct err *e)

@@ -76,6 +76,11 @@ const struct opt_row config_rows[] = {
     { "influxdb", "ca_file", OPT_TEXT, FIELD(ca_file), NULL, 0, 0, NULL, "FILE", "trusted instead of the system's certificates" },
     { "influxdb", "credential_file", OPT_TEXT, FIELD(credential_file), NULL, 0, 0, NULL, "FILE", "mode 0600" },
     { "influxdb", "allow_plain_http", OPT_FLAG, FIELD(allow_plain_http), NULL, 0, 0, NULL, NULL, "the credential may go to another machine over http://, where anyone on the way can read it" },
+    { "mlflow", "url", OPT_TEXT, FIELD(mlflow_url), NULL, 0, 0, NULL, "URL", "of the MLflow server to which the study is handed on while it runs" },
+    { "mlflow", "experiment", OPT_TEXT, FIELD(mlflow_experiment), NULL, 0, 0, NULL, "NAME", "in which its runs are (default: pipetune)" },
+    { "mlflow", "credential_file", OPT_TEXT, FIELD(mlflow_credential_file), NULL, 0, 0, NULL, "FILE", "USER:PASSWORD or a token; mode 0600" },
+    { "mlflow", "ca_file", OPT_TEXT, FIELD(mlflow_ca_file), NULL, 0, 0, NULL, "FILE", "trusted instead of the system's certificates" },
+    { "mlflow", "allow_plain_http", OPT_FLAG, FIELD(mlflow_allow_plain_http), NULL, 0, 0, NULL, NULL, "the credential may go to another machine over http://, where anyone on the way can read it" },
     { "spark", "home", OPT_TEXT, FIELD(runtime_home), NULL, 0, 0, NULL, "DIR", "Spark (default $SPARK_HOME, ./.pipetune/spark, PATH)" },
     { "spark", "java", OPT_TEXT, FIELD(java), NULL, 0, 0, NULL, "DIR", "Java's home (default $JAVA_HOME, else PATH)" },
     { "spark", "master_ui", OPT_TEXT, FIELD(master_ui), NULL, 0, 0, NULL, "URL", "the cluster's page, asked what is free: a standalone master's (default http://HOST:8080), or YARN's resource manager's (default: as yarn-site.xml says)" },
@@ -86,11 +91,11 @@ const struct opt_row config_rows[] = {
 const size_t config_rows_n = sizeof config_rows / sizeof config_rows[0];
 
 /* Members of the top level that are not scalars, and so no rows. */
-static const char *const top_others[] = {
-    "hyperParameters", "systemParameters", "study", "search", "budget", "tuning",     "places",
-    "monitoring",      "influxdb",         "spark", "nodes",  "hosts",  "powerMeter", NULL
-};
-static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "spark", NULL };
+static const char *const top_others[] = { "hyperParameters", "systemParameters", "study",  "search",
+                                          "budget",          "tuning",           "places", "monitoring",
+                                          "influxdb",        "mlflow",           "spark",  "nodes",
+                                          "hosts",           "powerMeter",       NULL };
+static const char *const sections[] = { "search", "budget", "tuning", "influxdb", "mlflow", "spark", NULL };
 static const char *const study_others[] = { "secrets", "constraints", "first", "metrics", NULL };
 static const char *const places_others[] = { "slurm", NULL };
 static const char *const slurm_others[] = { "options", NULL };
@@ -468,6 +473,7 @@ static bool may_change(const char *path)
                                              "monitoring",
                                              "powerMeter",
                                              "influxdb",
+                                             "mlflow",
                                              "store",
                                              "hosts",
                                              "places" };

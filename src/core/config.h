@@ -48,6 +48,8 @@ struct config {
 
     char *url, *database, *bucket, *org, *retention_policy, *ca_file, *credential_file;
     bool allow_plain_http;
+    char *mlflow_url, *mlflow_experiment, *mlflow_credential_file, *mlflow_ca_file;
+    bool mlflow_allow_plain_http;
 
     char *runtime_home, *java, *master_ui;
     int64_t grant_seconds, stall_seconds, log_mb;
@@ -97,7 +99,7 @@ const json_t *config_stored_application(const json_t *effective);
 int config_application(const struct config *c, const struct json_doc *doc, const char **out, struct err *e);
 
 /* Appends the keys that differ ("study.epochs, hyperParameters.batch_size"); those that may change within a study
- * (max_trials, keep, parallel, monitoring, influxdb, hosts, store) don't count, nor does one that only one of them has, at its default:
+ * (max_trials, keep, parallel, monitoring, influxdb, mlflow, hosts, store) don't count, nor does one that only one of them has, at its default:
  * versions add keys. Returns how many. */
 size_t config_diff(const json_t *stored, const json_t *now, struct buf *keys);
 

@@ -50,6 +50,7 @@ struct driver_result {
     enum driver_end end;
     char why[512];
     double launch_to_end_s;         /* from the first launch of this run; NAN: nothing was launched */
+    bool server_away;               /* MLflow's, where one is named, was not there when it was asked last */
     struct deliver_counts delivery; /* to InfluxDB; produced 0: there was nothing, or nowhere, to send */
 };
 

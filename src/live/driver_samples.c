@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "clustering/model_json.h"
 #include "live/energy.h"
+#include "live/handover.h"
 #include "live/nodes.h"
 #include "live/profiles.h"
 #include "live/publish.h"
@@ -37,6 +38,8 @@ int driver_set_up_samples(struct driver *d)
         rc = publish_open(&s->publish, s, &d->loop, on_note, d, d->e);
     if (rc == 0)
         rc = energy_open(&s->energy, s, &d->loop, on_note, d, d->e);
+    if (rc == 0)
+        rc = handover_open(&s->handover, s, &d->loop, on_note, d, d->e);
     if (rc == 0 && d->measures)
         rc = profiles_open(&s->profiles, s, d->e);
     if (rc == 0 && d->measures && s->tuning && s->plan->policy->knowledge)
@@ -75,6 +78,8 @@ void driver_close_samples(struct driver *d)
 {
     if (d->study->writer)
         writer_settle(d->study->writer); /* while those are there who handed something over */
+    d->result->server_away = handover_is_away(d->study->handover);
+    handover_close(MOVE_PTR(d->study->handover)); /* while there is the ledger that it asks */
     energy_close(MOVE_PTR(d->study->energy));
     publish_close(MOVE_PTR(d->study->publish));
     writer_close(MOVE_PTR(d->study->writer));

@@ -20,6 +20,7 @@
 #include "monitoring/credential.h"
 #include "monitoring/event_choice_cfg.h"
 #include "monitoring/influx.h"
+#include "monitoring/mlflow.h"
 #include "search/search.h"
 
 enum { FILE_MAX = 16 << 20 };
@@ -424,6 +425,10 @@ static int find_files(struct plan *p, struct err *e)
 {
     int rc = find_own(p, &p->cfg.credential_file, e);
     if (rc == 0)
+        rc = find_own(p, &p->cfg.mlflow_credential_file, e);
+    if (rc == 0)
+        rc = find_own(p, &p->cfg.mlflow_ca_file, e);
+    if (rc == 0)
         rc = find_own(p, &p->cfg.ca_file, e);
     for (size_t i = 0; rc == 0 && i < p->meters.n; i++) {
         rc = find_needed_file(p, &p->meters.v[i].cfg.credential_file, e);
@@ -485,10 +490,13 @@ static int read_meters(struct plan *p, struct err *e)
 }
 
 /* Before anything is created, and before its url is stored. */
-static int check_influx(const struct config *c, struct err *e)
+static int check_servers(const struct config *c, struct err *e)
 {
-    if (!c->url || strncmp(c->url, "udp://", 6) == 0)
-        return 0;
+    int rc = c->mlflow_url
+                 ? mlflow_url_check(c->mlflow_url, c->mlflow_credential_file != NULL, c->mlflow_allow_plain_http, e)
+                 : 0;
+    if (rc < 0 || !c->url || strncmp(c->url, "udp://", 6) == 0)
+        return rc;
     return influx_url_check(c->url, c->credential_file != NULL, c->allow_plain_http, e);
 }
 
@@ -596,7 +604,7 @@ int plan_load(struct plan *out, const char *config_file, const char *setting,
     if (rc == 0)
         rc = read_meters(p, e);
     if (rc == 0)
-        rc = check_influx(&p->cfg, e);
+        rc = check_servers(&p->cfg, e);
     if (rc == 0)
         rc = read_events(p, e);
     if (rc == 0)
@@ -768,6 +776,10 @@ int plan_require_files(const struct plan *p, struct err *e)
     int rc = require_secret(p, p->cfg.credential_file, "influxdb.credential_file", e);
     if (rc == 0)
         rc = require_own(p, p->cfg.ca_file, "influxdb.ca_file", e);
+    if (rc == 0)
+        rc = require_secret(p, p->cfg.mlflow_credential_file, "mlflow.credential_file", e);
+    if (rc == 0)
+        rc = require_own(p, p->cfg.mlflow_ca_file, "mlflow.ca_file", e);
     for (size_t i = 0; rc == 0 && i < p->meters.n; i++)
         rc = require_secret(p, p->meters.v[i].cfg.credential_file, "credential_file", e);
     if (rc < 0)

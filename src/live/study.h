@@ -83,6 +83,7 @@ struct study {
     struct reuse *reuse;       /* NULL: nothing is known from earlier studies */
     struct energy *energy;     /* NULL: no meter is read */
     struct publish *publish;   /* NULL: nothing goes to an InfluxDB */
+    struct handover *handover; /* NULL: nothing goes to an MLflow server */
     struct writer *writer;     /* of the store: all transactions */
     struct store *reader;      /* another connection, which does not wait for them: it sees what is committed */
 };

@@ -312,9 +312,30 @@ static const char schema_18[] = "CREATE TABLE queue("
                                 "CREATE INDEX requests_waiting ON requests(study) WHERE state = 'waiting';"
                                 "ALTER TABLE trials ADD COLUMN added INTEGER NOT NULL DEFAULT 0;";
 
+/* What was handed on to servers elsewhere, run by run (store/handed.h). */
+static const char schema_19[] = "CREATE TABLE handed("
+                                " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+                                " target TEXT NOT NULL,"
+                                " trial INTEGER NOT NULL,"
+                                " run_id TEXT NOT NULL,"
+                                " status TEXT NOT NULL,"
+                                " sending INTEGER NOT NULL,"
+                                " described INTEGER NOT NULL,"
+                                " done INTEGER NOT NULL,"
+                                " joules REAL,"
+                                " epoch INTEGER NOT NULL,"
+                                " name TEXT NOT NULL,"
+                                " step INTEGER NOT NULL,"
+                                " seq INTEGER NOT NULL,"
+                                " PRIMARY KEY(study, target, trial)"
+                                ") STRICT, WITHOUT ROWID;"
+                                /* Those of one trial are found without those of all others. */
+                                "CREATE INDEX decisions_trial ON decisions(study, trial, seq);";
+
 const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,  schema_6,
                                                  schema_7,  schema_8,  schema_9,  schema_10, schema_11, schema_12,
-                                                 schema_13, schema_14, schema_15, schema_16, schema_17, schema_18 };
+                                                 schema_13, schema_14, schema_15, schema_16, schema_17, schema_18,
+                                                 schema_19 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -495,6 +516,14 @@ static const struct col note_cols[] = {
     COL(store_note, text, COL_PLAIN),
 };
 
+static const struct col handed_cols[] = {
+    COL(handed, study, COL_PLAIN),  COL(handed, target, COL_PLAIN),    COL(handed, trial, COL_PLAIN),
+    COL(handed, run_id, COL_PLAIN), COL(handed, status, COL_PLAIN),    COL(handed, sending, COL_PLAIN),
+    COL(handed, done, COL_PLAIN),   COL(handed, described, COL_PLAIN), COL(handed, joules, COL_PLAIN),
+    COL(handed, epoch, COL_PLAIN),  COL(handed, name, COL_PLAIN),      COL(handed, step, COL_PLAIN),
+    COL(handed, seq, COL_PLAIN),
+};
+
 static const struct col tell_cols[] = {
     COL(tell_row, study, COL_PLAIN),
     COL_AS(tell_row, "seq", t.seq, COL_PLAIN),
@@ -601,6 +630,7 @@ static const struct table series = TABLE("series", series_cols);
 static const struct table members = TABLE("members", member_cols);
 static const struct table checkpoints = TABLE("checkpoints", checkpoint_cols);
 static const struct table results = TABLE("results", result_cols);
+const struct table schema_handed = TABLE("handed", handed_cols);
 static const struct table notes = TABLE("notes", note_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table searches = TABLE("searches", search_cols);
@@ -654,6 +684,25 @@ static const char list_sql[] =
                                     "  FROM studies s LEFT JOIN trials t INDEXED BY trials_summary ON t.study = s.id"
                                     "  WHERE ?1 IS NULL OR s.id = ?1"
                                     "  GROUP BY s.id ORDER BY s.id) q";
+
+/* A figure of each epoch, where the trial did not tell it by that name itself. */
+#define OR_OF_EPOCHS(name, value)                                                                                      \
+    " UNION ALL SELECT e.trial, '" name "', 0, e.epoch, e.attempt, e.end_ms, e." value                                 \
+    " FROM epochs e WHERE e.trial = ?1 AND NOT EXISTS(SELECT 1 FROM series s WHERE s.trial = e.trial"                  \
+    "  AND s.name = '" name "' AND s.step = 0 AND s.epoch = e.epoch AND s.value IS NOT NULL)"
+
+/* The columns of series_cols. */
+/* clang-format off */
+static const char handed_values_sql[] =
+    "SELECT trial, name, step, epoch, attempt, at_ms, value FROM ("
+    "SELECT trial, name, step, epoch, attempt, at_ms, value FROM series WHERE trial = ?1"
+    OR_OF_EPOCHS("accuracy", "accuracy")
+    OR_OF_EPOCHS("loss", "loss")
+    OR_OF_EPOCHS("learning_rate", "learning_rate")
+    OR_OF_EPOCHS("system/epoch_seconds", "seconds")
+    ") WHERE value IS NOT NULL AND epoch BETWEEN ?2 AND ?5 AND (epoch, name, step) > (?2, ?3, ?4)"
+    " ORDER BY epoch, name, step LIMIT ?6";
+/* clang-format on */
 
 enum verb { RAW, INSERT, KEEP, REPLACE, UPDATE, SELECT };
 
@@ -736,6 +785,17 @@ static const struct recipe {
     [STMT_NOTE_FORGET] = { RAW, NULL,
                            "DELETE FROM notes WHERE study = ?1 AND trial = ?2 AND (?3 IS NULL OR text = ?3)" },
     [STMT_NOTES] = { SELECT, &notes, "WHERE study = ?1 AND (?2 < 0 OR trial = ?2) ORDER BY trial, at_ms, text" },
+    [STMT_HANDED_GET] = { SELECT, &schema_handed, "WHERE study = ?1 AND target = ?2 AND trial = ?3" },
+    [STMT_HANDED_PUT] = { REPLACE, &schema_handed, NULL },
+    [STMT_HANDED_OPEN] = { RAW, NULL,
+                           "SELECT t.number FROM trials t WHERE t.study = ?1 AND t.state <> 'waiting'"
+                           " AND (t.state IN ('running', 'paused', 'interrupted') OR NOT EXISTS(SELECT 1 FROM handed h"
+                           "  WHERE h.study = ?1 AND h.target = ?2 AND h.trial = t.number AND h.done)) ORDER BY "
+                           "t.number" },
+    [STMT_HANDED_VALUES] = { RAW, &series, handed_values_sql },
+    [STMT_HANDED_DECISIONS] = { SELECT, &decisions,
+                                "WHERE study = ?1 AND trial = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4" },
+    [STMT_LAST_EPOCH] = { RAW, NULL, "SELECT coalesce(max(epoch), 0) FROM epochs WHERE trial = ?1" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
     [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },

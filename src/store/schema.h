@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "store/energy.h"
+#include "store/handed.h"
 #include "store/news.h"
 #include "store/notes.h"
 #include "store/queue.h"
@@ -53,6 +54,7 @@ struct table {
     int n;
 };
 
+extern const struct table schema_studies, schema_trials, schema_attempts, schema_handed;
 extern const struct table schema_studies, schema_trials, schema_attempts, schema_queue, schema_requests;
 
 /* The two structs of the contract that carry no study of their own, with it. */
@@ -154,6 +156,12 @@ enum stmt_id {
     STMT_NOTE_PUT,
     STMT_NOTE_FORGET,
     STMT_NOTES,
+    STMT_HANDED_GET,
+    STMT_HANDED_PUT,
+    STMT_HANDED_OPEN,
+    STMT_HANDED_VALUES,
+    STMT_HANDED_DECISIONS,
+    STMT_LAST_EPOCH,
     STMT_TELL_ADD,
     STMT_TELLS,
     STMT_SEARCH_PUT,

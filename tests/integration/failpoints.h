@@ -9,6 +9,7 @@ enum failpoint_owner {
     OF_SESSIONS, /* the driver's, where trials are served by warm sessions */
     OF_LAUNCHER, /* pipetune-node exec */
     OF_HELPER,   /* pipetune-node serve */
+    OF_HANDING,  /* whoever hands a study on: struck by test_mlflow */
 };
 
 static const struct failpoint_row {
@@ -25,6 +26,8 @@ static const struct failpoint_row {
     { "epoch-before-commit", OF_DRIVER, 4 },
     { "epoch-committed", OF_DRIVER, 4 },
     { "go-sent", OF_DRIVER, 3 },
+    { "handing-batch-sent", OF_HANDING, 1 },
+    { "handing-run-made", OF_HANDING, 1 },
     { "launcher-ready", OF_DRIVER, 3 },
     { "launcher-spawned", OF_DRIVER, 3 },
     { "node-exit-written", OF_LAUNCHER, 1 },
