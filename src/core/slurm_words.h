@@ -1,5 +1,6 @@
 /* The words between us and Slurm's own commands: what sbatch is told, what squeue, scontrol, sacct and sinfo answer, by their plain forms, which
- * are older than their JSON and the same in all versions. Pure. */
+ * are the same in all versions. Their JSON is not: that of squeue tells, up to 22.05 at least, of every job of the cluster, whichever were asked for, some
+ * 4 KB each. Pure. */
 #ifndef CORE_SLURM_WORDS_H
 #define CORE_SLURM_WORDS_H
 
