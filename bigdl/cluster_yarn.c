@@ -261,12 +261,14 @@ static const char *text_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* "root.a.b" by its last name, by its path, or by its path without the root, as applications may name it. */
+/* "root.a.b" by its last name, by its path, or by its path without the root, as applications may name it. Some managers tell no
+ * paths. */
 static bool is_queue(const json_t *q, const char *name)
 {
     static const char root[] = "root.";
-    const char *path = text_of(q, "queuePath");
+    const char *path = text_of(q, "queuePath"), *last = strrchr(name, '.');
     bool bare = strncmp(path, root, strlen(root)) == 0 && strcmp(path + strlen(root), name) == 0;
+    name = *path || !last ? name : last + 1;
     return bare || strcmp(path, name) == 0 || strcmp(text_of(q, "queueName"), name) == 0;
 }
 

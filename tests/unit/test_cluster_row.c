@@ -295,6 +295,7 @@ static const struct {
     { "more than there is", "default", 200, QUEUES(QUEUE("root.default", "default", "1", "me", "6")), 0 },
     { "by its path", "root.a.b", 200, QUEUES(QUEUE("root.a.b", "b", "-1", "me", "3")), 5 },
     { "by its path without the root", "a.b", 200, QUEUES(QUEUE("root.a.b", "b", "-1", "me", "3")), 5 },
+    { "by its path, where none is told", "root.a.b", 200, QUEUES(QUEUE("", "b", "-1", "me", "3")), 5 },
     { "below another one", "b", 200,
       QUEUES("{\"queueName\":\"a\",\"queues\":{\"queue\":[" QUEUE("root.a.b", "b", "-1", "me", "3") "]}}"), 5 },
     { "another one", "c", 200, QUEUES(QUEUE("root.default", "default", "1", "me", "3")), -1 },
