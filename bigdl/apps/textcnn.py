@@ -6,34 +6,12 @@ a trial says nothing else about, and the texts stay cached, as numbers, from one
 import os
 import sys
 
-import numpy
-
 import bigdl_app
 import text_corpus
-from bigdl_app import BIGDL, class_tag, float_evidence, positive, scala_object, to_dataset
+from bigdl_app import make_batches, positive, to_samples
 
 from bigdl.dllib.nn.layer import (Dropout, Linear, LogSoftMax, LookupTable, ReLU, Reshape, TemporalConvolution,
                                   TemporalMaxPooling)
-from bigdl.dllib.utils.common import JTensor, _py2java
-
-
-def to_samples(sc, inputs, labels):
-    """The rows of two matrices as one DataSet of samples, cached in the executors.
-
-    Two tensors cross to the JVM, whatever the number of rows.
-    """
-    bigdl = scala_object(sc, BIGDL + ".utils.python.api.PythonBigDL").ofFloat()
-    rows, column = (bigdl.toTensor(_py2java(sc._gateway, JTensor.from_ndarray(matrix))) for matrix in (inputs, labels))
-    several = sc._jvm.org.apache.spark.api.python.PythonUtils.toSeq([rows]).toList()
-    return to_dataset(sc, bigdl.toSampleArray(several, column), "feature.dataset.Sample")
-
-
-def make_batches(sc, samples, batch_size):
-    tag, arithmetic = float_evidence(sc)
-    none = scala_object(sc, "scala.None")
-    batches = scala_object(sc, BIGDL + ".feature.dataset.SampleToMiniBatch").apply(
-        batch_size, none, none, none, False, tag, arithmetic)
-    return samples.transform(batches, class_tag(sc, BIGDL + ".feature.dataset.MiniBatch"))
 
 
 class Corpus:

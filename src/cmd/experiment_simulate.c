@@ -67,8 +67,9 @@ static int ask_points(struct experiment_study *s, const struct plan *p, struct e
 
 static void note_stop(const struct experiment_result *r, size_t job, const struct plan *p)
 {
-    const char *stop = p->cfg.stop;
-    if (stop && strcmp(stop, "none") != 0)
+    const char *algorithm = p->cfg.algorithm ? p->cfg.algorithm : search_default(&p->space);
+    const char *stop = p->cfg.stop ? p->cfg.stop : search_default_stop(algorithm);
+    if (strcmp(stop, "none") != 0)
         cmd_say("job '%s': its stop rule '%s' is not simulated: each trial trains all its %lld epochs",
                 r->x.jobs[job].name, stop, (long long)p->cfg.epochs);
 }

@@ -163,6 +163,28 @@ static void an_offline_experiment_tells_its_trials(void **state)
     harness_output_done(&o);
 }
 
+static void a_stop_rule_that_is_not_played_is_told(void **state)
+{
+    struct world *w = *state;
+    harness_write(
+        w->dir, "two.conf",
+        "{ \"application\": \"app.json\", \"study\": { \"epochs\": 3 }, \"search\": { \"stop\": \"hyperband\" },\n"
+        "  \"hyperParameters\": { \"lr\": { \"min\": 0.1, \"max\": 1.5 }, \"batch\": [32] } }\n");
+    struct harness_output o = SIMULATE(w);
+    must("simulate", &o);
+    assert_non_null(
+        strstr(o.err, "job 'two': its stop rule 'hyperband' is not simulated: each trial trains all its 3 epochs"));
+    assert_null(strstr(o.err, "job 'one'"));
+    harness_output_done(&o);
+    harness_write(w->dir, "two.conf",
+                  "{ \"application\": \"app.json\", \"study\": { \"epochs\": 3 },\n"
+                  "  \"hyperParameters\": { \"lr\": { \"min\": 0.1, \"max\": 1.5 }, \"batch\": [32] } }\n");
+    o = SIMULATE(w);
+    must("simulate by default", &o);
+    assert_non_null(strstr(o.err, "job 'two': its stop rule 'curves'"));
+    harness_output_done(&o);
+}
+
 static const struct {
     const char *name, *experiment, *config, *want;
 } wrong[] = {
@@ -377,6 +399,7 @@ int main(void)
         WITH_WORLD(a_simulation_tells_what_each_policy_takes),
         WITH_WORLD(csvs_are_what_replay_online_reads),
         WITH_WORLD(an_offline_experiment_tells_its_trials),
+        WITH_WORLD(a_stop_rule_that_is_not_played_is_told),
         WITH_WORLD(faults_are_told_before_anything_is_written),
         TRAINING(studies_are_trained_under_each_policy),
         TRAINING(an_interrupted_one_is_gone_on_with),
