@@ -96,7 +96,7 @@ static void put_at(struct page *p, struct buf *b, const struct page_about *a)
     store_study_done(&row);
 }
 
-void page_head(struct page *p, struct buf *b, const struct page_about *a)
+void page_head(struct page *p, struct buf *b, const struct http_request *q, const struct page_about *a)
 {
     buf_puts(b, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
@@ -111,7 +111,8 @@ void page_head(struct page *p, struct buf *b, const struct page_about *a)
     }
     if (a->trial)
         buf_printf(b, " data-trial=\"%d\"", a->trial);
-    put_at(p, b, a);
+    if (page_is_whole(q))
+        put_at(p, b, a);
     buf_puts(b, ">\n");
     put_nav(b);
 }
@@ -148,14 +149,32 @@ void page_fail(struct http_answer *out, int rc, const struct err *e)
     refuse(NULL, rc == -EINVAL || rc == -ENOENT ? 404 : rc == -EBUSY || rc == -ENOMEM ? 503 : 500, e->text, out);
 }
 
-void page_begin_part(struct buf *b, const char *id, const char *title)
+bool page_is_whole(const struct http_request *q)
 {
-    buf_printf(b, "<section id=\"%s\" data-live>\n", id);
+    return !http_pairs_get(&q->query, "parts");
+}
+
+static bool is_asked(const struct http_request *q, const char *id)
+{
+    size_t len = strlen(id);
+    for (const char *at = http_pairs_get(&q->query, "parts"); at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, id, len) == 0 && (!at[len] || at[len] == ','))
+            return true;
+    return page_is_whole(q);
+}
+
+bool page_begin_part(struct buf *b, const struct http_request *q, const char *id, const char *title,
+                     enum page_pace pace)
+{
+    if (!is_asked(q, id))
+        return false;
+    buf_printf(b, "<section id=\"%s\" data-live%s>\n", id, pace == PAGE_QUICK ? " data-quick" : "");
     if (title) {
         buf_puts(b, "<h2>");
         svg_escape(b, title);
         buf_puts(b, "</h2>\n");
     }
+    return true;
 }
 
 void page_end_part(struct buf *b)

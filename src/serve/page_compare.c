@@ -338,7 +338,7 @@ void page_compare(void *ctx, const struct http_request *q, struct http_answer *o
     bool all = http_pairs_get(&q->query, "all") != NULL;
     l.epoch = (int)http_pairs_number(&q->query, "epoch", 1, INT32_MAX, 0);
     l.at = at && strcmp(at, "best") == 0 ? AT_BEST : at && strcmp(at, "epoch") == 0 && l.epoch ? AT_EPOCH : AT_LAST;
-    page_head(ctx, b, &(struct page_about){ .title = "Compare" });
+    page_head(ctx, b, q, &(struct page_about){ .title = "Compare" });
     int rc = add_all(&l, q, &e);
     buf_puts(b, "<h1>Compare</h1>\n");
     put_form(b, &l, all);
@@ -347,7 +347,7 @@ void page_compare(void *ctx, const struct http_request *q, struct http_answer *o
         svg_escape(b, l.why.v[i]);
         buf_puts(b, "</p>\n");
     }
-    page_begin_part(b, "compared", NULL);
+    (void)page_begin_part(b, q, "compared", NULL, PAGE_SLOW); /* all there is */
     if (rc == 0 && l.n > 0) {
         put_table(b, &l, all);
         put_curves(b, &l);

@@ -99,7 +99,6 @@ void page_model(void *ctx, const struct http_request *q, struct http_answer *out
     struct http_request ask = { .last_event = NULL };
     struct http_answer said = { 0 };
     struct buf *b = &out->body;
-    (void)q;
     if (http_path_parse(&ask.path, "/api/model") < 0) {
         page_fail(out, -ENOMEM, &(struct err){ .text = "out of memory" });
         return;
@@ -107,7 +106,7 @@ void page_model(void *ctx, const struct http_request *q, struct http_answer *out
     api_answer(&p->api, &ask, &said);
     http_path_done(&ask.path);
     AUTO_JSON json_t *j = json_loadb(buf_text(&said.body), said.body.len, 0, NULL);
-    page_head(p, b, &(struct page_about){ .title = "Model", .still = true });
+    page_head(p, b, q, &(struct page_about){ .title = "Model", .still = true });
     buf_puts(b, "<h1>Model</h1>\n<p class=\"dim\">What earlier studies taught: clusters of profiles, and the best "
                 "settings known "
                 "per class of jobs.</p>\n");

@@ -74,29 +74,38 @@ static void put_machine(struct buf *b)
     buf_puts(b, "</dl>\n");
 }
 
+static int put_running(struct running *l)
+{
+    struct buf *b = l->b;
+    buf_puts(b, "<div class=\"wide\"><table data-sort><thead><tr><th>where</th><th>trial</th><th class=\"n\">CPUs</th>"
+                "<th>setting</th><th class=\"n\">time</th></tr></thead><tbody>\n");
+    int rc = page_store(l->p, l->e);
+    if (rc == 1)
+        rc = store_list(l->p->store, add_study, l, l->e);
+    buf_puts(b, "</tbody></table></div>\n");
+    if (rc >= 0 && l->rows == 0)
+        buf_puts(b, "<p class=\"dim\">Nothing runs.</p>\n");
+    if (l->left > 0)
+        buf_printf(b, "<p class=\"dim\">%zu more run.</p>\n", l->left);
+    return rc;
+}
+
 void page_nodes(void *ctx, const struct http_request *q, struct http_answer *out)
 {
     struct err e = { 0 };
     struct buf *b = &out->body;
     struct running l = { .p = ctx, .b = b, .e = &e };
-    (void)q;
-    page_head(ctx, b, &(struct page_about){ .title = "Nodes" });
+    page_head(ctx, b, q, &(struct page_about){ .title = "Nodes" });
     buf_puts(b, "<h1>Nodes</h1>\n");
-    page_begin_part(b, "machine", NULL);
-    put_machine(b);
-    page_end_part(b);
-    page_begin_part(b, "running", "What runs where");
-    buf_puts(b, "<div class=\"wide\"><table data-sort><thead><tr><th>where</th><th>trial</th><th class=\"n\">CPUs</th>"
-                "<th>setting</th><th class=\"n\">time</th></tr></thead><tbody>\n");
-    int rc = page_store(l.p, &e);
-    if (rc == 1)
-        rc = store_list(l.p->store, add_study, &l, &e);
-    buf_puts(b, "</tbody></table></div>\n");
-    if (rc >= 0 && l.rows == 0)
-        buf_puts(b, "<p class=\"dim\">Nothing runs.</p>\n");
-    if (l.left > 0)
-        buf_printf(b, "<p class=\"dim\">%zu more run.</p>\n", l.left);
-    page_end_part(b);
+    if (page_begin_part(b, q, "machine", NULL, PAGE_SLOW)) {
+        put_machine(b);
+        page_end_part(b);
+    }
+    int rc = 0;
+    if (page_begin_part(b, q, "running", "What runs where", PAGE_SLOW)) {
+        rc = put_running(&l);
+        page_end_part(b);
+    }
     page_foot(b);
     if (rc < 0) {
         if (!e.code)

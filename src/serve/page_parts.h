@@ -44,12 +44,17 @@ struct page_about {
     int trial;         /* and whose log; 0: none */
     bool still;        /* it follows nothing */
 };
-void page_head(struct page *p, struct buf *b, const struct page_about *a);
+void page_head(struct page *p, struct buf *b, const struct http_request *q, const struct page_about *a);
 void page_foot(struct buf *b);
 void page_fail(struct http_answer *out, int rc, const struct err *e); /* an answer instead of a page */
 
-void page_begin_part(struct buf *b, const char *id, const char *title); /* what is kept up to date; title NULL: none */
+/* A part that is kept up to date; title NULL: none. Those that are quick are asked for by themselves, "?parts=facts,running", as soon as
+ * something happened; all others with the whole page, as seldom as it takes long. False: this part was not asked for. */
+enum page_pace { PAGE_QUICK, PAGE_SLOW };
+bool page_begin_part(struct buf *b, const struct http_request *q, const char *id, const char *title,
+                     enum page_pace pace);
 void page_end_part(struct buf *b);
+bool page_is_whole(const struct http_request *q);
 
 void page_put_number(struct buf *b, double x); /* four digits; "absent" for none */
 void page_put_seconds(struct buf *b, double s);

@@ -120,11 +120,10 @@ void page_studies(void *ctx, const struct http_request *q, struct http_answer *o
     struct page *p = ctx;
     struct err e = { 0 };
     struct listing l = { p, &out->body, &e };
-    (void)q;
     int rc = page_store(p, &e);
-    page_head(p, &out->body, &(struct page_about){ .title = "Studies" });
+    page_head(p, &out->body, q, &(struct page_about){ .title = "Studies" });
     buf_puts(&out->body, "<h1>Studies</h1>\n");
-    page_begin_part(&out->body, "studies", NULL);
+    (void)page_begin_part(&out->body, q, "studies", NULL, PAGE_SLOW); /* all there is */
     if (rc == 1)
         rc = put_table(&l);
     else if (rc == 0)

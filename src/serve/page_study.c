@@ -355,37 +355,81 @@ static int put_energy(struct buf *b, const struct view *v, struct err *e)
 
 /* --- the page --- */
 
-static int put_parts(struct page *p, struct buf *b, struct view *v, const struct http_request *q, struct err *e)
+struct asked {
+    struct page *p;
+    struct view *v;
+    const struct http_request *q;
+};
+
+static int part_facts(struct buf *b, const struct asked *a, struct err *e)
 {
-    const char *figure = http_pairs_get(&q->query, "figure");
-    int rc = view_energy(v, e);
-    page_begin_part(b, "facts", NULL);
-    put_facts(p, b, v);
-    page_end_part(b);
-    page_begin_part(b, "running", "What runs");
-    put_running(b, v);
-    page_end_part(b);
-    page_begin_part(b, "curves", "Over epochs");
-    rc = rc == 0 ? page_put_curves(b, v, figure && *figure ? figure : NULL, e) : rc;
-    page_end_part(b);
-    page_begin_part(b, "lanes", "Settings over time");
-    rc = rc == 0 ? page_put_lanes(b, v, e) : rc;
-    page_end_part(b);
-    page_begin_part(b, "points", "Hyperparameters");
-    rc = rc == 0 ? page_put_points(b, v, e) : rc;
-    page_end_part(b);
-    page_begin_part(b, "energy", "Energy");
-    rc = rc == 0 ? put_energy(b, v, e) : rc;
-    buf_puts(b, "<p><a href=\"/study/");
-    http_put_word(b, v->study.name);
-    buf_puts(b, "/events\">What was counted</a>: events of the processors, by epochs and by classes of jobs.</p>\n");
-    page_end_part(b);
-    page_begin_part(b, "trials", "Trials");
-    rc = rc == 0 ? put_trials(b, v, q, e) : rc;
-    page_end_part(b);
-    page_begin_part(b, "story", "What was decided, and why");
-    rc = rc == 0 ? put_story(b, v, q, e) : rc;
-    page_end_part(b);
+    (void)e;
+    put_facts(a->p, b, a->v);
+    return 0;
+}
+
+static int part_running(struct buf *b, const struct asked *a, struct err *e)
+{
+    (void)e;
+    put_running(b, a->v);
+    return 0;
+}
+
+static int part_curves(struct buf *b, const struct asked *a, struct err *e)
+{
+    const char *figure = http_pairs_get(&a->q->query, "figure");
+    return page_put_curves(b, a->v, figure && *figure ? figure : NULL, e);
+}
+
+static int part_lanes(struct buf *b, const struct asked *a, struct err *e)
+{
+    return page_put_lanes(b, a->v, e);
+}
+
+static int part_points(struct buf *b, const struct asked *a, struct err *e)
+{
+    return page_put_points(b, a->v, e);
+}
+
+static int part_energy(struct buf *b, const struct asked *a, struct err *e)
+{
+    return put_energy(b, a->v, e);
+}
+
+static int part_trials(struct buf *b, const struct asked *a, struct err *e)
+{
+    return put_trials(b, a->v, a->q, e);
+}
+
+static int part_story(struct buf *b, const struct asked *a, struct err *e)
+{
+    return put_story(b, a->v, a->q, e);
+}
+
+static const struct part {
+    const char *id, *title;
+    enum page_pace pace;
+    int (*put)(struct buf *b, const struct asked *a, struct err *e);
+} parts[] = {
+    { "facts", NULL, PAGE_QUICK, part_facts },
+    { "running", "What runs", PAGE_QUICK, part_running },
+    { "curves", "Over epochs", PAGE_SLOW, part_curves },
+    { "lanes", "Settings over time", PAGE_SLOW, part_lanes },
+    { "points", "Hyperparameters", PAGE_SLOW, part_points },
+    { "energy", "Energy", PAGE_SLOW, part_energy },
+    { "trials", "Trials", PAGE_SLOW, part_trials },
+    { "story", "What was decided, and why", PAGE_SLOW, part_story },
+};
+
+static int put_parts(struct buf *b, const struct asked *a, struct err *e)
+{
+    int rc = view_energy(a->v, e);
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(parts); i++) {
+        if (!page_begin_part(b, a->q, parts[i].id, parts[i].title, parts[i].pace))
+            continue;
+        rc = parts[i].put(b, a, e);
+        page_end_part(b);
+    }
     return rc;
 }
 
@@ -396,13 +440,13 @@ void page_study(void *ctx, const struct http_request *q, struct http_answer *out
     const char *name = q->path.words[1];
     struct view *v;
     struct err e = { 0 };
-    page_head(p, b, &(struct page_about){ .title = name, .study = name });
+    page_head(p, b, q, &(struct page_about){ .title = name, .study = name });
     int rc = page_view(p, name, &v, &e);
     if (rc == 0) {
         buf_puts(b, "<h1>");
         svg_escape(b, name);
         buf_puts(b, "</h1>\n");
-        rc = put_parts(p, b, v, q, &e);
+        rc = put_parts(b, &(struct asked){ p, v, q }, &e);
     }
     page_foot(b);
     if (rc < 0)
@@ -438,7 +482,7 @@ void page_heat(void *ctx, const struct http_request *q, struct http_answer *out)
     struct heats h = { .unread = "" };
     struct view *v;
     struct err e = { 0 };
-    page_head(p, b, &(struct page_about){ .title = name, .study = name, .still = true });
+    page_head(p, b, q, &(struct page_about){ .title = name, .study = name, .still = true });
     int rc = page_view(p, name, &v, &e);
     if (rc == 0)
         rc = heats_load(&h, v, &e);

@@ -72,13 +72,10 @@ static void put_origin(struct buf *b, const struct view *v, const struct store_t
 static int put_facts(struct page *p, struct buf *b, struct view *v, struct view_trial *t, struct err *e)
 {
     struct ledger_figure f = energy_figure_absent;
-    AUTO_BUF struct buf energy = BUF_INIT, told = BUF_INIT;
-    char name[64];
+    AUTO_BUF struct buf energy = BUF_INIT, name = BUF_INIT;
     int rc = view_energy(v, e);
     if (rc == 0)
         rc = view_trial_energy(v, t, &f, e);
-    if (rc == 0)
-        rc = view_forecast(v, t, e);
     if (rc < 0)
         return rc;
     energy_figure_put(&energy, &f);
@@ -97,18 +94,26 @@ static int put_facts(struct page *p, struct buf *b, struct view *v, struct view_
     put_part(b, "setting asked for", t->row.requested);
     put_part(b, "setting had", t->row.effective);
     buf_puts(b, "</dl>\n");
-    foretold_put(&told, &t->foretold);
-    if (told.len > 0) {
-        buf_puts(b, "<p>It is ");
-        svg_escape(b, buf_text(&told));
-        buf_puts(b, ".</p>\n");
-    }
     put_origin(b, v, &t->row);
-    (void)snprintf(name, sizeof name, "/%d", t->row.number);
-    AUTO_BUF struct buf whole = BUF_INIT;
-    buf_printf(&whole, "%s%s", v->study.name, name);
+    buf_printf(&name, "%s/%d", v->study.name, t->row.number);
     if (strcmp(t->state, "failed") == 0)
-        page_put_form(p, b, "retry", buf_text(&whole), "Try it again");
+        page_put_form(p, b, "retry", buf_text(&name), "Try it again");
+    return 0;
+}
+
+/* A part of its own: it reads the curves of all trials. */
+static int put_foretold(struct buf *b, struct view *v, struct view_trial *t, struct err *e)
+{
+    AUTO_BUF struct buf told = BUF_INIT;
+    int rc = view_forecast(v, t, e);
+    if (rc < 0)
+        return rc;
+    foretold_put(&told, &t->foretold);
+    if (told.len == 0)
+        return 0;
+    buf_puts(b, "<p>It is ");
+    svg_escape(b, buf_text(&told));
+    buf_puts(b, ".</p>\n");
     return 0;
 }
 
@@ -409,19 +414,29 @@ void page_trial_log(void *ctx, const struct http_request *q, struct http_answer 
 
 /* --- the page --- */
 
-static int put_parts(struct page *p, struct buf *b, struct view *v, struct view_trial *t, struct err *e)
+static int put_parts(struct page *p, struct buf *b, struct view *v, struct view_trial *t, const struct http_request *q,
+                     struct err *e)
 {
-    page_begin_part(b, "facts", NULL);
-    int rc = put_facts(p, b, v, t, e);
-    page_end_part(b);
-    page_begin_part(b, "charts", "Figures");
-    rc = rc == 0 ? put_charts(b, v, t, e) : rc;
-    page_end_part(b);
-    page_begin_part(b, "attempts", "Attempts");
-    rc = rc == 0 ? put_attempts(b, v, t, e) : rc;
-    rc = rc == 0 ? put_kept(b, v, t, e) : rc;
-    page_end_part(b);
-    put_log(p, b, v, t);
+    int rc = 0;
+    if (page_begin_part(b, q, "facts", NULL, PAGE_QUICK)) {
+        rc = put_facts(p, b, v, t, e);
+        page_end_part(b);
+    }
+    if (rc == 0 && page_begin_part(b, q, "foretold", NULL, PAGE_SLOW)) {
+        rc = put_foretold(b, v, t, e);
+        page_end_part(b);
+    }
+    if (rc == 0 && page_begin_part(b, q, "charts", "Figures", PAGE_SLOW)) {
+        rc = put_charts(b, v, t, e);
+        page_end_part(b);
+    }
+    if (rc == 0 && page_begin_part(b, q, "attempts", "Attempts", PAGE_SLOW)) {
+        rc = put_attempts(b, v, t, e);
+        rc = rc == 0 ? put_kept(b, v, t, e) : rc;
+        page_end_part(b);
+    }
+    if (page_is_whole(q))
+        put_log(p, b, v, t);
     return rc;
 }
 
@@ -435,13 +450,13 @@ void page_trial(void *ctx, const struct http_request *q, struct http_answer *out
     AUTO_BUF struct buf title = BUF_INIT;
     buf_printf(&title, "%s/%s", q->path.words[1], q->path.words[2]);
     int number = (int)strtol(q->path.words[2], NULL, 10);
-    page_head(p, b, &(struct page_about){ .title = buf_text(&title), .study = q->path.words[1], .trial = number });
+    page_head(p, b, q, &(struct page_about){ .title = buf_text(&title), .study = q->path.words[1], .trial = number });
     int rc = find(p, q, &v, &t, &e);
     if (rc == 0) {
         buf_puts(b, "<h1>");
         page_put_study(b, v->study.name);
         buf_printf(b, "/%d</h1>\n", t->row.number);
-        rc = put_parts(p, b, v, t, &e);
+        rc = put_parts(p, b, v, t, q, &e);
     }
     page_foot(b);
     if (rc < 0)

@@ -332,6 +332,24 @@ static void test_pages(void **state)
     }
 }
 
+static void test_parts_of_a_page_come_by_themselves(void **state)
+{
+    const struct served *w = *state;
+    static const struct {
+        const char *path, *has, *not ;
+    } rows[] = { { "/study/demo?parts=facts,running", "id=\"running\"", "id=\"trials\"" },
+                 { "/study/demo?parts=story", "id=\"story\"", "id=\"facts\"" },
+                 { "/study/demo?parts=fact", "<main", "id=\"facts\"" },
+                 { "/study/demo?parts=", "<main", "data-at" },
+                 { "/trial/demo/2?parts=facts", "id=\"facts\"", "<pre" } };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        assert_int_equal(get(w, rows[i].path, &b), 200);
+        if (!strstr(body_of(&b), rows[i].has) || strstr(body_of(&b), rows[i].not ))
+            fail_msg("%s: not with '%s' and without '%s': %s", rows[i].path, rows[i].has, rows[i].not, body_of(&b));
+    }
+}
+
 static void test_texts_of_others_are_no_markup(void **state)
 {
     static const char *const paths[] = {
@@ -743,6 +761,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)
     const struct CMUnitTest tests[] = {
         TEST(test_pages),
+        TEST(test_parts_of_a_page_come_by_themselves),
         TEST(test_texts_of_others_are_no_markup),
         TEST(test_the_api_is_what_commands_print),
         TEST(test_hostile_requests),

@@ -4,7 +4,7 @@
 (() => {
   const body = document.body, live = document.getElementById('live');
   const follows = body.dataset.at !== undefined;
-  let source = null, timer = 0, waits = 0, fetching = false, again = false, took = 0, last = body.dataset.at, log = null;
+  let source = null, waits = false, last = body.dataset.at, log = null;
 
   const say = text => { if (live && live.textContent !== text) live.textContent = text; };
 
@@ -33,25 +33,36 @@
     });
     if (page.title) document.title = page.title;
   };
-  const refresh = async () => {
-    timer = 0;
-    if (fetching) { again = true; return; }
-    fetching = true;
-    const begun = performance.now();
+  /* Two paces: parts that are quick are asked for by themselves as soon as something happened, the whole page a hundred times as seldom as it takes
+   * long: so that who looks costs the server no more than a hundredth of a core. */
+  const pace = (parts, times, least) => ({ parts, times, least, timer: 0, busy: false, again: false, last: -1e9, took: 0 });
+  const quick = pace(() => [...document.querySelectorAll('[data-quick]')].map(e => e.id), 20, 200);
+  const whole = pace(() => null, 100, 500);
+  const [nav] = performance.getEntriesByType('navigation');
+  whole.last = performance.now();
+  whole.took = nav ? nav.responseStart - nav.requestStart : 0;
+  const fetchPage = async p => {
+    const ids = p.parts(), url = new URL(location.href);
+    p.timer = 0;
+    p.busy = true;
+    p.last = performance.now();
+    if (ids) url.searchParams.set('parts', ids.join(','));
     try {
-      const r = await fetch(location.href, { credentials: 'same-origin', cache: 'no-store' });
+      const r = await fetch(url, { credentials: 'same-origin', cache: 'no-store' });
+      p.took = performance.now() - p.last;
       if (r.ok) { place(await r.text()); say('live'); }
       else if (r.status === 401) location.reload();
       else say('the server answered ' + r.status);
     } catch (e) { say('no answer; trying again'); }
-    took = performance.now() - begun;
-    fetching = false;
-    if (again) { again = false; soon(0); }
+    p.busy = false;
+    if (p.again) { p.again = false; soon(p); }
   };
-  /* At once the first time; then as seldom as it takes long, so that a page costs no more than a part of one core. */
-  const soon = least => {
-    if (timer || document.hidden) { waits = waits || document.hidden; return; }
-    timer = setTimeout(refresh, Math.max(least, took * 5, 20));
+  const soon = p => {
+    if (document.hidden) { waits = true; return; }
+    if (p.busy) { p.again = true; return; }
+    if (p.timer || (p === quick && !p.parts().length)) return;
+    const since = performance.now() - p.last;
+    p.timer = setTimeout(fetchPage, Math.max(0, p.least - since, p.took * p.times - since), p);
   };
 
   /* --- a trial's log, followed --- */
@@ -87,11 +98,11 @@
       say('no connection; trying again');
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
     };
-    for (const name of ['news', 'hello', 'reset']) source.addEventListener(name, e => { note(e); soon(0); });
-    source.addEventListener('changed', () => soon(1500));
+    for (const name of ['news', 'hello', 'reset']) source.addEventListener(name, e => { note(e); soon(quick); soon(whole); });
+    source.addEventListener('changed', () => soon(whole));
     source.addEventListener('log', more);
   };
-  document.addEventListener('visibilitychange', () => { if (!document.hidden && waits) { waits = 0; soon(0); } });
+  document.addEventListener('visibilitychange', () => { if (!document.hidden && waits) { waits = false; soon(quick); soon(whole); } });
 
   /* --- tables: sorted by their heads, filtered by a word --- */
   const value = (row, i) => {
