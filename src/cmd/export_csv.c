@@ -5,13 +5,13 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "base/strv.h"
-#include "cmd/energy_parts.h"
 #include "cmd/export.h"
 #include "core/csv.h"
 #include "core/timeline_csv.h"
 #include "core/tune_csv.h"
 #include "store/export.h"
 #include "store/series.h"
+#include "view/joules.h"
 #include "view/put.h"
 #include "view/words.h"
 
@@ -20,7 +20,7 @@ struct csvs {
     struct view *view;
     const char *dir;
     struct trace trace; /* the study's runs; loaded once */
-    struct energy_view energy;
+    struct joules energy;
     int trial; /* the number of the one under way */
     struct err *e;
 };
@@ -105,7 +105,7 @@ static int put_iterations(struct buf *b, struct csvs *x)
 
 static int put_energy(struct buf *b, struct csvs *x)
 {
-    energy_put_csv(b, &x->energy);
+    joules_put_csv(b, &x->energy);
     return 0;
 }
 
@@ -352,12 +352,14 @@ static int write_all(struct csvs *x)
     if (rc == 0)
         rc = export_study(&x->trace, x->store, study, x->e);
     if (rc == 0)
-        rc = energy_view_load(&x->energy, x->store, study, x->e);
+        rc = energy_load(&x->energy.load, x->store, study, x->e);
+    if (rc == 0)
+        rc = joules_reckon(&x->energy, x->store, study, NULL, NULL, x->e);
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(files); i++)
         rc = write_file(x, i);
     if (rc == 0)
         rc = write_job(x);
-    energy_view_done(&x->energy);
+    joules_done(&x->energy);
     trace_done(&x->trace);
     return rc;
 }
@@ -365,7 +367,7 @@ static int write_all(struct csvs *x)
 int export_csv(struct store *s, const char *study, const char *study_dir, pid_t driver, const char *dir, struct err *e)
 {
     struct view v;
-    struct csvs x = { .store = s, .view = &v, .dir = dir, .e = e };
+    struct csvs x = { .store = s, .view = &v, .dir = dir, .energy = { .study = study, .from = "store" }, .e = e };
     int rc = view_open(&v, s, study, study_dir, driver, e);
     if (rc == 0)
         rc = view_energy(&v, e);
