@@ -28,6 +28,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#define SESSION_MARK "PIPETUNE trial"
+
 enum { SESSION_LINE_MAX = 65536, SESSION_PROTOCOL = 2, SESSION_ID_MAX = 64, SESSION_TEXT_MAX = 256 };
 
 enum { SESSION_PROTOCOL_OLDEST = 1, SESSION_PROTOCOL_END = 2 /* from which on there is `end` */ };

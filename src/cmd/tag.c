@@ -8,8 +8,8 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
-#include "view/notes.h"
 #include "live/study.h"
+#include "view/notes.h"
 
 enum { TAG_MAX = 1000 };
 

@@ -393,10 +393,10 @@ int attempt_recall_gang(struct attempt *a, struct gangs *all, const struct app_g
 
 /* --- a warm session's run --- */
 
-/* Where its launcher notes how it ended. */
+/* Where its launcher notes how it ended; on a host the note is put into the folder here. */
 static const char *launch_dir(const struct attempt *a)
 {
-    return a->session_dir ? a->session_dir : a->dir;
+    return a->session_dir && !a->row.place ? a->session_dir : a->dir;
 }
 
 static int join_session(struct attempt *a, int session, const char *tag)
@@ -408,7 +408,17 @@ static int join_session(struct attempt *a, int session, const char *tag)
     return a->session_dir && a->run_id ? 0 : -ENOMEM;
 }
 
-int attempt_run(struct attempt *a, json_t **hyper, struct session_run *out)
+static int find_there(struct attempt *a, const struct site *site)
+{
+    site_paths_done(&a->there);
+    site_paths_done(&a->there_state);
+    int rc = site->row->paths(site->own, a->run_id, a->resume.model, &a->there, NULL);
+    if (rc == 0 && a->resume.state)
+        rc = site->row->paths(site->own, a->run_id, a->resume.state, &a->there_state, NULL);
+    return rc;
+}
+
+int attempt_run(struct attempt *a, const struct site *site, json_t **hyper, struct session_run *out)
 {
     *hyper = space_point_json(&a->study->plan->space, &a->trial->point);
     if (!*hyper)
@@ -417,24 +427,44 @@ int attempt_run(struct attempt *a, json_t **hyper, struct session_run *out)
     if (rc == -ENOENT && a->gained) /* it has gone on since, and what it trained has replaced that */
         rc = 0;
     if (rc == 0)
+        rc = find_there(a, site);
+    const struct site_paths *there = &a->there, *state = &a->there_state;
+    if (rc == 0)
         *out = (struct session_run){ .id = a->run_id,
                                      .hyper = *hyper,
                                      .epochs = a->trial->row.epochs,
                                      .seed = repeats_seed(a->study, &a->trial->row),
-                                     .checkpoint = a->checkpoint_dir,
-                                     .model = a->resume.model,
-                                     .state = a->resume.state };
+                                     .checkpoint = there->checkpoint ? there->checkpoint : a->checkpoint_dir,
+                                     .model = there->resume ? there->resume : a->resume.model,
+                                     .state = state->resume ? state->resume : a->resume.state };
     return rc;
 }
 
-int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, struct err *e)
+static int copy_text(char **to, const char *text)
+{
+    *to = text ? strdup(text) : NULL;
+    return text && !*to ? -ENOMEM : 0;
+}
+
+int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w,
+                        const struct site *site, struct site_order *o, struct err *e)
 {
     int rc = prepare(a, s, t, e);
     if (rc < 0)
         return rc;
     a->row.launch = strdup(w->tag);
-    if (!a->row.launch || join_session(a, w->number, w->tag) < 0)
-        return err_sys(e, -ENOMEM, "trial %d", t->row.number);
+    a->row.node = (int)site->node;
+    if (!a->row.launch || join_session(a, w->number, w->tag) < 0 || copy_text(&a->row.place, site->name) < 0)
+        return no_memory(a, e);
+    if (!site->node)
+        return 0;
+    a->at.row = site->row;
+    o->words = (struct launcher_words){
+        .dir = a->dir, .tag = a->run_id, .attempt = a->row.number, .log_mb = s->plan->cfg.log_mb
+    };
+    if (copy_text(&o->session, w->tag) < 0 || copy_text(&o->resume, a->resume.model) < 0 ||
+        copy_text(&o->resume_state, a->resume.state) < 0)
+        return no_memory(a, e);
     return 0;
 }
 
@@ -454,6 +484,8 @@ void attempt_done_said(struct attempt *a, const struct session_message *m)
 
 bool attempt_is_served(const struct attempt *a, int64_t now_ms)
 {
+    if (a->at.row->owes && a->at.row->owes(a->at.own))
+        return false;
     if (a->served != SERVED_NOT)
         return a->marked_end || now_ms - a->served_ms > MARK_MS;
     return a->marked_end && now_ms - a->line_ms > MARK_MS; /* its word was lost, or never comes */
@@ -522,6 +554,8 @@ void attempt_done(struct attempt *a)
     free(a->dir);
     free(a->session_dir);
     free(a->run_id);
+    site_paths_done(&a->there);
+    site_paths_done(&a->there_state);
     free(a->checkpoint_dir);
     *a = (struct attempt){ .heard_fd = -1 };
 }
@@ -1143,6 +1177,12 @@ static int see_checkpoint(struct attempt *a, struct err *e)
     return rc < 0 ? rc : 0;
 }
 
+/* On a host the checkpoint of its last epoch is to be fetched: no next one begins that would say that it is whole. */
+int attempt_see_last(struct attempt *a, struct err *e)
+{
+    return a->unseen && a->marked_end ? see_checkpoint(a, e) : 0;
+}
+
 static int on_event(void *ctx, const struct app_report *heard, uint64_t end)
 {
     struct hearing *r = ctx;
@@ -1204,6 +1244,8 @@ static void look_for_life(struct attempt *a, int64_t now_ms)
     struct timespec t = log_mtime(a);
     if (t.tv_sec != a->log_mtime.tv_sec || t.tv_nsec != a->log_mtime.tv_nsec || a->at.row->away(a->at.own))
         a->line_ms = now_ms;
+    if (a->at.row->away(a->at.own)) /* the rest of its lines comes when it is there again */
+        a->served_ms = now_ms;
     a->log_mtime = t;
 }
 

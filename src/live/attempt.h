@@ -75,6 +75,7 @@ struct attempt {
     /* served by a warm session: its lines are those between its two marks */
     char *session_dir; /* NULL: a submission of its own */
     char *run_id;
+    struct site_paths there, there_state; /* as the session finds its folder and what it goes on from */
     bool begun, marked_end;
     enum attempt_served served;
     char served_error[SESSION_TEXT_MAX];
@@ -148,11 +149,12 @@ void attempt_await(struct attempt *a, struct study *s, struct study_trial *t);
 /* The processes of the stored attempt that was recalled, which the store has. 1: it is a gang; 0. */
 int attempt_recall_gang(struct attempt *a, struct gangs *all, const struct app_gang *shape, struct err *e);
 
-/* The same for a run of a warm session. */
-int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w, struct err *e);
+/* The same for a run of a warm session at this place: here the order says nothing. */
+int attempt_prepare_run(struct attempt *a, struct study *s, struct study_trial *t, const struct warm *w,
+                        const struct site *site, struct site_order *o, struct err *e);
 
 /* What to send the session, also one that is met again; *out points into *a and *hyper. -ENOENT: what it went on from is gone; -ENOMEM. */
-int attempt_run(struct attempt *a, json_t **hyper, struct session_run *out);
+int attempt_run(struct attempt *a, const struct site *site, json_t **hyper, struct session_run *out);
 
 /* The session's launcher as attempt_ready() wants to know it: with where this attempt's lines begin. */
 struct launcher_ready attempt_session_ready(const struct attempt *a, const struct warm *w);
@@ -188,6 +190,9 @@ int attempt_figures_said(struct attempt *a, const struct session_message *m, str
 
 /* The session is done with it. */
 void attempt_done_said(struct attempt *a, const struct session_message *m);
+
+/* Its last line has been read: what it wrote at its end is to come here, too. */
+int attempt_see_last(struct attempt *a, struct err *e);
 
 /* … and its last line has been read, or does not come (or that has, and no word comes): it can be settled. */
 bool attempt_is_served(const struct attempt *a, int64_t now_ms);

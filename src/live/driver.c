@@ -189,6 +189,8 @@ static void on_gone(void *ctx, uint64_t id)
 {
     struct driver *d = ctx;
     struct slot *s = driver_slot(d, id);
+    const struct warm *w = driver_warm_of(d, s);
+    s->a.told_to_end |= w && w->ending;
     /* The launcher has ended what was below it; if it was killed itself, what it left is ended here. */
     attempt_signal(&s->a, true);
     driver_settle(d, s);
@@ -235,7 +237,7 @@ static void start(struct driver *d, int number)
         driver_fail(d, rc);
         return;
     }
-    rc = d->pool && !d->no_sessions ? driver_start_in_session(d, s, t) : driver_start_launcher(d, s, t);
+    rc = driver_serves(d, t->place) ? driver_start_in_session(d, s, t) : driver_start_launcher(d, s, t);
     failpoint("launcher-spawned");
     if (rc < 0)
         driver_fail(d, rc);
@@ -646,6 +648,7 @@ static void tear_down(struct driver *d)
         driver_drop_slot(d, d->slots[d->n - 1]);
     free(d->slots);
     pool_close(d->pool);
+    free(d->serves);
     hosts_close(d->hosts);
     gangs_close(d->gangs);
     slurm_close(d->slurm);

@@ -57,6 +57,16 @@ static bool join_warm(struct driver *d, struct slot *s)
     return true;
 }
 
+/* Of one elsewhere its place knows it by its own name. */
+static int take_up_run(struct driver *d, struct slot *s, const struct site *site)
+{
+    struct store_attempt run = s->a.row;
+    if (!join_warm(d, s))
+        return -ESRCH;
+    run.launch = s->a.run_id;
+    return run.place ? site->row->adopt(site->own, s->a.id, &run, s->a.dir, &s->a.at, d->e) : 0;
+}
+
 /* Goes on with it when it runs, settles it when it does not. */
 static int take_up(struct driver *d, struct slot *s)
 {
@@ -67,7 +77,7 @@ static int take_up(struct driver *d, struct slot *s)
     const struct site site = driver_site_of(d, s->a.trial, row);
     int rc = s->a.lost      ? -ESRCH
              : s->a.gang    ? driver_adopt_gang(d, s)
-             : row->session ? (join_warm(d, s) ? 0 : -ESRCH)
+             : row->session ? take_up_run(d, s, &site)
                             : site.row->adopt(site.own, s->a.id, row, s->a.dir, &s->a.at, d->e);
     if (rc == 0) {
         if (!d->first_launch_ms)

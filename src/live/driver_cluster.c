@@ -160,7 +160,7 @@ static bool serves_unasked(struct driver *d, const struct study_trial *t)
     int slots = study_slots(d->study, t, &why);
     offer_all(d, &all);
     const struct warm *w =
-        slots > 0 ? pool_idle(d->pool, slots, p->choices.start.cold, plan_batch(p, &t->point)) : NULL;
+        slots > 0 ? pool_idle(d->pool, 0, slots, p->choices.start.cold, plan_batch(p, &t->point)) : NULL;
     return w && w->slots == slots;
 }
 

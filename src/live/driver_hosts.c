@@ -102,7 +102,8 @@ static bool takes_job(struct driver *d, const struct study_trial *t)
     return slurm_takes(d->slurm, t ? driver_want(d, t) : (struct rooms_want){ 0 });
 }
 
-/* A place where nothing runs comes first, of the others the one with most room. One that is empty is taken whatever its size. */
+/* A place where nothing runs comes first, before all one with a session that waits; of the others the one with
+ * most room. One that is empty is taken whatever its size. */
 int driver_place(struct driver *d, int number)
 {
     const struct study_trial *t = number == SCHED_ANY ? NULL : study_trial(d->study, number);
@@ -119,10 +120,15 @@ int driver_place(struct driver *d, int number)
         return d->n == 0 || !d->packs || driver_may_pack(d, t, 0) ? 0 : -1;
     driver_open_hosts(d);
     for (size_t i = 0; i <= hosts_count(d->hosts); i++) {
-        bool empty = i ? hosts_running(d->hosts, i) == 0 : driver_beside(d, 0) == 0;
-        if (is_open(d, i) && !is_shunned(d, t, i) && empty && (i > 0 || places_has_room(d->places, number)))
-            return (int)i;
+        bool empty = driver_beside(d, i) == 0 && (i == 0 || hosts_running(d->hosts, i) == 0);
+        bool takes = is_open(d, i) && !is_shunned(d, t, i) && empty && (i > 0 || places_has_room(d->places, number));
+        if (takes && (best < 0 || driver_is_warm(d, i)))
+            best = (int)i;
+        if (takes && driver_is_warm(d, i))
+            break;
     }
+    if (best >= 0)
+        return best;
     for (size_t i = 0; (t || d->n > 0) && i <= hosts_count(d->hosts); i++) {
         if (!is_open(d, i) || is_shunned(d, t, i) || !fits_beside(d, t, i))
             continue;

@@ -92,26 +92,28 @@ struct driver {
     struct driver_outlook *outlook; /* NULL: nothing is foretold */
     bool no_metric;                 /* all was told to end because of that */
     bool adopting;                  /* what an earlier driver left is not all known yet: nothing is started */
-    bool no_sessions;               /* none could be had in this run */
-    int failed_starts;              /* of sessions, one after the other; one that had to be ended counts twice */
-    bool packs;                     /* trials are packed beside each other */
-    bool awaits_cpus;               /* what is next is not started for want of them */
-    bool asked_cpus;                /* … and that was told */
-    bool told_unlimited;            /* that memory cannot be limited here */
-    int64_t asked_ms;               /* monotonic: since when other drivers are asked for some */
-    int share;                      /* CPUs of this machine that the queue gives it; -1: nothing is said */
-    bool told_share;                /* … that it is none */
-    bool drains;                    /* starts nothing more, as the queue wants */
-    bool turned;                    /* what may be started is another thing since the last tick */
-    int64_t queue_id;               /* its row in the queue; 0: none */
-    int64_t changes;                /* of the store, as seen at the last look */
-    int64_t heard_id;               /* the newest request that was taken up */
-    bool read_queue;                /* it has been looked at since what an earlier driver left is known */
-    size_t n_asked;                 /* requests on their way to the disk */
-    bool waits_request;             /* one is to be taken up as soon as its trial runs */
-    struct use use;                 /* as the queue was told */
-    int64_t use_ms;                 /* monotonic: when */
-    bool gone_warm;                 /* a session that served nobody has ended since the last tick */
+    struct driver_serves {
+        bool none;       /* no session could be had there in this run */
+        int failed;      /* starts, one after the other; one that had to be ended counts twice */
+    } * serves;          /* of each place; NULL: no pool */
+    bool packs;          /* trials are packed beside each other */
+    bool awaits_cpus;    /* what is next is not started for want of them */
+    bool asked_cpus;     /* … and that was told */
+    bool told_unlimited; /* that memory cannot be limited here */
+    int64_t asked_ms;    /* monotonic: since when other drivers are asked for some */
+    int share;           /* CPUs of this machine that the queue gives it; -1: nothing is said */
+    bool told_share;     /* … that it is none */
+    bool drains;         /* starts nothing more, as the queue wants */
+    bool turned;         /* what may be started is another thing since the last tick */
+    int64_t queue_id;    /* its row in the queue; 0: none */
+    int64_t changes;     /* of the store, as seen at the last look */
+    int64_t heard_id;    /* the newest request that was taken up */
+    bool read_queue;     /* it has been looked at since what an earlier driver left is known */
+    size_t n_asked;      /* requests on their way to the disk */
+    bool waits_request;  /* one is to be taken up as soon as its trial runs */
+    struct use use;      /* as the queue was told */
+    int64_t use_ms;      /* monotonic: when */
+    bool gone_warm;      /* a session that served nobody has ended since the last tick */
 };
 
 enum { NARROW_MS = 1500 }; /* a runtime sizes itself by the CPUs that it begins with: launch wide, narrow then */
@@ -159,6 +161,9 @@ void driver_note_no_metric(struct driver *d);
 void driver_end_attempt(struct slot *s, enum attempt_stop why, bool hard);
 void driver_own(struct driver *d, struct attempt *a); /* a prepared attempt gets its id, and its epochs are told here */
 
+int driver_open_pool(struct driver *d);                    /* after the places */
+bool driver_is_warm(const struct driver *d, size_t place); /* is a session up there that serves nobody? */
+bool driver_serves(const struct driver *d, size_t place);  /* are trials served by sessions there? */
 struct warm *driver_warm_of(const struct driver *d, const struct slot *s);
 int driver_start_in_session(struct driver *d, struct slot *s, struct study_trial *t);
 void driver_send_run(struct driver *d, struct slot *s); /* its launch is stored */

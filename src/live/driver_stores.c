@@ -79,6 +79,8 @@ static int put_launch(void *ctx, struct store *store, struct err *e)
 static void give_go(struct driver *d, struct slot *s)
 {
     if (s->a.run_id) {
+        if (s->a.at.own && !s->gone) /* from now on it is heard */
+            (void)s->a.at.row->go(s->a.at.own, NULL);
         driver_send_run(d, s);
         return;
     }

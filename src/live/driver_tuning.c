@@ -170,7 +170,6 @@ static void on_settled(void *ctx, int trial, struct tuner_setting at, const char
 int driver_set_up_tuning(struct driver *d)
 {
     static const struct tuning_ops tuning = { on_apply, on_relaunch, on_settled };
-    static const struct pool_ops pool = { driver_on_hello, driver_on_told, driver_on_done, driver_on_warm_gone };
     struct study *s = d->study;
     const struct plan *p = s->plan;
     int rc = tuning_open(&s->tuning, s, &tuning, d, d->e);
@@ -184,8 +183,5 @@ int driver_set_up_tuning(struct driver *d)
         rc = driver_set_up_samples(d);
     if (rc == 0)
         rc = driver_set_up_places(d);
-    /* sessions are of this machine alone */
-    if (rc == 0 && p->policy->shares && p->app.file.session && !hosts_wanted(p) && !d->slurm)
-        rc = pool_open(&d->pool, s, &d->loop, &pool, d, d->e);
-    return rc;
+    return rc == 0 && p->policy->shares && p->app.file.session && !d->slurm ? driver_open_pool(d) : rc;
 }

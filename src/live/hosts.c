@@ -27,8 +27,15 @@ enum {
     AT_ONCE = 64,      /* launches that a helper follows */
 };
 
+/* A place, as one of those who launch there has it. */
+struct berth {
+    struct host *host;
+    enum hosts_client client;
+};
+
 /* A place. */
 struct host {
+    struct berth berths[HOSTS_CLIENTS];
     struct hosts *all;
     size_t node;
     const char *name; /* the config's */
@@ -38,7 +45,8 @@ struct host {
     int in_vain;            /* launches of ours that ended badly, one behind the other */
     int64_t rests_until_ms; /* it has refused */
     int64_t away_since_ms;  /* 0: it is there */
-    int running;            /* launches of ours */
+    int launches;           /* of ours */
+    int running;            /* … those that are trials */
     uint64_t held;          /* bytes that were heard of them and are not accounted */
     char told[256];         /* why it has refused: told once */
 };
@@ -47,9 +55,13 @@ struct host {
 struct away {
     struct away *next;
     struct host *host;
-    uint64_t id;
+    enum hosts_client client;
+    uint64_t id;     /* the client's */
+    uint64_t serial; /* ours, never used twice */
     char *tag, *dir;
-    struct remote *remote; /* NULL: it is not asked for yet, or lost */
+    char *session;             /* of which it is a run; NULL: it is a launch */
+    struct session_link *link; /* to the session that it is; its client's */
+    struct remote *remote;     /* NULL: it is not asked for yet, or lost */
     struct mirror mirror;
     uint64_t held; /* of its host's */
     /* on its way */
@@ -80,9 +92,12 @@ struct hosts {
     uv_loop_t *loop;
     struct nodes *nodes;
     const struct plan *plan;
-    const struct launcher_ops *launcher;
-    const struct hosts_ops *ops;
-    void *ctx;
+    struct client {
+        const struct launcher_ops *launcher;
+        const struct hosts_ops *ops;
+        void *ctx;
+    } clients[HOSTS_CLIENTS];
+    uint64_t last_serial;
     struct remotes *remotes;
     struct courier *courier;
     struct parcel parcel; /* what every trial needs */
@@ -133,19 +148,29 @@ static bool may_come(const struct host *h)
     return node_peer_state(peer_of(h)) != NODE_LOST && h->refusals < REFUSALS_MAX;
 }
 
-static struct away *find(const struct hosts *h, uint64_t id)
+static struct away *find(const struct hosts *h, uint64_t serial)
 {
     struct away *a = h->list;
-    while (a && (a->id != id || a->freed))
+    while (a && (a->serial != serial || a->freed))
         a = a->next;
     return a;
+}
+
+static const struct client *client_of(const struct away *a)
+{
+    return &a->host->all->clients[a->client];
+}
+
+static void note_text(struct hosts *h, const char *text)
+{
+    h->clients[HOSTS_TRIALS].ops->note(h->clients[HOSTS_TRIALS].ctx, text);
 }
 
 static void note(struct host *h, const char *what, const char *why)
 {
     char text[512];
     (void)snprintf(text, sizeof text, "host '%s' %s: %s", h->name, what, why);
-    h->all->ops->note(h->all->ctx, text);
+    note_text(h->all, text);
 }
 
 /* One time too often in vain: it gets no more. True: that was it. */
@@ -185,7 +210,8 @@ static void free_away(struct away *a)
         at = &(*at)->next;
     if (at) {
         *at = a->next;
-        a->host->running--;
+        a->host->launches--;
+        a->host->running -= a->client == HOSTS_TRIALS;
         a->host->held -= a->held;
     }
     mirror_done(&a->mirror);
@@ -198,6 +224,7 @@ static void free_away(struct away *a)
     if (a->parcel)
         parcel_done(a->parcel);
     free(a->parcel);
+    free(a->session);
     free(a->tag);
     free(a->dir);
     free(a);
@@ -205,27 +232,28 @@ static void free_away(struct away *a)
 
 static void unplace(struct away *a, const char *why)
 {
-    struct hosts *h = a->host->all;
-    h->ops->unplaced(h->ctx, a->id, why);
+    const struct client *c = client_of(a);
+    c->ops->unplaced(c->ctx, a->id, why);
 }
 
 /* Told when all of it has come, its checkpoints, too. */
 static void end_when_fetched(struct away *a)
 {
-    struct hosts *h = a->host->all;
+    const struct client *c = client_of(a);
     if (!a->ended || a->fetching || a->freed || a->over)
         return;
     a->over = true;
-    h->launcher->gone(h->ctx, a->id);
+    c->launcher->gone(c->ctx, a->id);
 }
 
 static void has_ended(struct away *a)
 {
     struct hosts *h = a->host->all;
-    uint64_t id = a->id;
+    const struct client *c = client_of(a);
+    uint64_t serial = a->serial;
     a->ended = true;
-    h->ops->ended(h->ctx, id);
-    a = find(h, id);
+    c->ops->ended(c->ctx, a->id);
+    a = find(h, serial);
     if (a)
         end_when_fetched(a);
 }
@@ -274,7 +302,7 @@ static void on_fetched(void *ctx, uint64_t job, const char *why)
 {
     struct away *a = ctx;
     struct hosts *h = a->host->all;
-    uint64_t id = a->id;
+    uint64_t serial = a->serial;
     char text[640];
     (void)job;
     struct fetch was = a->now;
@@ -284,12 +312,12 @@ static void on_fetched(void *ctx, uint64_t job, const char *why)
     if (why && !was.untold) {
         (void)snprintf(text, sizeof text, "host '%s': checkpoint '%.200s' is not here: %s", a->host->name, was.name,
                        why);
-        h->ops->note(h->ctx, text);
+        note_text(h, text);
     } else if (!why && !by_name) {
-        h->ops->checkpoint(h->ctx, a->id, was.epoch, was.path);
+        client_of(a)->ops->checkpoint(client_of(a)->ctx, a->id, was.epoch, was.path);
     }
     fetch_done(&was);
-    a = find(h, id);
+    a = find(h, serial);
     if (!a)
         return;
     fetch_next(a);
@@ -317,7 +345,7 @@ static int checkpoint(void *own, int epoch, const char *path, struct err *e)
         (void)snprintf(text, sizeof text,
                        "host '%s': checkpoint '%.200s' is not fetched: it is not below the trial's folder there",
                        a->host->name, path);
-        a->host->all->ops->note(a->host->all->ctx, text);
+        note_text(a->host->all, text);
         return 1;
     }
     const char *last = strrchr(name, '/');
@@ -343,16 +371,34 @@ static void refused(struct away *a, const char *why)
     (void)snprintf(text, sizeof text, "%s", why);
     if (strstr(text, "was not sent here"))
         a->host->files = FILES_UNKNOWN;
-    rest(a->host, text);
+    if (!a->session) /* that one has gone says nothing of its host */
+        rest(a->host, text);
     unplace(a, text);
+}
+
+/* It is served where it is: there is a folder to be made, with what it goes on from. */
+static void ask_for_run(struct away *a)
+{
+    struct hosts *h = a->host->all;
+    struct err e = { 0 };
+    int rc = remote_run(&a->remote, h->remotes, a->host->node, a->serial, a->tag, a->session,
+                        a->parcel ? a->parcel->hash : NULL, &e);
+    a->asked_ms = clock_ms();
+    if (rc < 0)
+        unplace(a, e.text);
 }
 
 /* All that it needs is there. */
 static void ask_for_launch(struct away *a)
 {
+    if (a->session) {
+        ask_for_run(a);
+        return;
+    }
     struct hosts *h = a->host->all;
     const struct launcher_words *w = &a->order.words;
     const struct parcel *p = a->parcel ? a->parcel : &h->parcel;
+    const bool serves = a->client == HOSTS_SESSIONS;
     struct err e = { 0 };
     const struct node_launch what = { .tag = a->tag,
                                       .attempt = w->attempt,
@@ -365,9 +411,12 @@ static void ask_for_launch(struct away *a)
                                       .memory = w->memory,
                                       .answer = a->order.answer,
                                       .gang = w->gang,
+                                      .mark = serves ? SESSION_MARK : NULL,
                                       .files = p->hash };
-    int rc = remote_start(&a->remote, h->remotes, a->host->node, a->id, &what, &e);
+    int rc = remote_start(&a->remote, h->remotes, a->host->node, a->serial, &what, &e);
     a->asked_ms = clock_ms();
+    if (rc == 0 && serves)
+        remote_talk(a->remote);
     if (rc == -ENOTCONN)
         unplace(a, e.text);
     else if (rc < 0)
@@ -422,7 +471,9 @@ static int send_first(struct away *a, struct err *e)
 {
     struct hosts *h = a->host->all;
     a->parcel = calloc(1, sizeof *a->parcel);
-    int rc = a->parcel ? parcel_add_all(a->parcel, &h->parcel, e) : err_sys(e, -ENOMEM, "launch '%s'", a->tag);
+    int rc = a->parcel && a->session ? 0
+             : a->parcel             ? parcel_add_all(a->parcel, &h->parcel, e)
+                                     : err_sys(e, -ENOMEM, "launch '%s'", a->tag);
     a->summing.data = a;
     if (rc == 0 && (rc = uv_queue_work(h->loop, &a->summing, sum, on_summed)) < 0)
         rc = err_set(e, rc, "launch '%s': %s", a->tag, uv_strerror(rc));
@@ -430,17 +481,24 @@ static int send_first(struct away *a, struct err *e)
     return rc;
 }
 
-static struct away *make(struct host *host, uint64_t id, const char *tag, const char *dir, int64_t log_mb,
+static struct away *make(const struct berth *b, uint64_t id, const char *tag, const char *dir, int64_t log_mb,
                          uint64_t *from, struct err *e)
 {
+    struct host *host = b->host;
     struct away *a = calloc(1, sizeof *a);
     if (!a) {
         (void)err_sys(e, -ENOMEM, "launch '%s'", tag);
         return NULL;
     }
-    *a = (struct away){ .next = host->all->list, .host = host, .id = id, .mirror = MIRROR_CLOSED };
+    *a = (struct away){ .next = host->all->list,
+                        .host = host,
+                        .client = b->client,
+                        .id = id,
+                        .serial = ++host->all->last_serial,
+                        .mirror = MIRROR_CLOSED };
     host->all->list = a;
-    host->running++;
+    host->launches++;
+    host->running += b->client == HOSTS_TRIALS;
     a->tag = strdup(tag);
     a->dir = strdup(dir);
     int rc = a->tag && a->dir ? mirror_open(&a->mirror, dir, log_mb, from, e) : err_sys(e, -ENOMEM, "launch '%s'", tag);
@@ -505,12 +563,14 @@ static int take_order(struct away *a, struct site_order *o, struct err *e)
 
 static int start(void *site, uint64_t id, struct site_order *o, struct site_launch *out, struct err *e)
 {
-    struct host *host = site;
+    const struct berth *b = site;
     uint64_t from;
-    struct away *a = make(host, id, o->words.tag, o->words.dir, o->words.log_mb, &from, e);
-    int rc = a ? move_order(host, o, e) : e->code;
+    struct away *a = make(b, id, o->words.tag, o->words.dir, o->words.log_mb, &from, e);
+    int rc = !a ? e->code : o->session ? 0 : move_order(b->host, o, e);
     if (rc == 0)
         rc = take_order(a, o, e);
+    if (rc == 0)
+        a->session = MOVE_PTR(a->order.session);
     if (rc == 0 && a->order.resume)
         rc = send_first(a, e);
     if (rc < 0) {
@@ -519,26 +579,29 @@ static int start(void *site, uint64_t id, struct site_order *o, struct site_laun
         return rc;
     }
     a->to_ask = !a->order.resume; /* what it may lead to is not told from within */
-    *out = (struct site_launch){ hosts_site(host->all, host->node).row, a };
+    *out = (struct site_launch){ hosts_site(b->host->all, b->host->node).row, a };
     return 0;
 }
 
 static int adopt(void *site, uint64_t id, const struct store_attempt *row, const char *dir, struct site_launch *out,
                  struct err *e)
 {
-    struct host *host = site;
+    const struct berth *b = site;
+    struct host *host = b->host;
     uint64_t from;
-    struct away *a = make(host, id, row->launch, dir, host->all->plan->cfg.log_mb, &from, e);
+    struct away *a = make(b, id, row->launch, dir, host->all->plan->cfg.log_mb, &from, e);
     if (!a)
         return e->code;
     from = from < row->log_offset ? row->log_offset : from; /* what was accounted is not asked for again */
     a->went = a->adopted = true;
     a->mirror.accounted = row->log_offset;
-    int rc = remote_adopt(&a->remote, host->all->remotes, host->node, id, row->launch, from, e);
+    int rc = remote_adopt(&a->remote, host->all->remotes, host->node, a->serial, row->launch, from, e);
     if (rc < 0) {
         free_away(a);
         return rc;
     }
+    if (b->client == HOSTS_SESSIONS)
+        remote_talk(a->remote);
     *out = (struct site_launch){ hosts_site(host->all, host->node).row, a };
     return 0;
 }
@@ -553,13 +616,14 @@ static char *path_there(const char *root, const char *tag, const char *name)
 
 static int paths(void *site, const char *tag, const char *resume, struct site_paths *out, struct err *e)
 {
-    const struct host *host = site;
+    const struct host *host = ((const struct berth *)site)->host;
     const char *last = resume ? strrchr(resume, '/') : NULL, *root = root_of(host);
     AUTO_FREE char *name = resume ? io_join("resume", last ? last + 1 : resume) : NULL;
     out->checkpoint = path_there(root, tag, "checkpoint");
     out->library = path_there(root, tag, "work/.pipetune");
     out->resume = name ? path_there(root, tag, name) : NULL;
-    bool all = out->checkpoint && out->library && (!resume || out->resume);
+    out->session = strdup("-"); /* its helper says where */
+    bool all = out->checkpoint && out->library && out->session && (!resume || out->resume);
     return all ? 0 : err_sys(e, -ENOMEM, "launch '%s'", tag);
 }
 
@@ -647,6 +711,52 @@ static bool is_one_of_many(void *own)
     return false;
 }
 
+static bool owes(void *own)
+{
+    const struct away *a = own;
+    return a && !a->ended && (a->fetching || a->next_one.epoch || a->host->away_since_ms);
+}
+
+/* --- a session's words --------------------------------------------------------------------------------------------------- */
+
+static int say_words(void *ctx, const char *bytes, size_t n)
+{
+    const struct away *a = ctx;
+    return a->remote ? remote_say(a->remote, bytes, n) : -ENOTCONN;
+}
+
+static void on_link_closed(void *ctx)
+{
+    struct away *a = ctx;
+    a->link = NULL;
+}
+
+static int talk(void *own, uv_loop_t *loop, const char *tag, const struct session_ops *ops, void *ctx, uint64_t id,
+                struct session_link **out, struct err *e)
+{
+    static const struct session_wire wire = { say_words, on_link_closed };
+    struct away *a = own;
+    (void)loop, (void)tag;
+    int rc = session_link_wired(&a->link, &wire, a, ops, ctx, id, e);
+    if (rc == 0)
+        *out = a->link;
+    return rc;
+}
+
+static void on_said(void *ctx, uint64_t serial, const char *bytes, size_t n, const char *why)
+{
+    const struct hosts *h = ctx;
+    const struct away *a = find(h, serial);
+    if (!a || !a->link)
+        return;
+    if (bytes)
+        session_link_heard(a->link, bytes, n);
+    else if (why)
+        session_link_gone(a->link, why);
+    else
+        session_link_away(a->link);
+}
+
 static void let_go(void *own, bool over)
 {
     struct away *a = own;
@@ -658,7 +768,7 @@ static void let_go(void *own, bool over)
     if (a->sending)
         courier_cancel(h->courier, a->sending);
     a->fetching = a->sending = 0;
-    if (a->remote && !a->went)
+    if (a->remote && !a->went && !a->session)
         remote_signal(a->remote, true); /* its launcher waits for a go; its folder goes with it */
     if (a->remote)
         remote_free(MOVE_PTR(a->remote), over || !a->went);
@@ -677,6 +787,8 @@ static const struct site_row site_there_row = { .paths = paths,
                                                 .checkpoint = checkpoint,
                                                 .away = is_away,
                                                 .boot_id = boot_id,
+                                                .talk = talk,
+                                                .owes = owes,
                                                 .ahead = ahead,
                                                 .lost = lost,
                                                 .is_one_of_many = is_one_of_many,
@@ -684,26 +796,42 @@ static const struct site_row site_there_row = { .paths = paths,
 
 struct site hosts_site(struct hosts *h, size_t node)
 {
-    return (struct site){ &site_there_row, &h->v[node], h->v[node].name, node };
+    return (struct site){ &site_there_row, &h->v[node].berths[HOSTS_TRIALS], h->v[node].name, node };
+}
+
+struct site hosts_session_site(struct hosts *h, size_t node)
+{
+    return (struct site){ &site_there_row, &h->v[node].berths[HOSTS_SESSIONS], h->v[node].name, node };
+}
+
+void hosts_serve(struct hosts *h, const struct launcher_ops *launcher, const struct hosts_ops *ops, void *ctx)
+{
+    h->clients[HOSTS_SESSIONS] = (struct client){ launcher, ops, ctx };
+}
+
+bool hosts_serves(const struct hosts *h, size_t node)
+{
+    const struct node_hello *hello = node_peer_hello(peer_of(&h->v[node]));
+    return hello && hello->sessions;
 }
 
 /* --- what is heard ------------------------------------------------------------------------------------------------------- */
 
-static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
+static void on_ready(void *ctx, uint64_t serial, const struct launcher_ready *r)
 {
     struct hosts *h = ctx;
-    struct away *a = find(h, id);
+    struct away *a = find(h, serial);
     if (!a)
         return;
     a->is_ready = true;
     a->host->refusals = 0;
-    h->launcher->ready(h->ctx, id, r);
+    client_of(a)->launcher->ready(client_of(a)->ctx, a->id, r);
 }
 
-static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
+static void on_refused(void *ctx, uint64_t serial, bool busy, const char *why)
 {
     struct hosts *h = ctx;
-    struct away *a = find(h, id);
+    struct away *a = find(h, serial);
     (void)busy; /* its folder is its own */
     if (!a)
         return;
@@ -713,10 +841,10 @@ static void on_refused(void *ctx, uint64_t id, bool busy, const char *why)
         unplace(a, why);
 }
 
-static void on_heard(void *ctx, uint64_t id, uint64_t at, const char *bytes, size_t n)
+static void on_heard(void *ctx, uint64_t serial, uint64_t at, const char *bytes, size_t n)
 {
     struct hosts *h = ctx;
-    struct away *a = find(h, id);
+    struct away *a = find(h, serial);
     struct err e = { 0 };
     if (!a || a->flooded)
         return;
@@ -728,13 +856,13 @@ static void on_heard(void *ctx, uint64_t id, uint64_t at, const char *bytes, siz
         rc = -EFBIG;
     a->flooded = rc == -EFBIG;
     if (rc < 0)
-        h->ops->failed(h->ctx, id, rc, &e);
+        client_of(a)->ops->failed(client_of(a)->ctx, a->id, rc, &e);
 }
 
-static void on_gone(void *ctx, uint64_t id)
+static void on_gone(void *ctx, uint64_t serial)
 {
     struct hosts *h = ctx;
-    struct away *a = find(h, id);
+    struct away *a = find(h, serial);
     struct err e = { 0 };
     if (!a)
         return;
@@ -747,7 +875,7 @@ static void on_gone(void *ctx, uint64_t id)
         remote_signal(a->remote, true); /* what a launcher that was killed has left */
     int rc = *note ? mirror_end(&a->mirror, note, remote_ago_ms(a->remote), &e) : 0;
     if (rc < 0)
-        h->ops->failed(h->ctx, id, rc, &e);
+        client_of(a)->ops->failed(client_of(a)->ctx, a->id, rc, &e);
     else
         has_ended(a);
 }
@@ -860,7 +988,7 @@ size_t hosts_find(const struct hosts *h, const char *name)
 bool hosts_takes(const struct hosts *h, size_t node)
 {
     const struct host *host = &h->v[node];
-    return node_peer_state(peer_of(host)) == NODE_READY && host->files == FILES_THERE && host->running < AT_ONCE &&
+    return node_peer_state(peer_of(host)) == NODE_READY && host->files == FILES_THERE && host->launches + 1 < AT_ONCE &&
            clock_ms() >= host->rests_until_ms && host->refusals < REFUSALS_MAX;
 }
 
@@ -963,18 +1091,20 @@ static int make_parcel(struct parcel *out, const struct plan *p, struct err *e)
 int hosts_open(struct hosts **out, uv_loop_t *loop, struct nodes *nodes, const struct plan *p,
                const struct launcher_ops *launcher, const struct hosts_ops *ops, void *ctx, struct err *e)
 {
-    static const struct remote_ops calls = { { on_ready, on_refused, on_gone }, on_heard, true };
+    static const struct remote_ops calls = { { on_ready, on_refused, on_gone }, on_heard, on_said, true };
     struct hosts *h = calloc(1, sizeof *h);
     struct host *v = h ? calloc(p->n_nodes + 1, sizeof *v) : NULL;
     if (!v) {
         free(h);
         return err_sys(e, -ENOMEM, "other hosts");
     }
-    *h = (struct hosts){
-        .loop = loop, .nodes = nodes, .plan = p, .launcher = launcher, .ops = ops, .ctx = ctx, .v = v, .n = p->n_nodes
-    };
+    *h = (struct hosts){ .loop = loop, .nodes = nodes, .plan = p, .v = v, .n = p->n_nodes };
+    h->clients[HOSTS_TRIALS] = (struct client){ launcher, ops, ctx };
     for (size_t i = 1; i <= h->n; i++)
-        v[i] = (struct host){ .all = h, .node = i, .name = p->nodes[i - 1].host };
+        v[i] = (struct host){ .all = h,
+                              .node = i,
+                              .name = p->nodes[i - 1].host,
+                              .berths = { { &v[i], HOSTS_TRIALS }, { &v[i], HOSTS_SESSIONS } } };
     bool secret = p->secrets.knobs && p->app.kind->needs;
     int rc = secret ? err_set(e, -EINVAL, "secrets of systemParameters are not sent to the hosts of 'nodes'")
                     : make_parcel(&h->parcel, p, e);

@@ -18,6 +18,9 @@
 
 struct hosts;
 
+/* Who has launches there: trials, with the runs of sessions, and the sessions themselves. */
+enum hosts_client { HOSTS_TRIALS, HOSTS_SESSIONS, HOSTS_CLIENTS };
+
 /* Called from the loop, perhaps from within hosts_tick(), never from within a site's functions. */
 struct hosts_ops {
     /* The host does not take it, or was lost before its go: nothing was started, and it is to be placed anew. */
@@ -28,7 +31,7 @@ struct hosts_ops {
     void (*checkpoint)(void *ctx, uint64_t id, int epoch, const char *path);
     /* What is heard of it cannot be kept. -EFBIG: it is too much, and the launch is to be ended; else the disk here is to blame. */
     void (*failed)(void *ctx, uint64_t id, int rc, const struct err *e);
-    void (*note)(void *ctx, const char *text);
+    void (*note)(void *ctx, const char *text); /* to trials alone */
 };
 
 /* Can trials of this plan be placed on other hosts? */
@@ -54,8 +57,14 @@ bool hosts_is_given_up(const struct hosts *h, size_t node); /* it will take none
 /* An attempt there (0: on this machine) is over: it has finished or was stopped as it should be, or it failed, was killed or lost, and why. */
 void hosts_ended_on(struct hosts *h, size_t node, bool well, const char *why);
 
-int hosts_running(const struct hosts *h, size_t node); /* launches of ours there */
+int hosts_running(const struct hosts *h, size_t node); /* trials of ours there */
 
 struct site hosts_site(struct hosts *h, size_t node);
+
+/* Sessions are launched by hosts_session_site(), and who does is told by these; of `ops` checkpoints and notes
+ * never come. */
+void hosts_serve(struct hosts *h, const struct launcher_ops *launcher, const struct hosts_ops *ops, void *ctx);
+struct site hosts_session_site(struct hosts *h, size_t node);
+bool hosts_serves(const struct hosts *h, size_t node); /* its helper knows sessions */
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "app/session.h"
 #include "base/clock.h"
 #include "base/own.h"
 
@@ -195,7 +196,7 @@ static void put_words(struct strv *argv, const struct launcher_words *w)
         strv_add(argv, "--runs");
         strv_add(argv, w->runs);
         strv_add(argv, "--mark");
-        strv_add(argv, "PIPETUNE trial");
+        strv_add(argv, SESSION_MARK);
     }
     if (w->gang > 0) {
         strv_add(argv, "--gang");

@@ -399,7 +399,10 @@ static void on_answer(struct node_peer *p, const struct node_words *w)
     case NODE_HAVE:
     case NODE_PUT:
     case NODE_LIST:
-    case NODE_READ: p->ops->answered(p->ctx, p->number, r.stamp, w); break;
+    case NODE_READ:
+    case NODE_RUN:
+    case NODE_TALK:
+    case NODE_SAY: p->ops->answered(p->ctx, p->number, r.stamp, w); break;
     }
 }
 
@@ -476,10 +479,11 @@ static void on_preface(struct node_peer *p, const char *line, size_t len)
     give_up(p, why);
 }
 
-/* Bytes of launches come as they are asked for, unless there are none in them. */
+/* Bytes of launches and sessions come as they are asked for, unless there are none in them. */
 static bool was_asked_for(const struct node_words *w)
 {
-    const char *data = w->kind == NODE_BYTES ? json_string_value(json_object_get(w->body, "data")) : NULL;
+    bool bytes = w->kind == NODE_BYTES || w->kind == NODE_SAID;
+    const char *data = bytes ? json_string_value(json_object_get(w->body, "data")) : NULL;
     return w->kind == NODE_ANSWER || (data && *data);
 }
 
@@ -504,7 +508,8 @@ static void on_event(struct node_peer *p, const struct node_words *w)
     case NODE_SAMPLED: on_sampled(p, w); break;
     case NODE_METERED: on_metered(p, w); break;
     case NODE_LAUNCHED:
-    case NODE_BYTES: p->ops->launched(p->ctx, p->number, w); break;
+    case NODE_BYTES:
+    case NODE_SAID: p->ops->launched(p->ctx, p->number, w); break;
     case NODE_ANSWER:
     case NODE_UNKNOWN: break;
     }

@@ -19,7 +19,7 @@ static const char *const verb_names[] = {
     [NODE_GO] = "go",         [NODE_ADOPT] = "adopt",       [NODE_TAIL] = "tail",   [NODE_SIGNAL] = "signal",
     [NODE_FORGET] = "forget", [NODE_SAY_STOP] = "say-stop", [NODE_HAVE] = "have",   [NODE_PUT] = "put",
     [NODE_LIST] = "list",     [NODE_READ] = "read",         [NODE_LOOK] = "look",   [NODE_ECHO] = "echo",
-    [NODE_CLEAN] = "clean",
+    [NODE_CLEAN] = "clean",   [NODE_RUN] = "run",           [NODE_TALK] = "talk",   [NODE_SAY] = "say",
 };
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
@@ -153,9 +153,40 @@ void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l)
     }
     if (l->gang > 0)
         buf_printf(b, ",\"gang\":%d", l->gang);
+    if (l->mark) {
+        buf_puts(b, ",\"mark\":");
+        json_put_string(b, l->mark);
+    }
     if (l->files)
         buf_printf(b, ",\"files\":\"%s\"", l->files);
     buf_puts(b, "}\n");
+}
+
+void node_words_run(struct buf *b, uint64_t id, const char *tag, const char *session, const char *files)
+{
+    begin(b, id, NODE_RUN);
+    put_tag(b, tag);
+    buf_puts(b, ",\"session\":");
+    json_put_string(b, session);
+    if (files)
+        buf_printf(b, ",\"files\":\"%s\"", files);
+    buf_puts(b, "}\n");
+}
+
+void node_words_talk(struct buf *b, uint64_t id, const char *tag, uint64_t credit)
+{
+    begin(b, id, NODE_TALK);
+    put_tag(b, tag);
+    buf_printf(b, ",\"credit\":%" PRIu64 "}\n", credit);
+}
+
+void node_words_say(struct buf *b, uint64_t id, const char *tag, const char *bytes, size_t n)
+{
+    begin(b, id, NODE_SAY);
+    put_tag(b, tag);
+    buf_puts(b, ",\"data\":\"");
+    base64_put(b, bytes, n);
+    buf_puts(b, "\"}\n");
 }
 
 void node_words_go(struct buf *b, uint64_t id, const char *tag, const char *ports)
@@ -300,7 +331,7 @@ static const struct event {
     bool has_tag;
 } events[] = {
     { "bytes", NODE_BYTES, true },    { "changed", NODE_CHANGED, true }, { "launch", NODE_LAUNCHED, true },
-    { "meter", NODE_METERED, false }, { "sample", NODE_SAMPLED, true },
+    { "meter", NODE_METERED, false }, { "sample", NODE_SAMPLED, true },  { "words", NODE_SAID, true },
 };
 
 static const struct event *find_event(const char *name)
@@ -394,6 +425,7 @@ static void read_place(struct node_hello *h, const json_t *body)
     if (fits)
         (void)snprintf(h->root, sizeof h->root, "%s", text);
     double gb = json_number_value(json_object_get(body, "memory_gb"));
+    h->sessions = json_is_true(json_object_get(body, "sessions"));
     h->memory_gb = gb > 0 && gb < 1e9 ? gb : 0;
 }
 
@@ -607,6 +639,13 @@ int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, s
     if (rc == 0)
         *at = (uint64_t)from;
     return rc;
+}
+
+int node_said_read(struct buf *out, char why[128], const struct node_words *w, struct err *e)
+{
+    why[0] = '\0';
+    (void)get_text(w->body, "why", why, 128);
+    return node_file_read(out, w, "data", e);
 }
 
 int node_there_read(bool *out, const struct node_words *w, struct err *e)

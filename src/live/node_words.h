@@ -26,7 +26,7 @@
  *                                                                              wanted could not be brought into force again
  *
  * Launches on other nodes: the verbs launch, go, adopt, tail, signal, say-stop and forget, the events "launch" and "bytes"; their files: have, put,
- * list and read; as node/serve.h draws them.
+ * list and read; sessions among them: run, talk and say, the event "words"; as node/serve.h draws them.
  *
  * "features" are the names of what its samples are made of, in their order; a helper of an older version says none, and sends "cells"
  * (monitoring/sample_text.h) instead of "values".
@@ -70,6 +70,9 @@ enum node_verb {
     NODE_LOOK,
     NODE_ECHO,
     NODE_CLEAN,
+    NODE_RUN,
+    NODE_TALK,
+    NODE_SAY,
 };
 
 /* Requests, appended with their newline. */
@@ -96,9 +99,16 @@ struct node_launch {
     int64_t memory;                             /* bytes; 0: no limit */
     const char *answer; /* what programs are answered that tell of themselves; NULL: they cannot */
     int gang;           /* of so many processes this is one; 0: of none */
+    const char *mark;   /* it is a session, and its marks begin with this; NULL: it is none */
     const char *files;  /* the hash of the manifest of what it is given; NULL: nothing */
 };
 void node_words_launch(struct buf *b, uint64_t id, const struct node_launch *l);
+/* A run of a session, `files` as above; what the session says is to be told; what is said to it, at most
+ * NODE_SAY_MAX bytes. */
+enum { NODE_SAY_MAX = 32 << 10 };
+void node_words_run(struct buf *b, uint64_t id, const char *tag, const char *session, const char *files);
+void node_words_talk(struct buf *b, uint64_t id, const char *tag, uint64_t credit);
+void node_words_say(struct buf *b, uint64_t id, const char *tag, const char *bytes, size_t n);
 void node_words_go(struct buf *b, uint64_t id, const char *tag, const char *ports); /* ports NULL: it is of no gang */
 void node_words_tail(struct buf *b, uint64_t id, const char *tag, uint64_t from, uint64_t credit, uint64_t accounted);
 void node_words_signal(struct buf *b, uint64_t id, const char *tag, bool hard);
@@ -126,6 +136,7 @@ enum node_words_kind {
     NODE_METERED,  /* the event */
     NODE_LAUNCHED, /* the event */
     NODE_BYTES,    /* the event */
+    NODE_SAID,     /* the event "words" */
     NODE_UNKNOWN,  /* an event that a newer helper tells: to be ignored */
 };
 
@@ -153,6 +164,7 @@ struct node_hello {
     struct feature_list features; /* of its samples; none: it does not name them */
     char root
         [512]; /* below which launches lie, absolute; "": it has no place for them, or is of a version that says none */
+    bool sessions;    /* it knows them */
     double memory_gb; /* of the machine; 0: not told */
 };
 
@@ -208,6 +220,9 @@ int node_launch_read(struct node_launch_told *out, const struct node_words *w, s
 
 /* What a NODE_BYTES tells: bytes from `*at` on, appended. -EPROTO; -ENOMEM. */
 int node_bytes_read(uint64_t *at, struct buf *out, const struct node_words *w, struct err *e);
+
+/* What a NODE_SAID tells: bytes, appended, or why no more come; "". -EPROTO; -ENOMEM. */
+int node_said_read(struct buf *out, char why[128], const struct node_words *w, struct err *e);
 
 /* An answered NODE_HAVE or NODE_PUT: is it there, whole? -EPROTO. */
 int node_there_read(bool *out, const struct node_words *w, struct err *e);

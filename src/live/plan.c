@@ -895,6 +895,8 @@ int plan_steps(const struct plan *p, const struct point *pt, const struct plan_l
     struct app_tools tools = env_tools(&p->env);
     if (l->library)
         tools.library = l->library;
+    if (l->elsewhere)
+        tools.closures = tools.session_classes = NULL;
     size_t n_properties = put_knobs(p, &l->setting, true, properties);
     if (!l->properties)
         n_properties = add_masked(p, properties, n_properties);

@@ -77,6 +77,7 @@ struct plan_launch {
     const struct app_gang *gang; /* one process of it: which, and where all are reached (app/app.h); NULL: all of it */
     size_t rank;
     const char *const *hosts;
+    bool elsewhere;         /* on another machine, to whose jars what set-up has made of those here is of no use */
     const char *properties; /* the file that holds its secrets (secrets_write()); NULL: none */
 };
 

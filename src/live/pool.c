@@ -29,6 +29,8 @@ enum {
 struct pool {
     struct study *study;
     uv_loop_t *loop;
+    struct site_here here;
+    struct hosts *hosts; /* NULL: there are none */
     struct pool_ops ops;
     void *ctx;
     struct warm **list;
@@ -47,8 +49,9 @@ static struct warm *by_id(const struct pool *p, uint64_t id)
 
 static void free_warm(struct warm *w)
 {
-    launcher_free(w->launcher);
     session_link_free(w->link);
+    if (w->launch.own)
+        w->launch.row->let_go(w->launch.own, w->over);
     if (w->log_fd >= 0)
         (void)close(w->log_fd); /* read only */
     lines_done(&w->log);
@@ -94,21 +97,42 @@ static struct warm *add(struct pool *p, int number)
 
 static void signal_warm(const struct warm *w, bool hard)
 {
-    launcher_signal(w->at.pid, w->at.start_ticks, w->at.boot_id, w->tag, hard);
+    w->launch.row->signal(w->launch.own, &w->row, hard);
+}
+
+/* Its process is known. */
+static void take_at(struct warm *w, const struct launcher_ready *r)
+{
+    w->at = *r;
+    w->row.launch = w->tag;
+    w->row.boot_id = w->at.boot_id;
+    w->row.pid = r->pid;
+    w->row.start_ticks = (int64_t)r->start_ticks;
+}
+
+static struct site site_of(struct pool *p, size_t place)
+{
+    return place ? hosts_session_site(p->hosts, place) : (struct site){ &site_here_row, &p->here, NULL, 0 };
 }
 
 /* What only its process and we have read. Where it stays, the next driver or gc removes it. */
 static void forget(const struct warm *w)
 {
-    AUTO_FREE char *heard = io_join(w->dir, "heard");
+    static const char *const files[] = { "heard", "place" };
     secrets_forget(w->dir);
-    if (heard)
-        (void)unlink(heard);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        AUTO_FREE char *path = io_join(w->dir, files[i]);
+        if (path)
+            (void)unlink(path);
+    }
 }
 
 static void over(struct pool *p, struct warm *w, const char *why)
 {
-    p->ops.gone(p->ctx, w, why);
+    const char *lost = w->launch.own ? w->launch.row->lost(w->launch.own) : NULL;
+    w->unplaced |= lost != NULL;
+    p->ops.gone(p->ctx, w, lost ? lost : why);
+    w->over = true;
     forget(w);
     drop(p, w);
 }
@@ -117,7 +141,7 @@ static void on_gone(void *ctx, uint64_t id)
 {
     struct pool *p = ctx;
     struct warm *w = by_id(p, id);
-    launcher_kill_tagged(w->tag);
+    signal_warm(w, true); /* what a launcher that was killed outright has left */
     session_socket_remove(w->tag);
     over(p, w, "its application has ended");
 }
@@ -150,6 +174,32 @@ static void read_log(struct warm *w)
         if (lines_feed(&w->log, chunk, (size_t)n, on_line, &w->fold) < 0)
             return; /* out of memory: the same bytes are read again at the next tick */
 }
+
+/* --- what its host tells --- */
+
+static void on_unplaced(void *ctx, uint64_t id, const char *why)
+{
+    struct pool *p = ctx;
+    struct warm *w = by_id(p, id);
+    w->unplaced = true;
+    over(p, w, why);
+}
+
+/* What is heard of it is read while it comes up. */
+static void on_ended(void *ctx, uint64_t id)
+{
+    (void)ctx, (void)id;
+}
+
+/* It says more than is kept, or nothing can be kept here: it serves nobody any more. */
+static void on_failed(void *ctx, uint64_t id, int rc, const struct err *e)
+{
+    struct pool *p = ctx;
+    (void)rc, (void)e;
+    pool_end(p, by_id(p, id), true);
+}
+
+static const struct hosts_ops host_calls = { .unplaced = on_unplaced, .ended = on_ended, .failed = on_failed };
 
 /* --- its socket --- */
 
@@ -242,12 +292,16 @@ static void on_lost(void *ctx, uint64_t id, const char *why)
         pool_end(p, w, false);
 }
 
+/* It goes on, and says hello when there is a way to it again. */
+static void on_away(void *ctx, uint64_t id)
+{
+    by_id(ctx, id)->ready = false;
+}
+
 static int connect_to(struct pool *p, struct warm *w, struct err *e)
 {
-    static const struct session_ops ops = { on_hello, on_epoch, on_done, on_lost };
-    AUTO_FREE char *path = NULL;
-    int rc = session_path(&path, w->tag, e);
-    return rc < 0 ? rc : session_link_open(&w->link, p->loop, path, &ops, p, w->id, e);
+    static const struct session_ops ops = { on_hello, on_epoch, on_done, on_lost, on_away };
+    return w->launch.row->talk(w->launch.own, p->loop, w->tag, &ops, p, w->id, &w->link, e);
 }
 
 /* --- starting --- */
@@ -256,7 +310,7 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
 {
     struct pool *p = ctx;
     struct warm *w = by_id(p, id);
-    w->at = *r;
+    take_at(w, r);
     w->running = true;
     w->born_ms = w->waits_ms = clock_ms();
     if (w->ending) { /* it could not be told before */
@@ -264,19 +318,28 @@ static void on_ready(void *ctx, uint64_t id, const struct launcher_ready *r)
         return;
     }
     failpoint("session-launcher-ready");
-    (void)launcher_go(w->launcher, NULL); /* where it has died since, its end is on the way */
+    (void)w->launch.row->go(w->launch.own, NULL); /* where it has died since, its end is on the way */
     failpoint("session-go-sent");
 }
 
 static const struct launcher_ops launcher_calls = { on_ready, on_refused, on_gone };
 
-static int session_command(const struct pool *p, const struct warm *w, const struct study_trial *t,
-                           struct launcher_command *c, struct err *e)
+/* Where its socket is: of one elsewhere its place says it. */
+static int find_socket(const struct warm *w, const struct site *site, char **out, struct err *e)
 {
-    AUTO_STEPS struct app_steps steps = { 0 };
+    AUTO_PATHS struct site_paths there = { 0 };
+    int rc = site->row->paths(site->own, w->tag, NULL, &there, e);
+    if (rc == 0 && there.session)
+        *out = MOVE_PTR(there.session);
+    return rc < 0 || *out ? rc : session_path(out, w->tag, e);
+}
+
+static int make_order(const struct pool *p, const struct warm *w, const struct study_trial *t, const struct site *site,
+                      struct site_order *o, struct err *e)
+{
     AUTO_FREE char *path = NULL, *properties = NULL;
     const struct plan *plan = p->study->plan;
-    int rc = session_path(&path, w->tag, e);
+    int rc = find_socket(w, site, &path, e);
     if (rc == 0)
         rc = secrets_write(&plan->secrets, &plan->app, w->dir, &plan->env, &properties, e);
     if (rc < 0)
@@ -288,18 +351,49 @@ static int session_command(const struct pool *p, const struct warm *w, const str
                              .launch = w->tag,
                              .session = path,
                              .properties = properties,
+                             .elsewhere = w->place > 0,
                              .one_cpu = setting_number(&p->study->plan->space, &set, KNOB_CORES, 0) == 1 };
-    rc = plan_steps(plan, &t->point, &l, &steps, e);
-    struct launcher_words words = { .node = p->study->plan->env.node,
-                                    .dir = w->dir,
-                                    .tag = w->tag,
-                                    .runs = p->study->dir,
-                                    .cpus = t->cpus,
-                                    .attempt = 1,
-                                    .log_mb = p->study->plan->cfg.log_mb,
-                                    .app = &plan->app };
-    launcher_put(c, &words, &steps);
-    return rc == 0 && (c->argv.failed || c->env.failed) ? err_sys(e, -ENOMEM, "session %d", w->number) : rc;
+    rc = plan_steps(plan, &t->point, &l, &o->steps, e);
+    o->words = (struct launcher_words){ .node = p->study->plan->env.node,
+                                        .dir = w->dir,
+                                        .tag = w->tag,
+                                        .runs = p->study->dir,
+                                        .cpus = t->cpus,
+                                        .attempt = 1,
+                                        .log_mb = p->study->plan->cfg.log_mb,
+                                        .app = &plan->app };
+    return rc;
+}
+
+/* Which of them it is, before there is anything of it: the next driver asks there. */
+static int write_place(const struct warm *w, const struct site *site, struct err *e)
+{
+    AUTO_BUF struct buf line = BUF_INIT;
+    AUTO_FREE char *path = io_join(w->dir, "place");
+    if (!site->name)
+        return 0;
+    buf_printf(&line, "%s %s\n", site->name, w->tag);
+    if (!path || line.failed)
+        return err_sys(e, -ENOMEM, "session %d", w->number);
+    AUTO_CLOSE int fd = ours_open(path, O_WRONLY | O_CREAT | O_TRUNC, e);
+    int rc = fd < 0 ? fd : io_write_all(fd, line.data, line.len);
+    return fd >= 0 && rc < 0 ? err_sys(e, rc, "cannot write '%s'", path) : rc;
+}
+
+static int start(struct pool *p, struct warm *w, const struct study_trial *t, struct err *e)
+{
+    AUTO_ORDER struct site_order order = { 0 };
+    const struct site site = site_of(p, w->place);
+    int rc = ours_dir(w->dir, e);
+    if (rc == 0)
+        rc = make_order(p, w, t, &site, &order, e);
+    if (rc == 0)
+        rc = write_place(w, &site, e);
+    w->launch.row = site.row;
+    w->row.launch = w->tag;
+    if (rc == 0)
+        rc = site.row->start(site.own, w->id, &order, &w->launch, e);
+    return rc == 0 ? connect_to(p, w, e) : rc;
 }
 
 int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, struct err *e)
@@ -311,16 +405,10 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
     w->parts = t->parts;
     w->cold = t->setting.cold;
     w->trial = t->row.number;
-    AUTO_COMMAND struct launcher_command command = { 0 };
-    int rc = ours_dir(w->dir, e);
-    if (rc == 0)
-        rc = session_command(p, w, t, &command, e);
-    if (rc == 0)
-        rc = launcher_start(&w->launcher, p->loop, &launcher_calls, p, w->id, &command, e);
-    if (rc == 0)
-        rc = connect_to(p, w, e);
+    w->place = t->place;
+    int rc = start(p, w, t, e);
     if (rc < 0) {
-        secrets_forget(w->dir);
+        forget(w);
         drop(p, w);
         return rc;
     }
@@ -330,6 +418,8 @@ int pool_start(struct pool *p, const struct study_trial *t, struct warm **out, s
 
 int pool_run(struct pool *p, struct warm *w, const struct session_run *r)
 {
+    if (w->link && !w->ready && w->running) /* it is away */
+        return 0;
     int rc = w->link ? session_link_run(w->link, r) : -ENOTCONN; /* it may have been lost since it was kept */
     if (rc < 0)
         pool_end(p, w, false);
@@ -383,6 +473,8 @@ void pool_tick(struct pool *p, int64_t now_ms)
             signal_warm(w, true);
             w->kill_ms = now_ms + STOP_MS;
         }
+        if (w->launch.row->away(w->launch.own))
+            w->waits_ms = now_ms; /* it cannot be heard */
         if (w->kill_ms || w->ready)
             continue;
         look(p, w, now_ms);
@@ -429,18 +521,38 @@ static bool read_note(struct warm *w)
     return w->tag && launcher_is(w->at.pid, w->at.start_ticks, w->at.boot_id, w->tag);
 }
 
+/* Of one on a host. False: there is none, or its host is not among the nodes any more. */
+static bool read_place(const struct pool *p, struct warm *w)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    AUTO_FREE char *path = w->dir ? io_join(w->dir, "place") : NULL;
+    if (!path || !ours_is_dir(w->dir) || ours_read(&b, path, PID_NOTE_MAX, NULL) < 0 || b.len == 0)
+        return false;
+    char *line = b.data, *blank = strchr(line, ' ');
+    line[strcspn(line, "\n")] = '\0';
+    if (!blank || !session_is_id(blank + 1, strlen(blank + 1)))
+        return false;
+    *blank = '\0';
+    w->place = hosts_find(p->hosts, line);
+    w->tag = w->place ? strdup(blank + 1) : NULL;
+    return w->tag;
+}
+
 static int adopt(struct pool *p, int number, struct err *e)
 {
     struct warm *w = add(p, number);
     if (!w)
         return err_sys(e, -ENOMEM, "session %d", number);
-    if (!read_note(w)) {
+    if (!read_place(p, w) && !read_note(w)) {
         drop(p, w);
         return 0;
     }
+    const struct launcher_ready at = w->at;
+    const struct site site = site_of(p, w->place);
+    take_at(w, &at);
     w->running = true;
-    int rc = launcher_adopt(&w->launcher, p->loop, &launcher_calls, p, w->id, w->at.pid, w->at.start_ticks,
-                            w->at.boot_id, w->tag, e);
+    w->launch.row = site.row;
+    int rc = site.row->adopt(site.own, w->id, &w->row, w->dir, &w->launch, e);
     if (rc == 0)
         rc = connect_to(p, w, e);
     if (rc < 0)
@@ -463,12 +575,16 @@ static int find_left(struct pool *p, struct err *e)
     return rc;
 }
 
-int pool_open(struct pool **out, struct study *s, uv_loop_t *loop, const struct pool_ops *ops, void *ctx, struct err *e)
+int pool_open(struct pool **out, struct study *s, uv_loop_t *loop, struct hosts *hosts, const struct pool_ops *ops,
+              void *ctx, struct err *e)
 {
     struct pool *p = calloc(1, sizeof *p);
     if (!p)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
-    *p = (struct pool){ .study = s, .loop = loop, .ops = *ops, .ctx = ctx, .next_number = 1 };
+    *p = (struct pool){ .study = s, .loop = loop, .hosts = hosts, .ops = *ops, .ctx = ctx, .next_number = 1 };
+    p->here = (struct site_here){ loop, &launcher_calls, p };
+    if (hosts)
+        hosts_serve(hosts, &launcher_calls, &host_calls, p);
     session_sockets_sweep();
     int rc = find_left(p, e);
     if (rc < 0) {
@@ -491,12 +607,12 @@ void pool_close(struct pool *p)
 
 /* --- looking --- */
 
-struct warm *pool_idle(struct pool *p, int slots, int cold, double batch)
+struct warm *pool_idle(struct pool *p, size_t place, int slots, int cold, double batch)
 {
     struct warm *best = NULL;
     for (size_t i = 0; i < p->n; i++) {
         struct warm *w = p->list[i];
-        bool idle = w->ready && !w->ending && w->trial == 0 && w->busy[0] == '\0';
+        bool idle = w->place == place && w->ready && !w->ending && w->trial == 0 && w->busy[0] == '\0';
         bool fits = w->slots == slots || (w->slots > slots && (isnan(batch) || fmod(batch, w->slots) == 0));
         if (idle && fits && w->cold == cold && (!best || w->slots < best->slots))
             best = w;
@@ -504,11 +620,12 @@ struct warm *pool_idle(struct pool *p, int slots, int cold, double batch)
     return best;
 }
 
-struct warm *pool_coming(struct pool *p, int slots, int cold)
+struct warm *pool_coming(struct pool *p, size_t place, int slots, int cold)
 {
     for (size_t i = 0; i < p->n; i++) {
         struct warm *w = p->list[i];
-        if (!w->ready && !w->ending && w->trial == 0 && w->slots == slots && w->cold == cold)
+        bool comes = !w->ready && !w->ending && w->trial == 0 && w->place == place;
+        if (comes && w->slots == slots && w->cold == cold)
             return w;
     }
     return NULL;

@@ -36,6 +36,9 @@ struct remote {
     int64_t ago_ms;
     int64_t told_ms; /* REMOTE_ENDING: when something of it came last */
     bool lost, begun;
+    bool run;               /* of a session: that is told of its go by others */
+    bool talks;             /* it is a session */
+    uint64_t said, may_say; /* bytes that it said since its helper is there, and that it may have */
 };
 
 struct remotes {
@@ -74,6 +77,16 @@ static void grant(struct remote *l, bool anew)
     node_words_tail(&b, node_peer_next_id(nodes_peer(l->all->nodes, l->node)), l->tag, l->at, CREDIT, l->accounted);
     if (say(l, &b, NODE_TAIL) == 0) /* else it is asked when the helper is there */
         l->granted = l->at + CREDIT;
+}
+
+static void grant_words(struct remote *l)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    if (!l->talks || l->may_say - l->said > CREDIT / 2)
+        return;
+    node_words_talk(&b, node_peer_next_id(nodes_peer(l->all->nodes, l->node)), l->tag, l->said + CREDIT);
+    if (say(l, &b, NODE_TALK) == 0) /* else it is asked when the helper is there */
+        l->may_say = l->said + CREDIT;
 }
 
 static void send_signal(struct remote *l)
@@ -169,9 +182,17 @@ static void take_told(struct remote *l, const struct node_launch_told *t, struct
         if (l->state <= REMOTE_READY)
             refuse(l, t->state == NODE_LAUNCH_BUSY, t->why);
         break;
-    case NODE_LAUNCH_GONE: (void)ask(l, NODE_ADOPT); break; /* its note, and how much there is to hear */
+    case NODE_LAUNCH_GONE: /* its note, and how much there is to hear */
+        if (l->run && l->state <= REMOTE_READY)
+            refuse(l, false, "its session has ended");
+        else
+            (void)ask(l, NODE_ADOPT);
+        break;
     case NODE_LAUNCH_WAITING:
-    case NODE_LAUNCH_RUNNING: grant(l, true); break;
+    case NODE_LAUNCH_RUNNING:
+        grant(l, true);
+        grant_words(l);
+        break;
     case NODE_LAUNCH_NONE:
     case NODE_LAUNCH_ENDED:
     case NODE_LAUNCH_CUT:
@@ -206,10 +227,22 @@ static void on_there(void *ctx, size_t node)
     }
 }
 
+/* Another helper counts anew. */
+static void hush(struct remotes *r, size_t node)
+{
+    for (struct remote *l = r->list; l; l = l->next) {
+        if (l->node != node || !l->talks)
+            continue;
+        l->said = l->may_say = 0;
+        r->ops->said(r->ctx, l->id, NULL, 0, NULL);
+    }
+}
+
 /* What has no go ends with its helper. The list may change in a callback. */
 static void on_away(void *ctx, size_t node, bool lost)
 {
     struct remotes *r = ctx;
+    hush(r, node);
     for (struct remote *l = r->list; l;) {
         bool of_it = l->node == node && l->state != REMOTE_OVER;
         if (of_it && l->state == REMOTE_ORPHAN && lost) {
@@ -240,8 +273,12 @@ static void on_answered(void *ctx, size_t node, uint64_t stamp, const struct nod
     if (!l || l->state == REMOTE_OVER)
         return;
     enum node_verb verb = (enum node_verb)(stamp & ((1U << VERB_BITS) - 1));
-    if (verb == NODE_LAUNCH && !w->ok)
+    if ((verb == NODE_LAUNCH || verb == NODE_RUN) && !w->ok)
         refuse(l, false, w->error);
+    else if (verb == NODE_RUN && node_launch_read(&told, w, &e) == 0)
+        take_told(l, &told, &e);
+    else if (verb == NODE_RUN)
+        node_peer_give_up(nodes_peer(r->nodes, node), e.text);
     else if (verb == NODE_GO && !w->ok)
         (void)ask(l, NODE_ADOPT); /* it has ended in between */
     else if (verb == NODE_GO)
@@ -278,6 +315,25 @@ static void take_bytes(struct remote *l, const struct node_words *w, struct err 
     r->ops->heard(r->ctx, l->id, before, bytes.data + (before - at), (size_t)(l->at - before));
 }
 
+static void take_said(struct remote *l, const struct node_words *w, struct err *e)
+{
+    AUTO_BUF struct buf bytes = BUF_INIT;
+    char why[128];
+    struct remotes *r = l->all;
+    if (node_said_read(&bytes, why, w, e) < 0)
+        return;
+    l->said += bytes.len;
+    if (!l->talks || l->said > l->may_say) {
+        (void)err_set(e, -EPROTO, "it tells more of a session than it was asked for");
+        return;
+    }
+    grant_words(l);
+    if (bytes.len > 0)
+        r->ops->said(r->ctx, l->id, bytes.data, bytes.len, NULL);
+    else
+        r->ops->said(r->ctx, l->id, NULL, 0, *why ? why : "the session closed its socket");
+}
+
 static void on_launched(void *ctx, size_t node, const struct node_words *w)
 {
     struct remotes *r = ctx;
@@ -291,6 +347,8 @@ static void on_launched(void *ctx, size_t node, const struct node_words *w)
     uint64_t serial = l->serial;
     if (w->kind == NODE_BYTES && l->state != REMOTE_ORPHAN)
         take_bytes(l, w, &e);
+    else if (w->kind == NODE_SAID)
+        take_said(l, w, &e); /* of an orphan it was not asked for any more */
     else if (node_launch_read(&told, w, &e) == 0)
         take_told(l, &told, &e);
     if (e.text[0]) {
@@ -358,6 +416,41 @@ int remote_start(struct remote **out, struct remotes *r, size_t node, uint64_t i
     return 0;
 }
 
+int remote_run(struct remote **out, struct remotes *r, size_t node, uint64_t id, const char *tag, const char *session,
+               const char *files, struct err *e)
+{
+    AUTO_BUF struct buf b = BUF_INIT;
+    struct remote *l = make(r, node, id, tag, REMOTE_STARTING);
+    if (!l)
+        return err_sys(e, -ENOMEM, "launch '%s'", tag);
+    l->run = true;
+    node_words_run(&b, node_peer_next_id(nodes_peer(r->nodes, node)), tag, session, files);
+    int rc = say(l, &b, NODE_RUN);
+    if (rc < 0) {
+        remote_free(l, false);
+        return err_sys(e, rc, "cannot run '%s' on %s", tag, node_peer_name(nodes_peer(r->nodes, node)));
+    }
+    *out = l;
+    return 0;
+}
+
+void remote_talk(struct remote *l)
+{
+    l->talks = true;
+}
+
+int remote_say(struct remote *l, const char *bytes, size_t n)
+{
+    int rc = l->may_say > 0 ? 0 : -ENOTCONN;
+    for (size_t at = 0; rc == 0 && at < n; at += NODE_SAY_MAX) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        size_t len = n - at < NODE_SAY_MAX ? n - at : NODE_SAY_MAX;
+        node_words_say(&b, node_peer_next_id(nodes_peer(l->all->nodes, l->node)), l->tag, bytes + at, len);
+        rc = say(l, &b, NODE_SAY);
+    }
+    return rc;
+}
+
 int remote_adopt(struct remote **out, struct remotes *r, size_t node, uint64_t id, const char *tag, uint64_t from,
                  struct err *e)
 {
@@ -374,10 +467,13 @@ int remote_go(struct remote *l, const char *ports)
 {
     AUTO_BUF struct buf b = BUF_INIT;
     node_words_go(&b, node_peer_next_id(nodes_peer(l->all->nodes, l->node)), l->tag, ports);
-    int rc = say(l, &b, NODE_GO);
+    int rc = l->run ? 0 : say(l, &b, NODE_GO);
+    l->begun |= l->run;
     l->state = REMOTE_WENT; /* the attempt is stored as running by now: its end must be told as one */
-    if (rc == 0)
+    if (rc == 0) {
         grant(l, true);
+        grant_words(l);
+    }
     return rc;
 }
 

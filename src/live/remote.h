@@ -24,6 +24,9 @@ struct remote_ops {
     struct launcher_ops launcher; /* `gone`: all that was heard of it has come, and remote_exit() has its note */
     /* Bytes of what is heard of it, from `at` on: in order, each once; n 0: its log has grown, and nothing in it is heard. */
     void (*heard)(void *ctx, uint64_t id, uint64_t at, const char *bytes, size_t n);
+    /* A session (remote_talk()): what it said, in order; or `bytes` NULL: why no more comes, or with `why` NULL, that
+     * the way to it is broken: it says hello again when there is one. NULL where there are no sessions. */
+    void (*said)(void *ctx, uint64_t id, const char *bytes, size_t n, const char *why);
     bool keeps; /* a helper that was there once is asked for again for ever, also while nothing of ours runs there */
 };
 
@@ -34,6 +37,17 @@ void remotes_close(struct remotes *r); /* before the nodes. Launches go on. NULL
 /* Asks the node's helper for it. -ENOTCONN: it is not there now; -ENOMEM. */
 int remote_start(struct remote **out, struct remotes *r, size_t node, uint64_t id, const struct node_launch *what,
                  struct err *e);
+
+/* A run of a session there, by the session's tag; `files`: the hash of the manifest of what it goes on from, or NULL.
+ * It is `ready` when its folder is there, and gone with its session; remote_go() says that the session is told to serve
+ * it. As remote_start(). */
+int remote_run(struct remote **out, struct remotes *r, size_t node, uint64_t id, const char *tag, const char *session,
+               const char *files, struct err *e);
+
+/* It is a session: what it says is to be told, from its go on. What is said to it: -ENOTCONN: not now; -ENOBUFS,
+ * -ENOMEM. */
+void remote_talk(struct remote *l);
+int remote_say(struct remote *l, const char *bytes, size_t n);
 
 /* One that an earlier driver started; `from`: all before it was accounted. It is `gone` soon when there is no such launch any more. -ENOMEM. */
 int remote_adopt(struct remote **out, struct remotes *r, size_t node, uint64_t id, const char *tag, uint64_t from,

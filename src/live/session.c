@@ -94,23 +94,29 @@ struct session_link {
     struct sockaddr_un address;
     uv_timer_t look;
     uv_pipe_t pipe;
+    const struct session_wire *wire; /* NULL: it is here, at the socket */
+    void *wire_ctx;
     bool greeted, lost;
-    int handles; /* not closed yet */
+    int handles; /* not closed yet, and calls that go on */
     size_t len;  /* of what stands in `in` */
     char in[SESSION_LINE_MAX];
 };
 
-static void on_closed(uv_handle_t *h)
+static void let_go(struct session_link *l)
 {
-    struct session_link *l = h->data;
     if (--l->handles == 0 && !l->ops)
         free(l);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    let_go(h->data);
 }
 
 static void close_all(struct session_link *l)
 {
     uv_handle_t *const handles[] = { (uv_handle_t *)&l->look, (uv_handle_t *)&l->pipe };
-    for (size_t i = 0; i < ARRAY_LEN(handles); i++)
+    for (size_t i = 0; !l->wire && i < ARRAY_LEN(handles); i++)
         if (!uv_is_closing(handles[i]))
             uv_close(handles[i], on_closed);
 }
@@ -120,6 +126,8 @@ void session_link_free(struct session_link *l)
     if (!l)
         return;
     l->ops = NULL;
+    if (l->wire)
+        l->wire->closed(l->wire_ctx);
     if (l->handles == 0)
         free(l);
     else
@@ -215,6 +223,49 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     } else if (n < 0) {
         lose(l, n == UV_EOF ? "the session closed its socket" : uv_strerror((int)n));
     }
+}
+
+/* ---- a session elsewhere -------------------------------------------------------------------------------------------- */
+
+int session_link_wired(struct session_link **out, const struct session_wire *wire, void *wire_ctx,
+                       const struct session_ops *ops, void *ctx, uint64_t id, struct err *e)
+{
+    struct session_link *l = calloc(1, sizeof *l);
+    if (!l)
+        return err_sys(e, -ENOMEM, "a session's words");
+    l->ops = ops;
+    l->ctx = ctx;
+    l->id = id;
+    l->wire = wire;
+    l->wire_ctx = wire_ctx;
+    *out = l;
+    return 0;
+}
+
+void session_link_heard(struct session_link *l, const char *bytes, size_t n)
+{
+    l->handles++; /* what it leads to may free it */
+    while (n > 0 && l->ops && !l->lost) {
+        size_t room = sizeof l->in - l->len, some = n < room ? n : room;
+        memcpy(l->in + l->len, bytes, some);
+        l->len += some;
+        bytes += some, n -= some;
+        on_bytes(l);
+    }
+    let_go(l);
+}
+
+void session_link_away(struct session_link *l)
+{
+    l->greeted = false;
+    l->len = 0;
+    if (l->ops && !l->lost && l->ops->away)
+        l->ops->away(l->ctx, l->id);
+}
+
+void session_link_gone(struct session_link *l, const char *why)
+{
+    lose(l, why);
 }
 
 /* ---- finding it ----------------------------------------------------------------------------------------------------- */
@@ -315,6 +366,8 @@ static int send_line(struct session_link *l, struct buf *b)
         return -ENOMEM;
     if (b->len > SESSION_LINE_MAX)
         return -EMSGSIZE;
+    if (l->wire)
+        return l->wire->say(l->wire_ctx, b->data, b->len);
     if (uv_stream_get_write_queue_size((uv_stream_t *)&l->pipe) + b->len > QUEUE_MAX)
         return -ENOBUFS;
     struct message *m = calloc(1, sizeof *m);

@@ -10,13 +10,20 @@
 struct session_link;
 
 /* Called from the loop with the id given at the start, never from within a call below; each may free the link. `hello` comes
- * first, and once. After `lost` nothing more is called. */
+ * first, and once, but for a session elsewhere: there it comes again after each `away`. After `lost` nothing more is called. */
 struct session_ops {
     void (*hello)(void *ctx, uint64_t id, const struct session_message *m);
     void (*epoch)(void *ctx, uint64_t id, const struct session_message *m);
     void (*done)(void *ctx, uint64_t id, const struct session_message *m);
     void (*lost)(void *ctx, uint64_t id,
-                 const char *why); /* the socket is closed, or speaks nonsense, or another protocol */
+                 const char *why);        /* the socket is closed, or speaks nonsense, or another protocol */
+    void (*away)(void *ctx, uint64_t id); /* the way to it is broken; NULL: there is none that could be */
+};
+
+/* How words get to a session elsewhere. */
+struct session_wire {
+    int (*say)(void *ctx, const char *bytes, size_t n); /* 0: on their way, or -errno */
+    void (*closed)(void *ctx);                          /* the link is freed */
 };
 
 /* A path for a new socket that fits sun_path: TAG.sock in a folder of our own, XDG_RUNTIME_DIR/pipetune, or /tmp/pipetune-UID
@@ -34,6 +41,14 @@ void session_sockets_sweep(void);
  * and waits for its hello, without a limit: whoever watches the process ends it. -ENAMETOOLONG, -ENOMEM, -errno of libuv. */
 int session_link_open(struct session_link **out, uv_loop_t *loop, const char *path, const struct session_ops *ops,
                       void *ctx, uint64_t id, struct err *e);
+
+/* The same to a session that others bring the words of, in order, by session_link_heard(), perhaps from within its
+ * calls. They say, too, that the way to it is broken, or that it has gone. Keeps `wire`. -ENOMEM. */
+int session_link_wired(struct session_link **out, const struct session_wire *wire, void *wire_ctx,
+                       const struct session_ops *ops, void *ctx, uint64_t id, struct err *e);
+void session_link_heard(struct session_link *l, const char *bytes, size_t n);
+void session_link_away(struct session_link *l);
+void session_link_gone(struct session_link *l, const char *why);
 
 /* 0: on its way; when it does not get there, `lost` is called. -ENOTCONN before the hello and after `lost`; -EMSGSIZE: longer
  * than a line may be; -ENOBUFS: the session reads nothing; -ENOMEM, -errno of libuv. */

@@ -11,6 +11,7 @@
 #include "core/rooms.h"
 #include "core/sched.h"
 #include "live/launcher.h"
+#include "live/session.h"
 #include "store/store.h"
 
 struct site_row;
@@ -34,6 +35,7 @@ struct site_paths {
     char *checkpoint; /* the folder for checkpoints */
     char *resume;     /* what it goes on from */
     char *library;    /* the folder of pipetune.py */
+    char *session;    /* what a session is told of its socket */
 };
 void site_paths_done(struct site_paths *p);
 #define AUTO_PATHS __attribute__((cleanup(site_paths_done)))
@@ -45,6 +47,7 @@ struct site_order {
     char *resume;                /* owned: what it goes on from, here: a file or folder; NULL: nothing */
     char *resume_state;          /* owned: the file that belongs to that, beside it; NULL: there is none */
     struct app_steps steps;      /* owned */
+    char *session;               /* owned: it is a run of the session of this tag; NULL: a launch */
     struct rooms_want room;      /* what it takes of its machine */
 };
 void site_order_done(struct site_order *o);
@@ -76,6 +79,10 @@ struct site_row {
     int (*checkpoint)(void *own, int epoch, const char *path, struct err *e);
     bool (*away)(void *own); /* it cannot be heard now: that it is silent says nothing */
     bool (*boot_id)(void *own, char out[PROC_BOOT_ID_SIZE]); /* of its machine, now. False: not known */
+    /* A session: its words, as session_link_open() brings them. NULL: there are none at such places. */
+    int (*talk)(void *own, uv_loop_t *loop, const char *tag, const struct session_ops *ops, void *ctx, uint64_t id,
+                struct session_link **out, struct err *e);
+    bool (*owes)(void *own); /* something that it told of is still on its way here. NULL: all is here */
     /* By how much its stamps are ahead of our clock. False: not known yet. */
     bool (*ahead)(void *own, int64_t *out_ms);
     const char *(*lost)(void *own); /* why nothing more will be heard of it; NULL: it will */

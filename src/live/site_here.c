@@ -11,6 +11,7 @@ void site_paths_done(struct site_paths *p)
     free(p->checkpoint);
     free(p->resume);
     free(p->library);
+    free(p->session);
     *p = (struct site_paths){ 0 };
 }
 
@@ -20,6 +21,7 @@ void site_order_done(struct site_order *o)
     free(o->answer);
     free(o->resume);
     free(o->resume_state);
+    free(o->session);
     app_steps_done(&o->steps);
     *o = (struct site_order){ 0 };
 }
@@ -108,6 +110,15 @@ static bool boot_id(void *own, char out[PROC_BOOT_ID_SIZE])
     return proc_boot_id(out) == 0;
 }
 
+static int talk(void *own, uv_loop_t *loop, const char *tag, const struct session_ops *ops, void *ctx, uint64_t id,
+                struct session_link **out, struct err *e)
+{
+    AUTO_FREE char *path = NULL;
+    (void)own;
+    int rc = session_path(&path, tag, e);
+    return rc < 0 ? rc : session_link_open(out, loop, path, ops, ctx, id, e);
+}
+
 bool site_own_ahead(void *own, int64_t *out_ms)
 {
     (void)own;
@@ -137,6 +148,7 @@ const struct site_row site_here_row = { .paths = site_own_paths,
                                         .checkpoint = site_own_checkpoint,
                                         .away = away,
                                         .boot_id = boot_id,
+                                        .talk = talk,
                                         .ahead = site_own_ahead,
                                         .lost = site_own_lost,
                                         .let_go = let_go };

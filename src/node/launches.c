@@ -865,7 +865,7 @@ bool launches_take(struct launches *l, bool is_heard, int64_t now_ms, struct buf
         if (is_readable(x->pidfd) && take_end(l, x, out))
             return true;
     }
-    if (now_ms >= l->tick_ms) /* also while nobody listens: that is not waited for by asking all the time */
+    if (looks)
         l->tick_ms = now_ms + LAUNCHES_TICK_MS;
     return false;
 }

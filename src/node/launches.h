@@ -122,7 +122,8 @@ struct launch_run {
 };
 int launches_run(struct launches *l, const struct launch_run *ask, struct launch_facts *out, struct err *e);
 
-/* Tells what this session says, as soon as it is there, until so many bytes are told in all. -ESRCH: no session of this tag runs. */
+/* Tells what this session says, as soon as it is there, until so many bytes are told in all. -ESRCH: no session of
+ * this tag runs. */
 int launches_talk(struct launches *l, const char *tag, int64_t credit, struct err *e);
 
 /* Says this to it. -EINVAL: no base 64; as talk_say(). */

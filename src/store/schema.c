@@ -332,10 +332,10 @@ static const char schema_19[] = "CREATE TABLE handed("
                                 /* Those of one trial are found without those of all others. */
                                 "CREATE INDEX decisions_trial ON decisions(study, trial, seq);";
 
-const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,  schema_6,
-                                                 schema_7,  schema_8,  schema_9,  schema_10, schema_11, schema_12,
-                                                 schema_13, schema_14, schema_15, schema_16, schema_17, schema_18,
-                                                 schema_19 };
+const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,
+                                                 schema_6,  schema_7,  schema_8,  schema_9,  schema_10,
+                                                 schema_11, schema_12, schema_13, schema_14, schema_15,
+                                                 schema_16, schema_17, schema_18, schema_19 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {

@@ -102,6 +102,13 @@ static void use_launch(const struct node_words *w)
         abort();
     expect_told(rc, &e);
     buf_done(&bytes);
+    char why[128];
+    rc = node_said_read(&bytes, why, w, &e);
+    if (rc < 0 && bytes.len > 0)
+        abort();
+    expect_told(rc, &e);
+    expect_plain(why);
+    buf_done(&bytes);
 }
 
 /* Answers about files. */

@@ -143,6 +143,7 @@ static void flood(void)
         { "floods-samples",
           "{\"event\":\"sample\",\"tag\":\"%s\",\"scope\":\"process\",\"t_ms\":%d,\"dt_ms\":1,\"missed\":0,"
           "\"cells\":\"1 u\"}\n" },
+        { "floods-words", "{\"event\":\"words\",\"tag\":\"%s\",\"n\":%d,\"data\":\"d29yZHMK\"}\n" },
         { "floods-bytes", "{\"event\":\"bytes\",\"tag\":\"%s\",\"at\":%d,\"log\":1,\"data\":\"\"}\n" },
     };
     for (size_t i = 0; i < sizeof floods / sizeof floods[0]; i++)

@@ -6,7 +6,7 @@
  *   FAKE_EPOCH_MS (200), FAKE_ITERATIONS per epoch (10), FAKE_START_MS (50)
  *   FAKE_FAIL      comma list: oom data class executor-lost recover hang exit1-after-EPOCH fail-once stall garbage huge-log starve
  *                  mumble ignore-term
- *   With `--conf spark.pipetune.session=PATH` it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
+ *   With `--conf spark.pipetune.session=PATH`, "-" for what is in PIPETUNE_SESSION, it serves the words of bigdl/session.h there; FAKE_SESSION_MS (0) before it does, FAKE_STOP_MS (0) from the end of its connection to its own,
  *   PIPETUNE_SESSION_WAIT_S (600) without a driver; each epoch has a metric "fake", its accuracy. What would end a trial alone, ends the trial; oom ends the session. Also in
  *   FAKE_FAIL  session-die (in mid-trial) session-die-once (once for each trial) session-fail (the trial) session-silent (no
  *              hello) session-unborn-N (the first N while they start) session-waits-N (the first N are granted nothing) session-mute (no done) session-garbage (for a done) session-protocol (another one)
@@ -299,7 +299,8 @@ static void read_conf(struct job *j, const char *conf)
 {
     static const char mark[] = "-Dpipetune.launch=", session[] = "spark.pipetune.session=";
     if (strncmp(conf, session, sizeof session - 1) == 0)
-        j->session = conf + sizeof session - 1;
+        j->session =
+            strcmp(conf + sizeof session - 1, "-") == 0 ? getenv("PIPETUNE_SESSION") : conf + sizeof session - 1;
     const char *at = strstr(conf, mark);
     if (at && strncmp(conf, "spark.driver.extraJavaOptions=", 30) == 0)
         (void)snprintf(j->tag, sizeof j->tag, "%.*s", (int)strcspn(at + sizeof mark - 1, " \""), at + sizeof mark - 1);

@@ -76,6 +76,7 @@ static const struct row {
     { "floods-gone", "more than it was asked for" },
     { "floods-samples", "more than it was asked for" },
     { "floods-bytes", "more than it was asked for" },
+    { "floods-words", "more of a session than it was asked for" },
     { "dots", "what its host says of it" },
     { "absolute", "what its host says of it" },
     { "inner-dots", "what its host says of it" },

@@ -108,7 +108,7 @@ static void on_beat(uv_timer_t *t)
 static void open_driver(struct world_of_two *w)
 {
     static const struct nodes_ops node_ops = { on_applied, on_changed, on_sampled, NULL, on_note };
-    static const struct remote_ops ops = { { on_ready, on_refused, on_gone }, on_heard, false };
+    static const struct remote_ops ops = { { on_ready, on_refused, on_gone }, on_heard, NULL, false };
     static const struct app_workers whole_tree = { 0 };
     struct node_cfg cfg = { .host = (char *)"far" };
     struct err e = { 0 };

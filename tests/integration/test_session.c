@@ -92,7 +92,7 @@ static void on_lost(void *ctx, uint64_t id, const char *why)
     (void)snprintf(b->seen.why, sizeof b->seen.why, "%s", why);
 }
 
-static const struct session_ops ops = { on_hello, on_epoch, on_done, on_lost };
+static const struct session_ops ops = { on_hello, on_epoch, on_done, on_lost, NULL };
 
 /* --- the bench -------------------------------------------------------------------------------------------------------- */
 

@@ -168,7 +168,7 @@ static int read_config(const char *path, struct node_cfg **cfg, size_t *n, struc
 
 int main(int argc, char **argv)
 {
-    static const struct remote_ops remote = { { on_ready, on_refused, on_gone }, on_heard, false };
+    static const struct remote_ops remote = { { on_ready, on_refused, on_gone }, on_heard, NULL, false };
     static const struct nodes_ops ops = { on_applied, on_changed, on_sampled, NULL, on_note };
     struct client c = { 0 };
     struct node_cfg *cfg = NULL;

@@ -400,6 +400,34 @@ static void test_bytes_of_a_launch(void **state)
     }
 }
 
+static void test_words_of_a_session(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int rc;
+        const char *words, *why;
+    } cases[] = {
+        { "\"data\":\"aGVhcmQK\"", 0, "heard\n", "" },
+        { "\"data\":\"\",\"why\":\"it\\u001b[2J closed\"", 0, "", "it?[2J closed" },
+        { "\"why\":\"closed\"", -EPROTO, "", "closed" },
+        { "\"data\":\"aGVhcmQ\"", -EPROTO, "", "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf b = BUF_INIT;
+        char line[256], why[128];
+        struct node_words w;
+        struct err e = { 0 };
+        (void)snprintf(line, sizeof line, "{\"event\":\"words\",\"tag\":\"T\",%s}", cases[i].line);
+        assert_int_equal(node_words_read(&w, line, strlen(line), &e), 0);
+        assert_int_equal(w.kind, NODE_SAID);
+        assert_int_equal(node_said_read(&b, why, &w, &e), cases[i].rc);
+        assert_string_equal(buf_text(&b), cases[i].words);
+        assert_string_equal(why, cases[i].why);
+        node_words_done(&w);
+    }
+}
+
 static void test_launches_are_asked_for_in_one_line_each(void **state)
 {
     (void)state;
@@ -432,6 +460,21 @@ static void test_launches_are_asked_for_in_one_line_each(void **state)
     expect("list", &b, "{\"id\":10,\"verb\":\"list\",\"tag\":\"T\",\"name\":\"a\\\"b\"}\n");
     node_words_read_file(&b, 11, "T", "c", 4, 5);
     expect("read", &b, "{\"id\":11,\"verb\":\"read\",\"tag\":\"T\",\"name\":\"c\",\"from\":4,\"size\":5}\n");
+    node_words_run(&b, 12, "T-t1-1", "T", NULL);
+    expect("run", &b, "{\"id\":12,\"verb\":\"run\",\"tag\":\"T-t1-1\",\"session\":\"T\"}\n");
+    node_words_run(&b, 13, "T-t1-1", "T", "ab");
+    expect("run with files", &b,
+           "{\"id\":13,\"verb\":\"run\",\"tag\":\"T-t1-1\",\"session\":\"T\",\"files\":\"ab\"}\n");
+    node_words_talk(&b, 14, "T", 9);
+    expect("talk", &b, "{\"id\":14,\"verb\":\"talk\",\"tag\":\"T\",\"credit\":9}\n");
+    node_words_say(&b, 15, "T", "bc", 2);
+    expect("say", &b, "{\"id\":15,\"verb\":\"say\",\"tag\":\"T\",\"data\":\"YmM=\"}\n");
+    struct node_launch serves = l;
+    serves.mark = "M \"m\"";
+    node_words_launch(&b, 1, &serves);
+    expect("launch of a session", &b,
+           "{\"id\":1,\"verb\":\"launch\",\"tag\":\"T\",\"attempt\":3,\"log_cap\":9,\"cpus\":[0,2],"
+           "\"steps\":\"MQAvYmluL3RydWUA\",\"mark\":\"M \\\"m\\\"\"}\n");
     struct node_launch all = l;
     all.memory = 7, all.answer = "{}", all.files = "ab";
     node_words_launch(&b, 1, &all);
@@ -694,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_what_was_found),
         cmocka_unit_test(test_what_is_told_of_a_launch),
         cmocka_unit_test(test_bytes_of_a_launch),
+        cmocka_unit_test(test_words_of_a_session),
         cmocka_unit_test(test_launches_are_asked_for_in_one_line_each),
         cmocka_unit_test(test_a_root_is_a_plain_path_or_none),
         cmocka_unit_test(test_a_sample_has_a_time_a_length_a_scope_and_values),

@@ -259,7 +259,7 @@ static void lost(void *ctx, uint64_t id, const char *why)
     fail_msg("lost: %s", why);
 }
 
-static const struct session_ops ops = { nothing, nothing, nothing, lost };
+static const struct session_ops ops = { nothing, nothing, nothing, lost, NULL };
 
 static int listen_at(const char *path)
 {
@@ -338,6 +338,182 @@ static void test_session_link_survives_lack_of_memory(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* ---- a session elsewhere -------------------------------------------------------------------------------------------- */
+
+struct far { /* what came of it, and what it was told */
+    struct session_link *link;
+    int hello, epoch, done, lost, away, closed, say_rc;
+    bool frees; /* the link, in the next call */
+    struct buf told;
+};
+
+static void came(struct far *f, int *n)
+{
+    ++*n;
+    if (f->frees)
+        session_link_free(MOVE_PTR(f->link));
+}
+
+static void far_hello(void *ctx, uint64_t id, const struct session_message *m)
+{
+    struct far *f = ctx;
+    (void)id, (void)m;
+    came(f, &f->hello);
+}
+
+static void far_epoch(void *ctx, uint64_t id, const struct session_message *m)
+{
+    struct far *f = ctx;
+    (void)id, (void)m;
+    came(f, &f->epoch);
+}
+
+static void far_done(void *ctx, uint64_t id, const struct session_message *m)
+{
+    struct far *f = ctx;
+    (void)id, (void)m;
+    came(f, &f->done);
+}
+
+static void far_lost(void *ctx, uint64_t id, const char *why)
+{
+    struct far *f = ctx;
+    (void)id;
+    assert_true(*why);
+    came(f, &f->lost);
+}
+
+static void far_away(void *ctx, uint64_t id)
+{
+    struct far *f = ctx;
+    (void)id;
+    came(f, &f->away);
+}
+
+static int far_say(void *ctx, const char *bytes, size_t n)
+{
+    struct far *f = ctx;
+    buf_put(&f->told, bytes, n);
+    return f->say_rc;
+}
+
+static void far_closed(void *ctx)
+{
+    struct far *f = ctx;
+    f->closed++;
+}
+
+static const struct session_ops far_ops = { far_hello, far_epoch, far_done, far_lost, far_away };
+static const struct session_wire far_wire = { far_say, far_closed };
+
+#define HELLO "{\"hello\":{\"protocol\":2,\"app_id\":\"a\",\"pid\":1}}\n"
+#define EPOCH "{\"epoch\":{\"id\":\"1\",\"epoch\":1}}\n"
+#define NONSENSE "nonsense\n"
+#define DONE "{\"done\":{\"id\":\"1\",\"ok\":true}}\n"
+
+static void open_far(struct far *f)
+{
+    struct err e = { 0 };
+    *f = (struct far){ .told = BUF_INIT };
+    assert_int_equal(session_link_wired(&f->link, &far_wire, f, &far_ops, f, 1, &e), 0);
+}
+
+static void hear(struct far *f, const char *words, size_t piece)
+{
+    for (size_t at = 0, len = strlen(words); at < len && f->link; at += piece)
+        session_link_heard(f->link, words + at, len - at < piece ? len - at : piece);
+}
+
+static void test_words_of_a_session_elsewhere_come_in_any_pieces(void **state)
+{
+    (void)state;
+    for (size_t piece = 1; piece < 90; piece++) {
+        struct far f;
+        open_far(&f);
+        hear(&f, HELLO EPOCH EPOCH DONE, piece);
+        if (f.hello != 1 || f.epoch != 2 || f.done != 1 || f.lost)
+            fail_msg("pieces of %zu: hello %d, epochs %d, done %d, lost %d", piece, f.hello, f.epoch, f.done, f.lost);
+        session_link_free(f.link);
+        assert_int_equal(f.closed, 1);
+    }
+}
+
+static void test_a_session_elsewhere_says_hello_again_when_the_way_was_broken(void **state)
+{
+    (void)state;
+    const struct session_run r = { .id = "1", .epochs = 1 };
+    struct far f;
+    open_far(&f);
+    assert_int_equal(session_link_run(f.link, &r), -ENOTCONN);
+    hear(&f, HELLO "{\"epoch\":{\"id\"", 1000); /* the rest never comes */
+    assert_int_equal(session_link_run(f.link, &r), 0);
+    assert_true(f.told.len > 0 && f.told.data[f.told.len - 1] == '\n');
+    session_link_away(f.link);
+    assert_int_equal(f.away, 1);
+    assert_int_equal(session_link_stop(f.link), -ENOTCONN);
+    hear(&f, HELLO DONE, 1000);
+    assert_true(f.hello == 2 && f.done == 1 && f.lost == 0);
+    f.say_rc = -ENOBUFS;
+    assert_int_equal(session_link_stop(f.link), -ENOBUFS);
+    hear(&f, HELLO, 1000); /* nobody asked for another */
+    assert_int_equal(f.lost, 1);
+    session_link_away(f.link), session_link_gone(f.link, "gone"), hear(&f, HELLO, 1000);
+    assert_true(f.lost == 1 && f.away == 1 && f.hello == 2); /* nothing comes after it */
+    session_link_free(f.link);
+    buf_done(&f.told);
+}
+
+static void test_a_link_may_be_freed_whatever_comes(void **state)
+{
+    (void)state;
+    static const char *const words[] = { HELLO EPOCH DONE, HELLO EPOCH EPOCH, HELLO DONE, NONSENSE HELLO };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        for (size_t before = 0; before < 3; before++) {
+            struct far f;
+            open_far(&f);
+            const char *at = words[i];
+            for (size_t k = 0; k < before; k++) {
+                const char *end = strchr(at, '\n') + 1;
+                if (!*end)
+                    break;
+                session_link_heard(f.link, at, (size_t)(end - at));
+                at = end;
+            }
+            f.frees = true;
+            hear(&f, at, 1000);
+            if (f.link)
+                session_link_free(f.link);
+            assert_int_equal(f.closed, 1);
+        }
+    for (int way = 0; way < 2; way++) {
+        struct far f;
+        open_far(&f);
+        f.frees = true;
+        if (way == 0)
+            session_link_gone(f.link, "gone");
+        else
+            session_link_away(f.link);
+        assert_true(!f.link && f.closed == 1);
+    }
+}
+
+static void test_a_session_elsewhere_does_not_flood(void **state)
+{
+    (void)state;
+    static char endless[SESSION_LINE_MAX + 10];
+    struct far f;
+    memset(endless, 'x', sizeof endless - 1);
+    open_far(&f);
+    hear(&f, HELLO, 1000);
+    hear(&f, endless, 3000);
+    assert_int_equal(f.lost, 1);
+    session_link_free(f.link);
+    struct err e = { 0 };
+    fault_arm(FAULT_ALLOC, 1);
+    assert_int_equal(session_link_wired(&f.link, &far_wire, &f, &far_ops, &f, 1, &e), -ENOMEM);
+    (void)fault_disarm();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +532,10 @@ int main(void)
         cmocka_unit_test(test_session_refuses_a_line_that_is_too_long),
         cmocka_unit_test(test_session_path_survives_lack_of_memory),
         cmocka_unit_test(test_session_link_survives_lack_of_memory),
+        cmocka_unit_test(test_words_of_a_session_elsewhere_come_in_any_pieces),
+        cmocka_unit_test(test_a_session_elsewhere_says_hello_again_when_the_way_was_broken),
+        cmocka_unit_test(test_a_link_may_be_freed_whatever_comes),
+        cmocka_unit_test(test_a_session_elsewhere_does_not_flood),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
