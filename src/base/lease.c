@@ -304,3 +304,9 @@ void leases_holder(const struct leases *l, int n, char who[LEASE_WHO_MAX])
     const struct lease *x = find(l, n);
     say_who(x ? x->visit : -1, who);
 }
+
+pid_t leases_holder_pid(const struct leases *l, int n)
+{
+    const struct lease *x = find(l, n);
+    return x && x->visit >= 0 ? peer_of(x->visit).pid : 0;
+}

@@ -48,5 +48,6 @@ bool leases_is_shared(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
 
 /* Who has this one that we are a guest of; "another process" where it cannot be told. */
 void leases_holder(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
+pid_t leases_holder_pid(const struct leases *l, int n); /* 0: it cannot be told */
 
 #endif
