@@ -325,6 +325,12 @@ void leases_holder(const struct leases *l, int n, char who[LEASE_WHO_MAX])
     say_who(x ? x->visit : -1, who);
 }
 
+pid_t leases_holder_pid(const struct leases *l, int n)
+{
+    const struct lease *x = find(l, n);
+    return x && x->visit >= 0 ? peer_of(x->visit).pid : 0;
+}
+
 /* --- who looks on ----------------------------------------------------------------------------------------------------- */
 
 /* "NUM: REFS PROTOCOL FLAGS TYPE STATE INODE @SPACE-N": who has one listens, so that his are the lines whose flags say so. */

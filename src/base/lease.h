@@ -51,6 +51,7 @@ bool leases_is_shared(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
 
 /* Who has this one that we are a guest of; "another process" where it cannot be told. */
 void leases_holder(const struct leases *l, int n, char who[LEASE_WHO_MAX]);
+pid_t leases_holder_pid(const struct leases *l, int n); /* 0: it cannot be told */
 
 /* CPUs of this machine that somebody has; -1: it cannot be told. And the text behind it, /proc/net/unix, for a name space. */
 int leases_taken(void);

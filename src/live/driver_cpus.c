@@ -55,7 +55,7 @@ bool driver_has_cpus(struct driver *d, int number)
         driver_note(d, NULL, text);
     }
     d->asked_cpus = true;
-    return d->share < 0 && clock_ms() - d->asked_ms >= driver_patience_ms(); /* in the queue its turn comes */
+    return clock_ms() - d->asked_ms >= driver_patience_ms() && !driver_waits_in_queue(d);
 }
 
 double driver_memory_gb(const struct driver *d, const struct study_trial *t)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@
 #include "live/tuning.h"
 #include "store/queue.h"
 
-enum { TELL_MS = 1000 /* between two counts of what is to go */ };
+enum {
+    TELL_MS = 1000, /* between two counts of what is to go */
+    HOLDERS_MAX = 256,
+};
 
 /* --- the share --- */
 
@@ -57,6 +61,29 @@ bool driver_awaits_share(struct driver *d)
     return d->share == 0;
 }
 
+struct holders {
+    pid_t pids[HOLDERS_MAX];
+    int n;
+};
+
+/* Its driver is none that we would wait for in vain. */
+static int leave_out(void *ctx, const struct store_queued *q)
+{
+    struct holders *h = ctx;
+    for (int i = h->n; i-- > 0;)
+        if (store_queue_runs(q->state) && h->pids[i] == q->pid)
+            h->pids[i] = h->pids[--h->n];
+    return 0;
+}
+
+bool driver_waits_in_queue(struct driver *d)
+{
+    struct holders h;
+    h.n = places_holders(d->places, h.pids, HOLDERS_MAX);
+    bool known = d->share >= 0 && store_queue(d->study->reader, NULL, leave_out, &h, NULL) == 0;
+    return known && h.n == 0;
+}
+
 static void take_share(struct driver *d, int cpus)
 {
     int share = is_shared(d) ? cpus : -1;
@@ -65,6 +92,9 @@ static void take_share(struct driver *d, int cpus)
     d->share = share;
     places_limit(d->places, share > 0 ? share : share == 0 ? 1 : 0);
     d->turned = true;
+    for (size_t i = 0; d->rc == 0 && i < d->n; i++) /* what it is to have is as before, what it can be given is not */
+        if (d->slots[i]->a.running)
+            driver_narrow(d, d->slots[i]);
 }
 
 /* --- what it is told to be at --- */
@@ -129,15 +159,31 @@ static uint64_t could_run(const struct driver *d, uint64_t to_ask)
     return n < (uint64_t)s->parallel ? n : (uint64_t)s->parallel;
 }
 
-/* The most CPUs that one can be given. */
+/* The most CPUs that one can be given: where nothing lists how many, all that it is launched with. */
 static int widest(const struct driver *d, const struct study_trial *t, int grain)
 {
     int most = grain;
     for (int hot = 0; d->packs && hot < d->study->plan->choices.n_hot; hot++) {
         double cores = tuning_cores(d->study->tuning, (struct tuner_setting){ hot, t->setting.cold });
-        most = cores > most ? (int)cores : most;
+        int n = isnan(cores) ? t->row.slots : (int)cores;
+        most = n > most ? n : most;
     }
     return most;
+}
+
+/* CPUs that those that run could use: what has settled has its size. */
+static int running_use(struct driver *d, int grain)
+{
+    int sum = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct study_trial *t = d->slots[i]->a.trial;
+        struct tuner_setting at = t->setting;
+        bool settled = d->packs && tuning_settled(d->study->tuning, t->row.number) &&
+                       tuning_current(d->study->tuning, t->row.number, &at);
+        double cores = settled ? tuning_cores(d->study->tuning, at) : (double)NAN;
+        sum += isnan(cores) ? widest(d, t, grain) : (int)cores;
+    }
+    return sum;
 }
 
 static struct use reckon_use(struct driver *d)
@@ -150,7 +196,9 @@ static struct use reckon_use(struct driver *d)
     double memory_gb = t ? driver_memory_gb(d, t) : 0, there_gb = places_rooms(d->places)->nodes[0].memory_gb;
     if (memory_gb > 0 && there_gb > 0 && (double)n * memory_gb > there_gb)
         n = there_gb > memory_gb ? (uint64_t)(there_gb / memory_gb) : 1;
-    uint64_t most = n > INT_MAX ? INT_MAX : n * (uint64_t)(each > 0 ? each : 1);
+    uint64_t more = n > d->n ? n - d->n : 0;
+    uint64_t most =
+        (uint64_t)running_use(d, grain) + (more > INT_MAX ? INT_MAX : more * (uint64_t)(each > 0 ? each : 1));
     if (cpus > 0 && most > (uint64_t)cpus)
         most = (uint64_t)cpus;
     return (struct use){ bounded(most), grain > 0 ? grain : 1, bounded(sched_waiting(s) + d->n + to_ask) };

@@ -145,9 +145,11 @@ int driver_set_up_queue(struct driver *d);
 void driver_tick_queue(struct driver *d);
 bool driver_looks_at_queue(struct driver *d); /* before the study ends: is there something that it may go on for? */
 bool driver_has_share(struct driver *d, const struct study_trial *t); /* CPUs for one more trial; NULL: any */
-bool driver_awaits_share(struct driver *d);                           /* it has no CPU at all now; that is told once */
-void driver_interrupt(struct driver *d);                              /* as Ctrl-C does */
-void driver_leave(struct driver *d);                                  /* the loop ends, what runs goes on */
+bool driver_waits_in_queue(
+    struct driver *d); /* all CPUs that others have are those of studies of its queue: its turn comes */
+bool driver_awaits_share(struct driver *d); /* it has no CPU at all now; that is told once */
+void driver_interrupt(struct driver *d);    /* as Ctrl-C does */
+void driver_leave(struct driver *d);        /* the loop ends, what runs goes on */
 
 int driver_open_loop(struct driver *d);
 int driver_adopt(struct driver *d);

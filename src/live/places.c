@@ -138,6 +138,16 @@ void places_ask(struct places *p, char who[LEASE_WHO_MAX])
     }
 }
 
+int places_holders(const struct places *p, pid_t *out, int most)
+{
+    const struct room *m = here(p);
+    int n = 0;
+    for (int i = 0; p->leases && i < m->n && n < most; i++)
+        if (m->holder[i] == ROOMS_OTHERS)
+            out[n++] = leases_holder_pid(p->leases, m->cpu[i]);
+    return n;
+}
+
 /* --- giving and taking --- */
 
 /* What is no trial's is for others to take. Who asks (`asks`) for more than ours share goes on asking. */

@@ -37,6 +37,9 @@ void places_look(struct places *p);
 /* None is free for a trial that is yet to start: asks those who have them. `who`: one of them. */
 void places_ask(struct places *p, char who[LEASE_WHO_MAX]);
 
+/* Those who were asked: their pids, the same one as often as it has CPUs; 0: it cannot be told. Returns how many. */
+int places_holders(const struct places *p, pid_t *out, int most);
+
 /* The trial is to have so many CPUs from now on, its own or, where there are none, shared ones. How many, in out[]; 0: the helpers choose,
  * or it is not known yet which there are. -ENOMEM. */
 int places_assign(struct places *p, int trial, int want, int out[ROOMS_MAX_CPUS], struct err *e);

@@ -403,6 +403,27 @@ static void equals_have_a_cpu_each(void **state)
         fail_msg("one ended %lld of %lld ms before the other", (long long)apart, (long long)whole);
 }
 
+/* One that nobody asked the queue about has all CPUs, and gives none. */
+static void what_others_do_not_give_is_used_beside_them(void **state)
+{
+    struct world *w = *state;
+    if (sysconf(_SC_NPROCESSORS_ONLN) != 2)
+        skip();
+    write_study(w, "other", "0.1, 0.2", ", \"parallel\": 2");
+    write_study(w, "a", "0.1", "");
+    harness_write(w->dir, "hold-other-0.1", "");
+    harness_write(w->dir, "hold-other-0.2", "");
+    pid_t pid = START(w, -1, "run", "other.conf", "--policy", "v1");
+    wait_counted(w, "begun other 0.1");
+    wait_counted(w, "begun other 0.2");
+    (void)setenv("PIPETUNE_ASK_MS", "300", 1);
+    expect("a", RUN(w, "submit", "a.conf"), 0, "in the queue");
+    wait_over();
+    assert_int_equal(unlink("hold-other-0.1") + unlink("hold-other-0.2"), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
+    harness_expect_rows("both", STORE, "SELECT state FROM studies", "finished finished");
+}
+
 /* --- ends of the server --------------------------------------------------------------------------------------------------------- */
 
 static pid_t serve(const struct world *w)
@@ -612,6 +633,7 @@ int main(void)
         TEST(what_nobody_runs_is_asked_of_the_next_driver),
         TEST(a_higher_priority_has_what_it_can_use),
         TEST(equals_have_a_cpu_each),
+        TEST(what_others_do_not_give_is_used_beside_them),
         TEST(one_server_works_a_queue),
         TEST(a_server_that_is_ended_drains_and_the_next_goes_on),
         TEST(a_server_that_is_ended_twice_leaves_trials_running),

@@ -56,6 +56,8 @@ static void test_a_guest_is_known_and_says_that_it_uses(void **state)
     assert_int_equal(leases_guests(a), 1);
     assert_true(leases_is_awaited(a));
     assert_false(leases_is_shared(a, 0, who));
+    assert_int_equal(leases_holder_pid(b, 0), getpid());
+    assert_int_equal(leases_holder_pid(b, 1), 0);
     leases_holder(b, 0, who);
     assert_string_equal(who, want);
     leases_holder(b, 1, who);
