@@ -18,24 +18,11 @@ enum { STUDIES_MAX = 64 };
 
 /* One study, as far as it is compared. */
 struct side {
-    struct store *store;
-    struct store_study study;
-    struct store_summary totals;
-    const char *state, *policy; /* policy NULL: not known */
-    json_t *config;
-    double startup_s; /* over all attempts that know it; NAN: none does */
-    int epochs;       /* trained */
-    struct ledger_figure energy;
-    struct pareto pareto;
-    struct err *e;
+    struct view v;
+    const char *policy; /* NULL: not known */
+    double startup_s;   /* over all attempts that know it; NAN: none does */
+    int epochs;         /* trained */
 };
-
-static void side_done(struct side *s)
-{
-    store_study_done(&s->study);
-    json_decref(s->config);
-    pareto_done(&s->pareto);
-}
 
 static int add_attempt(void *ctx, const struct store_attempt *a)
 {
@@ -45,53 +32,45 @@ static int add_attempt(void *ctx, const struct store_attempt *a)
     return 0;
 }
 
-static int add_epoch(void *ctx, const struct store_epoch *row)
+static int add_trial(struct side *s, struct view_trial *t, struct err *e)
 {
-    struct side *s = ctx;
-    (void)row;
-    s->epochs++;
-    return 0;
-}
-
-static int add_trial(void *ctx, const struct store_trial *t)
-{
-    struct side *s = ctx;
-    int rc = store_attempts(s->store, t->id, add_attempt, s, s->e);
-    return rc < 0 ? rc : store_epochs(s->store, t->id, add_epoch, s, s->e);
+    int rc = store_attempts(s->v.store, t->row.id, add_attempt, s, e);
+    if (rc == 0)
+        rc = view_epochs(&s->v, t, e);
+    s->epochs += (int)t->n_epochs;
+    view_forget(t);
+    return rc;
 }
 
 static int side_load(struct side *s, struct store *store, const char *path, const char *name, struct err *e)
 {
-    *s = (struct side){ .store = store, .startup_s = NAN, .energy = energy_figure_absent, .e = e };
+    AUTO_FREE char *dir = study_dir(path, name);
+    s->startup_s = NAN;
     int rc = look_whole(name, "'pipetune diff STUDY/N STUDY/M'", e);
     if (rc == 0)
-        rc = view_find(store, name, &s->study, e);
+        rc = dir ? view_open(&s->v, store, name, dir, study_driver(dir), e) : err_sys(e, -ENOMEM, "study '%s'", name);
     if (rc < 0)
         return rc;
-    AUTO_FREE char *dir = study_dir(path, name);
-    s->state = view_state(s->study.state, dir ? study_driver(dir) : 0);
-    s->config = s->study.config ? json_loads(s->study.config, 0, NULL) : NULL;
-    (void)json_object_del(s->config, "secrets"); /* sums, to compare with */
-    s->policy = json_string_value(json_object_get(json_object_get(s->config, "tuning"), "policy"));
-    rc = view_totals(store, s->study.id, dir ? study_driver(dir) : 0, &s->totals, e);
+    s->policy = view_config(&s->v, "tuning", "policy");
+    for (size_t i = 0; rc == 0 && i < s->v.n; i++)
+        rc = add_trial(s, &s->v.trials[i], e);
     if (rc == 0)
-        rc = store_trials(store, s->study.id, 0, add_trial, s, e);
-    if (rc == 0)
-        rc = pareto_load(&s->pareto, store, &s->study, e);
-    return rc < 0 ? rc : energy_figure_stored(store, &s->study, &s->energy, e);
+        rc = view_pareto(&s->v, e);
+    return rc < 0 ? rc : view_energy(&s->v, e);
 }
 
 static json_t *side_json(const struct side *s)
 {
-    const struct store_summary *t = &s->totals;
+    const struct store_summary *t = &s->v.totals;
+    const struct ledger_figure *energy = &s->v.energy_of;
     char source[64];
     return json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:s, s:o, s:i, s:o*}", "study",
-                     s->study.name, "state", s->state, "policy", s->policy, "trials", t->trials, "done", t->done,
+                     s->v.study.name, "state", s->v.state, "policy", s->policy, "trials", t->trials, "done", t->done,
                      "failed", t->failed, "stopped", t->stopped, "paused", t->paused, "best",
                      words_best(t->best_trial, t->best_accuracy), "seconds", json_num(t->seconds), "energy_j",
-                     json_num(s->energy.j), "energy_source", energy_figure_source(&s->energy, source), "startup_s",
+                     json_num(energy->j), "energy_source", energy_figure_source(energy, source), "startup_s",
                      json_num(s->startup_s), "epochs", s->epochs, "pareto",
-                     s->pareto.goals.n > 0 ? pareto_json(&s->pareto) : NULL);
+                     s->v.pareto.goals.n > 0 ? pareto_json(&s->v.pareto) : NULL);
 }
 
 /* Seconds, and how they stand to those of the first study. */
@@ -116,28 +95,28 @@ static void energy_cell(struct table *t, const struct ledger_figure *f, const st
 
 static void add_row(struct table *t, const struct side *s, const struct side *first)
 {
-    const struct store_summary *sum = &s->totals;
+    const struct view *v = &s->v;
     char source[64];
-    table_cell(t, s->study.name);
-    look_best_cells(t, s->study.name, sum);
-    table_cell(t, s->state);
+    table_cell(t, v->study.name);
+    look_best_cells(t, v->study.name, &v->totals, v->metric);
+    table_cell(t, v->state);
     table_cell(t, s->policy ? s->policy : "-");
-    table_cellf(t, "%d", sum->trials);
-    table_cellf(t, "%d", sum->done);
-    table_cellf(t, "%d", sum->failed);
-    seconds_cell(t, sum->seconds, first->totals.seconds);
+    table_cellf(t, "%d", v->totals.trials);
+    table_cellf(t, "%d", v->totals.done);
+    table_cellf(t, "%d", v->totals.failed);
+    seconds_cell(t, v->totals.seconds, first->v.totals.seconds);
     table_seconds(t, s->startup_s);
     table_cellf(t, "%d", s->epochs);
-    energy_cell(t, &s->energy, &first->energy);
-    table_cellf(t, "%s%s", energy_figure_source(&s->energy, source),
-                energy_figure_with_idle(&s->energy) ? ENERGY_IDLE_INCLUDED : "");
+    energy_cell(t, &v->energy_of, &first->v.energy_of);
+    table_cellf(t, "%s%s", energy_figure_source(&v->energy_of, source),
+                energy_figure_with_idle(&v->energy_of) ? ENERGY_IDLE_INCLUDED : "");
     AUTO_BUF struct buf note = BUF_INIT;
-    if (energy_figure_thin(&s->energy))
+    if (energy_figure_thin(&v->energy_of))
         buf_printf(&note, "%d %% of its energy covered",
-                   isfinite(s->energy.coverage) ? energy_figure_percent(&s->energy) : 0);
-    if (s->pareto.goals.n > 0) {
+                   isfinite(v->energy_of.coverage) ? energy_figure_percent(&v->energy_of) : 0);
+    if (v->pareto.goals.n > 0) {
         buf_puts(&note, note.len ? "; Pareto set: " : "Pareto set: ");
-        pareto_put_numbers(&s->pareto, &note);
+        pareto_put_numbers(&v->pareto, &note);
     }
     table_note(t, buf_text(&note));
     t->failed |= note.failed;
@@ -161,7 +140,7 @@ static void put_unlike(struct buf *b, const struct side *sides, size_t n)
     const struct ledger_figure *known = NULL;
     bool sources = false, idle = false;
     for (size_t i = 0; i < n; i++) {
-        const struct ledger_figure *f = &sides[i].energy;
+        const struct ledger_figure *f = &sides[i].v.energy_of;
         if (!isfinite(f->j))
             continue;
         sources |= known && !energy_figure_same_source(known, f);
@@ -177,9 +156,9 @@ static void put_unlike(struct buf *b, const struct side *sides, size_t n)
 
 static int print_table(const struct side *sides, size_t n)
 {
-    static const char *const heads[] = { "study",   "!>accuracy", "!best",     "!state", "policy",
-                                         ">trials", ">done",      ">failed",   "!>time", ">start-up",
-                                         ">epochs", ">energy, J", "energy is", NULL };
+    static const char *const heads[] = { "study",   "!>best value", "!best",     "!state", "policy",
+                                         ">trials", ">done",        ">failed",   "!>time", ">start-up",
+                                         ">epochs", ">energy, J",   "energy is", NULL };
     AUTO_BUF struct buf b = BUF_INIT;
     struct table table;
     table_init(&table, heads);
@@ -203,7 +182,7 @@ static int compare(const struct look_options *o, const struct strv *words)
         rc = side_load(&sides[i], store, path, words->v[i], &e);
     int code = rc < 0 ? cmd_fail(&e) : o->json ? print_json(sides, words->n) : print_table(sides, words->n);
     for (size_t i = 0; sides && i < words->n; i++)
-        side_done(&sides[i]);
+        view_done(&sides[i].v);
     store_close(store);
     return code;
 }

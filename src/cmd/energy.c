@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/energy_influx.h"
-#include "cmd/energy_parts.h"
 #include "cmd/look.h"
 #include "live/study.h"
+#include "view/joules.h"
 
 struct energy_options {
     char *store, *meter, *from, *url, *database, *credential_file, *against;
@@ -44,112 +43,6 @@ void cmd_energy_options(struct cmd_rows *out)
     cmd_rows_add(out, &OPT_SET(energy_rows, NULL));
 }
 
-/* --- figures --- */
-
-static int add_node(struct energy_view *v, int node, const struct meter_ops *meter)
-{
-    struct energy_node *grown = array_more(v->nodes, v->n_nodes, &v->cap_nodes, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    v->nodes = grown;
-    struct energy_node *one = &grown[v->n_nodes];
-    *one = (struct energy_node){ .node = node, .meter = meter };
-    const struct energy_load_span *at = &v->load.study;
-    int rc = ledger_of_node(v->load.ledger, node, meter, at->from_ms, at->to_ms, &one->f);
-    if (rc < 0)
-        return rc;
-    v->n_nodes++;
-    bool has = isfinite(one->f.total.j);
-    v->estimated |= has && meter->estimated;
-    v->measured |= has && !meter->estimated;
-    return 0;
-}
-
-/* What is estimated is not held against what was measured. */
-static int add_match(struct energy_view *v, int node, const struct meter_ops *a, const struct meter_ops *b)
-{
-    if (a->estimated != b->estimated || !ledger_has(v->load.ledger, node, a) || !ledger_has(v->load.ledger, node, b))
-        return 0;
-    struct energy_match *grown = array_more(v->matches, v->n_matches, &v->cap_matches, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    v->matches = grown;
-    grown[v->n_matches] = (struct energy_match){ .node = node, .a = a, .b = b };
-    int rc = ledger_match(v->load.ledger, node, a, b, &grown[v->n_matches].m);
-    v->n_matches += rc == 0;
-    return rc;
-}
-
-static int add_nodes(struct energy_view *v, const struct meter_ops *only)
-{
-    const struct energy_load *l = &v->load;
-    int rc = 0, nodes = isnan(l->study.from_ms) ? 0 : ledger_nodes(l->ledger);
-    for (int node = 0; rc == 0 && node < nodes; node++) {
-        for (size_t i = 0; rc == 0 && i < l->n_meters; i++) {
-            bool told = (!only || l->meters[i] == only) && ledger_knows(l->ledger, node, l->meters[i]);
-            rc = told ? add_node(v, node, l->meters[i]) : 0;
-            for (size_t k = 0; rc == 0 && !only && k < i; k++)
-                rc = add_match(v, node, l->meters[k], l->meters[i]);
-        }
-    }
-    return rc;
-}
-
-static int add_trial(struct energy_view *v, const struct energy_load_trial *t, const struct meter_ops *only)
-{
-    struct energy_trial *one = &v->trials[v->n_trials];
-    *one = (struct energy_trial){ .of = t, .epochs = calloc(t->n_epochs + 1, sizeof *one->epochs) };
-    if (!one->epochs)
-        return -ENOMEM;
-    v->n_trials++;
-    int rc = energy_figure_trial(&v->load, t, only, &one->f);
-    for (size_t i = 0; rc == 0 && i < t->n_epochs; i++) {
-        one->epochs[i] = energy_figure_absent;
-        if (one->f.meter) /* an epoch is part of its trial: by the same meter */
-            rc = energy_figure_epoch(&v->load, t, &t->epochs[i], one->f.meter, &one->epochs[i]);
-    }
-    return rc;
-}
-
-static int add_trials(struct energy_view *v, const struct meter_ops *only)
-{
-    const struct energy_load *l = &v->load;
-    v->trials = calloc(l->n + 1, sizeof *v->trials);
-    int rc = v->trials ? energy_figure_study(l, only, &v->total) : -ENOMEM;
-    for (size_t i = 0; rc == 0 && i < l->n; i++)
-        if (!v->trial || l->trials[i].number == v->trial)
-            rc = add_trial(v, &l->trials[i], only);
-    if (rc == 0 && v->trial && v->n_trials > 0)
-        v->total = v->trials[0].f;
-    for (size_t i = 0; i < v->n_trials; i++)
-        v->mixed |= v->trials[i].f.meter && v->trials[i].f.meter != v->total.meter;
-    return rc;
-}
-
-/* Of nodes that have the meter which trials are told by; those of one source may be added. */
-static void add_up_nodes(struct energy_view *v)
-{
-    const struct meter_ops *meter = v->total.meter;
-    v->nodes_j = NAN;
-    for (size_t i = 0; i < v->n_nodes; i++) {
-        if (!isfinite(v->nodes[i].f.total.j))
-            continue;
-        meter = meter ? meter : v->nodes[i].meter;
-        if (v->nodes[i].meter == meter)
-            v->nodes_j = (isnan(v->nodes_j) ? 0 : v->nodes_j) + v->nodes[i].f.total.j;
-    }
-}
-
-static void energy_done(struct energy_view *v)
-{
-    for (size_t i = 0; i < v->n_trials; i++)
-        free(v->trials[i].epochs);
-    free(v->trials);
-    free(v->nodes);
-    free(v->matches);
-    energy_load_done(&v->load);
-}
-
 /* --- finding them --- */
 
 static int check(const struct energy_options *o, const struct strv *words, struct err *e)
@@ -168,24 +61,7 @@ static int check(const struct energy_options *o, const struct strv *words, struc
     return 0;
 }
 
-/* The meter that was asked for, which must have been read. */
-static int find_meter(const struct energy_load *l, const char *study, const char *name, const struct meter_ops **out,
-                      struct err *e)
-{
-    AUTO_BUF struct buf list = BUF_INIT;
-    *out = NULL;
-    for (size_t i = 0; name && i < l->n_meters; i++) {
-        if (strcmp(l->meters[i]->name, name) == 0)
-            *out = l->meters[i];
-        buf_printf(&list, "%s%s", i ? ", " : "", l->meters[i]->name);
-    }
-    if (!name || *out)
-        return 0;
-    return err_set(e, -EINVAL, "study '%s' has no readings of a meter '%s': %s%s", study, name,
-                   list.len ? "it has those of " : "none was read", buf_text(&list));
-}
-
-static int load(struct energy_view *v, const struct energy_options *o, struct store *s, const struct store_study *study,
+static int load(struct joules *v, const struct energy_options *o, struct store *s, const struct store_study *study,
                 struct err *e)
 {
     struct energy_influx_cfg cfg = { o->url, o->database, o->credential_file, o->allow_plain_http };
@@ -199,10 +75,9 @@ static int load(struct energy_view *v, const struct energy_options *o, struct st
     return rc;
 }
 
-static int look(struct energy_view *v, const struct energy_options *o, struct store *s, const struct store_study *study,
+static int look(struct joules *v, const struct energy_options *o, struct store *s, const struct store_study *study,
                 struct err *e)
 {
-    const struct meter_ops *only = NULL;
     struct energy_setting against = { NAN, NAN };
     v->study = study->name;
     v->carbon_g_per_kwh = o->carbon;
@@ -210,35 +85,25 @@ static int look(struct energy_view *v, const struct energy_options *o, struct st
     int rc = o->against ? energy_setting_parse(&against, o->against, e) : 0;
     if (rc == 0)
         rc = load(v, o, s, study, e);
-    if (rc == 0)
-        rc = find_meter(&v->load, study->name, o->meter, &only, e);
-    if (rc < 0)
-        return rc;
-    rc = add_nodes(v, only);
-    if (rc == 0)
-        rc = add_trials(v, only);
-    if (rc < 0)
-        return err_sys(e, rc, "study '%s'", study->name);
-    add_up_nodes(v);
-    return energy_saved(&v->saved, s, study->id, &v->load, v->total.meter, o->against ? &against : NULL, e);
+    return rc < 0 ? rc : joules_reckon(v, s, study, o->meter, o->against ? &against : NULL, e);
 }
 
-static int put(const struct energy_view *v, const struct energy_options *o)
+static int put(const struct joules *v, const struct energy_options *o)
 {
     AUTO_BUF struct buf b = BUF_INIT;
     if (o->json)
-        return cmd_print_json(energy_json(v));
+        return cmd_print_json(joules_json(v));
     if (o->csv)
-        energy_put_csv(&b, v);
+        joules_put_csv(&b, v);
     else
-        energy_put_text(&b, v);
+        joules_put_text(&b, v);
     return cmd_print(&b);
 }
 
 static int energy(const struct energy_options *o, const struct strv *words)
 {
     struct err e = { 0 };
-    struct energy_view v = { .nodes_j = NAN };
+    struct joules v = { .nodes_j = NAN };
     AUTO_LOOK struct look_name name = { 0 };
     struct store_study study = { 0 };
     struct store *store = NULL;
@@ -252,7 +117,7 @@ static int energy(const struct energy_options *o, const struct strv *words)
     if (rc == 0)
         rc = look(&v, o, store, &study, &e);
     int code = rc < 0 ? cmd_fail(&e) : put(&v, o);
-    energy_done(&v);
+    joules_done(&v);
     store_study_done(&study);
     store_close(store);
     return code;

@@ -21,9 +21,13 @@ void look_options(struct cmd_rows *out)
     cmd_rows_add(out, &OPT_SET(look_rows, NULL));
 }
 
-void look_best_cells(struct table *t, const char *study, const struct store_summary *totals)
+void look_best_cells(struct table *t, const char *study, const struct store_summary *totals, const char *metric)
 {
-    table_number(t, totals->best_trial ? totals->best_accuracy : (double)NAN);
+    char digits[32];
+    if (totals->best_trial && isfinite(totals->best_metric))
+        table_cellf(t, "%s %s", metric ? metric : "accuracy", table_digits(totals->best_metric, digits));
+    else
+        table_cell(t, "-");
     if (totals->best_trial)
         table_cellf(t, "%s/%d", study, totals->best_trial);
     else

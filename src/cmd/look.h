@@ -30,8 +30,8 @@ struct look_options {
 extern const struct opt_row look_rows[2];
 void look_options(struct cmd_rows *out);
 
-/* Cells of a row about a study: the accuracy of its best trial, and STUDY/N, which that is. */
-void look_best_cells(struct table *t, const char *study, const struct store_summary *totals);
+/* Cells of a row about a study: what its best trial came to, by the metric that it is judged by (NULL: the usual one), and STUDY/N, which that is. */
+void look_best_cells(struct table *t, const char *study, const struct store_summary *totals, const char *metric);
 
 /* What a word of the command line names: a study, or STUDY/N, one of its trials. */
 struct look_name {

@@ -100,7 +100,7 @@ static int add_row(struct listing *l, const struct store_summary *r)
     char when[32] = "";
     (void)words_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
     table_cell(t, r->name);
-    look_best_cells(t, r->name, r);
+    look_best_cells(t, r->name, r, r->metric);
     table_cell(t, state_now(l, r));
     table_cellf(t, "%d", r->trials);
     table_cellf(t, "%d", r->done);
@@ -183,8 +183,8 @@ static int list(struct listing *l)
 
 int cmd_ls(int argc, char **argv)
 {
-    static const char *const heads[] = { "study", "!>accuracy", "!best",  "state", ">trials",
-                                         ">done", ">failed",    "!>time", "begun", NULL };
+    static const char *const heads[] = { "study", "!>best value", "!best",  "state", ">trials",
+                                         ">done", ">failed",      "!>time", "begun", NULL };
     struct ls_options o = { 0 };
     struct opt_set set = OPT_SET(ls_rows, &o);
     int code;

@@ -33,7 +33,7 @@ int news_summary(struct store *s, int64_t study, struct store_summary *out, stru
         rc = conn_query_next(&q, &r, e);
     if (rc == 1) {
         *out = r;
-        out->name = out->state = NULL;
+        out->name = out->state = out->metric = NULL;
     }
     return rc;
 }

@@ -492,12 +492,13 @@ static const struct col model_cols[] = {
 };
 
 static const struct col summary_cols[] = {
-    COL(store_summary, name, COL_DERIVED),       COL(store_summary, state, COL_DERIVED),
-    COL(store_summary, trials, COL_DERIVED),     COL(store_summary, done, COL_DERIVED),
-    COL(store_summary, failed, COL_DERIVED),     COL(store_summary, paused, COL_DERIVED),
-    COL(store_summary, stopped, COL_DERIVED),    COL(store_summary, seconds, COL_DERIVED),
-    COL(store_summary, created_ms, COL_DERIVED), COL(store_summary, ended_ms, COL_DERIVED),
-    COL(store_summary, best_trial, COL_DERIVED), COL(store_summary, best_accuracy, COL_DERIVED),
+    COL(store_summary, name, COL_DERIVED),        COL(store_summary, state, COL_DERIVED),
+    COL(store_summary, trials, COL_DERIVED),      COL(store_summary, done, COL_DERIVED),
+    COL(store_summary, failed, COL_DERIVED),      COL(store_summary, paused, COL_DERIVED),
+    COL(store_summary, stopped, COL_DERIVED),     COL(store_summary, seconds, COL_DERIVED),
+    COL(store_summary, created_ms, COL_DERIVED),  COL(store_summary, ended_ms, COL_DERIVED),
+    COL(store_summary, best_trial, COL_DERIVED),  COL(store_summary, best_accuracy, COL_DERIVED),
+    COL(store_summary, best_metric, COL_DERIVED), COL(store_summary, metric, COL_DERIVED),
 };
 
 static const struct col since_cols[] = {
@@ -557,7 +558,10 @@ static const struct table marks = TABLE("", mark_cols);
 
 static const char list_sql[] =
     "SELECT name, state, trials, done, failed, paused, stopped, seconds, created_ms, ended_ms, coalesce(best, 0),"
-    " (SELECT accuracy FROM trials WHERE study = q.id AND number = q.best)"
+    " (SELECT accuracy FROM trials WHERE study = q.id AND number = q.best),"
+    " (SELECT metric FROM trials WHERE study = q.id AND number = q.best),"
+    " (SELECT CASE WHEN json_valid(config) THEN json_extract(config, '$.study.metric') END FROM studies WHERE id = "
+    "q.id)"
     " FROM (SELECT s.id, s.name, s.state, s.created_ms, s.ended_ms, count(t.study) AS trials,"
     "  count(*) FILTER (WHERE t.state = 'finished') AS done,"
     "  count(*) FILTER (WHERE t.state IN ('failed', 'infeasible')) AS failed,"

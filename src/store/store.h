@@ -100,8 +100,9 @@ struct store_summary {
     /* The finished one with the best metric, the lowest number among equals. While none is finished, the best of those that are paused or
      * stopped, by their last metric: figures of different epochs are compared only where there is nothing better. 0: none */
     int best_trial;
-    double best_accuracy; /* that trial's */
-    double seconds;       /* sum over the trials' attempts */
+    double best_accuracy, best_metric; /* that trial's */
+    const char *metric;                /* that trials are judged by; valid during the call; NULL: the usual one */
+    double seconds;                    /* sum over the trials' attempts */
     int64_t created_ms, ended_ms;
 };
 int store_list(struct store *s, int (*row)(void *ctx, const struct store_summary *r), void *ctx, struct err *e);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -16,6 +17,14 @@ static int give(struct cell *out, json_t *j)
 {
     *out = (struct cell){ .kind = j ? CELL_JSON : CELL_NONE, .json = j };
     return 0;
+}
+
+/* A text of its own. */
+static int give_text(struct cell *out, const char *text)
+{
+    *out = (struct cell){ .kind = CELL_TEXT, .json = json_bytes(text) };
+    out->text = json_string_value(out->json);
+    return out->text ? 0 : -ENOMEM;
 }
 
 static int get_system(struct view *v, struct view_trial *t, struct cell *out, struct err *e)
@@ -208,6 +217,85 @@ static int get_joules_source(struct view *v, struct view_trial *t, struct cell *
     return 0;
 }
 
+static int get_joules_words(struct view *v, struct view_trial *t, struct cell *out, struct err *e)
+{
+    struct ledger_figure f;
+    int rc = energy_of(v, t, &f, e);
+    if (rc < 0)
+        return rc;
+    out->kind = CELL_TEXT;
+    out->text = energy_figure_source(&f, out->own);
+    if (energy_figure_with_idle(&f))
+        (void)strncat(out->own, ENERGY_IDLE_INCLUDED, sizeof out->own - strlen(out->own) - 1);
+    return 0;
+}
+
+static int get_energy_words(struct view *v, struct view_trial *t, struct cell *out, struct err *e)
+{
+    struct ledger_figure f;
+    AUTO_BUF struct buf words = BUF_INIT;
+    int rc = energy_of(v, t, &f, e);
+    if (rc < 0 || !isfinite(f.j))
+        return rc;
+    energy_figure_put(&words, &f);
+    return words.failed ? -ENOMEM : give_text(out, buf_text(&words));
+}
+
+/* Where a meter was read. */
+static bool is_metered(const struct view *v)
+{
+    return v->energy.n_meters > 0;
+}
+
+/* --- for people --- */
+
+static int get_name(struct view *v, struct view_trial *t, struct cell *out, struct err *e)
+{
+    (void)e;
+    AUTO_BUF struct buf name = BUF_INIT;
+    buf_printf(&name, "%s/%d", v->study.name, t->row.number);
+    return name.failed ? -ENOMEM : give_text(out, buf_text(&name));
+}
+
+static int get_progress(struct view *v, struct view_trial *t, struct cell *out, struct err *e)
+{
+    (void)v, (void)e;
+    (void)snprintf(out->own, sizeof out->own, "%d/%d", t->done, t->row.epochs);
+    out->kind = CELL_TEXT;
+    out->text = out->own;
+    return 0;
+}
+
+/* What was given, and what was asked for where that is another: "2 [16]". */
+static int get_given(struct view *v, struct view_trial *t, struct cell *out, struct err *e)
+{
+    (void)v, (void)e;
+    AUTO_JSON json_t *effective = words_object(t->row.effective);
+    AUTO_JSON json_t *requested = words_object(t->row.requested);
+    const char *key;
+    json_t *value;
+    (void)give(out, json_object());
+    json_object_foreach(effective, key, value)
+    {
+        AUTO_BUF struct buf text = BUF_INIT;
+        words_put_effective(&text, value, json_object_get(requested, key));
+        if (text.failed)
+            return -ENOMEM;
+        (void)json_object_set_new(out->json, key, json_bytes(buf_text(&text)));
+    }
+    return 0;
+}
+
+static bool has_other_than_accuracy(const struct view *v)
+{
+    return strcmp(v->metric, "accuracy") != 0;
+}
+
+static bool has_other_than_loss(const struct view *v)
+{
+    return strcmp(v->metric, "loss") != 0;
+}
+
 /* --- stories --- */
 
 static json_t *saved_under_json(double cores, double memory_gb)
@@ -310,6 +398,18 @@ CALL(metrics, "metrics", get_metrics);
 CALL(all_metrics, "metrics", get_all_metrics);
 CALL(objectives, "objectives", get_objectives);
 CALL(forecast, "forecast", get_forecast);
+CALL(name, "trial", get_name, .is_text = true);
+FIELD(judged_by, "metric", FROM_REAL, row.metric, .label = "", .stays = true);
+FIELD(now_is, "state", FROM_TEXT, state, .is_text = true);
+CALL(given, "system", get_given, .spread = true, .label = "system [requested]");
+CALL(progress, "epochs", get_progress);
+FIELD(its_accuracy, "accuracy", FROM_REAL, row.accuracy, .is_told = has_other_than_accuracy);
+FIELD(its_loss, "loss", FROM_REAL, row.loss, .is_told = has_other_than_loss);
+FIELD(time, "time", FROM_REAL, seconds, .unit = "s", .stays = true);
+CALL(its_joules, "energy, J", get_joules, .is_told = is_metered);
+CALL(joules_words, "energy is", get_joules_words, .is_told = is_metered, .is_text = true);
+CALL(energy_words, "energy", get_energy_words);
+FIELD(points, "hyperparameters", FROM_OBJECT, row.hyper, .spread = true);
 CALL(curve, "curve", get_curve);
 CALL(story, "story", get_story);
 
@@ -335,6 +435,14 @@ const struct column *const columns_report_csv[] = { &col_trial,    &col_state,  
                                                     &col_metric,   &col_seconds, &col_joules,   &col_joules_source,
                                                     &col_attempts, &col_copy_of, &col_reason,   &col_broken,
                                                     &col_in_front, NULL };
+const struct column *const columns_table[] = { &col_name,  &col_judged_by,  &col_now_is,       &col_points,
+                                               &col_given, &col_progress,   &col_its_accuracy, &col_its_loss,
+                                               &col_time,  &col_its_joules, &col_joules_words, &col_attempts,
+                                               NULL };
+const struct column *const columns_page[] = {
+    &col_name,         &col_judged_by, &col_now_is, &col_points,       &col_given, &col_progress,
+    &col_its_accuracy, &col_its_loss,  &col_time,   &col_energy_words, NULL
+};
 const struct column *const columns_diff[] = { &col_hyper,    &col_requested, &col_effective, &col_state,  &col_accuracy,
                                               &col_loss,     &col_metric,    &col_seconds,   &col_budget, &col_slots,
                                               &col_attempts, &col_failures,  &col_copy_of,   &col_reason, NULL };
@@ -370,4 +478,14 @@ void cell_done(struct cell *x)
 {
     json_decref(x->json);
     x->json = NULL;
+}
+
+bool column_is_told(const struct column *c, const struct view *v)
+{
+    return !c->is_told || c->is_told(v);
+}
+
+const char *column_label(const struct column *c, const struct view *v)
+{
+    return !c->label ? c->key : *c->label ? c->label : v->metric;
 }

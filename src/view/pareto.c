@@ -120,8 +120,11 @@ void pareto_done(struct pareto *p)
     *p = (struct pareto){ .n = 0 };
 }
 
+/* They are numbered from 1, without gaps unless somebody else wrote the store. */
 const struct pareto_trial *pareto_trial(const struct pareto *p, int number)
 {
+    if (number >= 1 && (size_t)number <= p->n && p->v[number - 1].number == number)
+        return &p->v[number - 1];
     for (size_t i = 0; i < p->n; i++)
         if (p->v[i].number == number)
             return &p->v[i];

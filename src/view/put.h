@@ -24,6 +24,8 @@ int put_decisions_json(const struct put *to, const struct view *v, int trial, st
 /* For people, in lines that fit the terminal. */
 int put_study_text(struct buf *b, struct view *v, struct err *e);
 int put_trial_text(struct buf *b, struct view *v, struct view_trial *t, struct err *e);
+int put_trial_note(struct buf *b, struct view *v, struct view_trial *t,
+                   struct err *e); /* why it is as it is, and what it will be */
 int put_decisions_text(const struct put *to, const struct view *v, int trial, struct err *e);
 
 /* A report in its three forms:

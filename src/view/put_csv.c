@@ -90,7 +90,7 @@ static int put_row(struct buf *b, struct view *v, struct view_trial *t, const st
     int rc = 0;
     for (size_t i = 0; rc == 0 && columns[i]; i++) {
         struct cell x = { .kind = CELL_ABSENT };
-        if (columns[i]->is_told && !columns[i]->is_told(v))
+        if (!column_is_told(columns[i], v))
             continue;
         rc = column_cell(columns[i], v, t, &x, e);
         put_value(&line, &x, keys[i]);
@@ -108,7 +108,7 @@ int put_report_csv(struct buf *b, struct view *v, struct err *e)
     AUTO_BUF struct buf line = BUF_INIT;
     int rc = view_pareto(v, e);
     for (size_t i = 0; rc == 0 && columns[i]; i++) {
-        if (columns[i]->is_told && !columns[i]->is_told(v))
+        if (!column_is_told(columns[i], v))
             continue;
         keys[i] = columns[i]->spread ? json_object() : NULL;
         if (keys[i])

@@ -74,13 +74,6 @@ static void put_digits(struct buf *b, double x)
     buf_puts(b, isfinite(x) ? table_digits(x, digits) : absent);
 }
 
-static void put_number_cell(struct buf *b, double x)
-{
-    buf_puts(b, "<td class=\"n\">");
-    put_digits(b, x);
-    buf_puts(b, "</td>");
-}
-
 static void put_duration(struct buf *b, double seconds)
 {
     char text[32];
@@ -218,69 +211,72 @@ static void put_best(struct buf *b, const struct view *v)
 
 /* --- trials --- */
 
-enum { FIXED_COLUMNS = 9 };
-
-/* Why a trial is not finished, or not its own: a row of its own below, so that the others need no room for it. */
-static void put_note(struct buf *b, const struct view *v, const struct store_trial *row)
+static bool is_numeric(const struct column *c)
 {
-    if (!row->copy_of && !row->reason && !row->violates)
-        return;
-    buf_printf(b, "<tr class=\"note\"><td colspan=\"%d\"><div>", FIXED_COLUMNS);
-    if (row->copy_of) {
-        buf_puts(b, "the same settings as ");
-        put_name(b, v, row->copy_of);
-        buf_puts(b, ", whose result it has");
+    return !c->is_text && !c->spread;
+}
+
+static void put_cell(struct buf *b, const struct column *c, const struct cell *x)
+{
+    const char *class = is_numeric(c) ? "n" : c->spread ? "set" : c == columns_page[0] ? "name" : NULL;
+    AUTO_BUF struct buf members = BUF_INIT;
+    buf_puts(b, "<td");
+    if (class)
+        buf_printf(b, " class=\"%s\"", class);
+    buf_putc(b, '>');
+    if (c->spread) {
+        words_put_short_members(&members, x->json);
+        put_made(b, &members);
+    } else if (x->kind == CELL_TEXT) {
+        svg_escape(b, x->text);
+    } else if (c->unit) {
+        put_duration(b, x->kind == CELL_NUMBER ? x->number : (double)NAN);
     } else {
-        svg_escape(b, row->reason);
+        put_digits(b, x->kind == CELL_NUMBER ? x->number : (double)NAN);
     }
-    if (row->violates) {
-        buf_puts(b, row->copy_of || row->reason ? "; breaks a constraint: " : "breaks a constraint: ");
-        svg_escape(b, row->violates);
-    }
-    buf_puts(b, "</div></td></tr>\n");
-}
-
-static int put_row(struct buf *b, const struct view *v, const struct view_trial *t, struct err *e)
-{
-    const struct store_trial *row = &t->row;
-    struct ledger_figure energy;
-    int rc = view_trial_energy(v, t, &energy, e);
-    if (rc < 0)
-        return rc;
-    bool best = row->number == v->totals.best_trial, noted = row->copy_of || row->reason || row->violates;
-    buf_printf(b, "<tr class=\"%s%s\"><td class=\"name\">", best ? "best" : "", noted ? " noted" : "");
-    put_name(b, v, row->number);
     buf_puts(b, "</td>");
-    put_number_cell(b, row->metric);
-    buf_puts(b, "<td>");
-    svg_escape(b, t->state);
-    buf_puts(b, "</td><td class=\"set\">");
-    put_members(b, row->hyper);
-    buf_puts(b, "</td><td class=\"set\">");
-    put_system(b, row);
-    buf_printf(b, "</td><td class=\"n\">%d/%d</td>", t->done, row->epochs);
-    put_number_cell(b, strcmp(v->metric, "accuracy") == 0 ? row->loss : row->accuracy);
-    buf_puts(b, "<td class=\"n\">");
-    put_duration(b, t->seconds);
-    buf_puts(b, "</td><td class=\"n\">");
-    put_energy(b, &energy);
-    buf_puts(b, "</td></tr>\n");
-    put_note(b, v, row);
-    return 0;
 }
 
-static int put_trials(struct buf *b, const struct view *v, struct err *e)
+/* What is to be said of a trial stands in a row of its own below, so that the others need no room for it. */
+static int put_row(struct buf *b, struct view *v, struct view_trial *t, size_t columns, struct err *e)
 {
-    const char *metric = v->metric;
+    AUTO_BUF struct buf note = BUF_INIT;
+    int rc = put_trial_note(&note, v, t, e);
+    buf_printf(b, "<tr class=\"%s%s\">", t->row.number == v->totals.best_trial ? "best" : "", note.len ? " noted" : "");
+    for (const struct column *const *c = columns_page; rc == 0 && *c; c++) {
+        struct cell x = { .kind = CELL_ABSENT };
+        if (!column_is_told(*c, v))
+            continue;
+        rc = column_cell(*c, v, t, &x, e);
+        put_cell(b, *c, &x);
+        cell_done(&x);
+    }
+    buf_puts(b, "</tr>\n");
+    if (note.len) {
+        buf_printf(b, "<tr class=\"note\"><td colspan=\"%zu\"><div>", columns);
+        put_made(b, &note);
+        buf_puts(b, "</div></td></tr>\n");
+    }
+    b->failed |= note.failed;
+    return rc;
+}
+
+static int put_trials(struct buf *b, struct view *v, struct err *e)
+{
+    size_t columns = 0;
     int rc = 0;
-    buf_puts(b, "<h2>Trials</h2>\n<div class=\"wide\"><table>\n<tr><th>trial</th><th class=\"n\">");
-    svg_escape(b, metric);
-    buf_printf(b,
-               "</th><th>state</th><th>hyperparameters</th><th>system [requested]</th><th class=\"n\">epochs</th>"
-               "<th class=\"n\">%s</th><th class=\"n\">time</th><th class=\"n\">energy</th></tr>\n",
-               strcmp(metric, "accuracy") == 0 ? "loss" : "accuracy");
+    buf_puts(b, "<h2>Trials</h2>\n<div class=\"wide\"><table>\n<tr>");
+    for (const struct column *const *c = columns_page; *c; c++) {
+        if (!column_is_told(*c, v))
+            continue;
+        buf_puts(b, is_numeric(*c) ? "<th class=\"n\">" : "<th>");
+        svg_escape(b, column_label(*c, v));
+        buf_puts(b, "</th>");
+        columns++;
+    }
+    buf_puts(b, "</tr>\n");
     for (size_t i = 0; rc == 0 && i < v->n; i++)
-        rc = put_row(b, v, &v->trials[i], e);
+        rc = put_row(b, v, &v->trials[i], columns, e);
     buf_puts(b, "</table></div>\n");
     return rc;
 }

@@ -62,106 +62,103 @@ static void put_header(struct buf *to, const struct view *v)
 
 /* --- its trials --- */
 
+enum { COLUMNS_MAX = 16 };
+
+/* Of columns that are spread: the first trial's members, a column of the table for each. */
 struct rows {
     struct view *v;
     struct table table;
-    json_t *hyper, *system; /* of the first trial: a column for each key */
+    json_t *members[COLUMNS_MAX];
 };
 
-static bool is_metric(const struct view *v, const char *name)
+static void rows_done(struct rows *r)
 {
-    return strcmp(v->metric, name) == 0;
+    table_done(&r->table);
+    for (size_t i = 0; i < COLUMNS_MAX; i++)
+        json_decref(r->members[i]);
 }
 
-/* Heads behind the settings; what a study's trials are judged by stands first of all. */
-static int begin_table(struct rows *r)
+/* What a study's trials are judged by stands first of all. */
+static int begin_table(struct rows *r, struct err *e)
 {
     AUTO_STRV struct strv heads = STRV_INIT;
-    const char *key;
-    json_t *value;
-    const struct view *v = r->v;
-    r->hyper = words_object(v->trials[0].row.hyper);
-    r->system = words_object(v->trials[0].row.effective);
-    strv_add(&heads, "trial");
-    strv_addf(&heads, "!>%s", v->metric);
-    strv_add(&heads, "state");
-    json_object_foreach(r->hyper, key, value) strv_addf(&heads, ">%s", key);
-    json_object_foreach(r->system, key, value) strv_addf(&heads, ">%s", key);
-    strv_add(&heads, ">epochs");
-    if (!is_metric(v, "accuracy"))
-        strv_add(&heads, ">accuracy");
-    if (!is_metric(v, "loss"))
-        strv_add(&heads, ">loss");
-    strv_add(&heads, "!>time");
-    if (v->energy.n_meters > 0) {
-        strv_add(&heads, ">energy, J");
-        strv_add(&heads, "energy is");
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && columns_table[i]; i++) {
+        const struct column *c = columns_table[i];
+        struct cell x = { .kind = CELL_ABSENT };
+        const char *key;
+        json_t *value;
+        if (!column_is_told(c, r->v))
+            continue;
+        if (c->spread)
+            rc = column_cell(c, r->v, &r->v->trials[0], &x, e);
+        else
+            strv_addf(&heads, "%s%s%s", c->stays ? "!" : "", c->is_text ? "" : ">", column_label(c, r->v));
+        r->members[i] = json_incref(x.json);
+        json_object_foreach(x.json, key, value) strv_addf(&heads, ">%s", key);
+        cell_done(&x);
     }
-    strv_add(&heads, ">attempts");
-    if (heads.failed)
-        return -ENOMEM;
+    if (rc < 0 || heads.failed)
+        return rc < 0 ? rc : -ENOMEM;
     table_init(&r->table, (const char *const *)heads.v);
     return 0;
 }
 
-static void cell_of(struct table *t, const struct buf *b)
+/* The first trial's members are the heads': where a later one has another, it is told trial by trial, however alike they read. */
+static void add_members(struct rows *r, size_t *at, const json_t *own, json_t *first)
 {
-    table_cell(t, b->len ? buf_text(b) : "-");
-    t->failed |= b->failed;
-}
-
-/* The first trial's settings are the heads': where a later one has another, it is told trial by trial, however alike they read. */
-static void add_settings(struct rows *r, const struct store_trial *row)
-{
-    enum { BEFORE = 3 };
-    AUTO_BUF struct buf b = BUF_INIT;
-    AUTO_JSON json_t *hyper = words_object(row->hyper);
-    AUTO_JSON json_t *requested = words_object(row->requested);
-    AUTO_JSON json_t *effective = words_object(row->effective);
-    size_t column = BEFORE;
     const char *key;
     json_t *value;
-    json_object_foreach(r->hyper, key, value)
+    json_object_foreach(first, key, value)
     {
-        json_t *own = json_object_get(hyper, key);
-        buf_clear(&b);
-        if (own)
-            words_put_short(&b, own);
-        cell_of(&r->table, &b);
-        if (!own || !json_equal(own, value))
-            table_differs(&r->table, column);
-        column++;
-    }
-    json_object_foreach(r->system, key, value)
-    {
-        buf_clear(&b);
-        if (json_object_get(effective, key))
-            words_put_effective(&b, json_object_get(effective, key), json_object_get(requested, key));
-        cell_of(&r->table, &b);
+        AUTO_BUF struct buf text = BUF_INIT;
+        const json_t *one = json_object_get(own, key);
+        if (one)
+            words_put_short(&text, one);
+        table_cell(&r->table, text.len ? buf_text(&text) : "-");
+        r->table.failed |= text.failed;
+        if (!one || !json_equal(one, value))
+            table_differs(&r->table, *at);
+        ++*at;
     }
 }
 
-/* Columns that are there where a meter was read. */
-static int add_energy(struct rows *r, const struct view_trial *t, struct buf *note, struct err *e)
+static void add_cell(struct table *t, const struct column *c, const struct cell *x)
 {
-    char source[64];
-    struct ledger_figure f;
-    if (r->v->energy.n_meters == 0)
-        return 0;
-    int rc = view_trial_energy(r->v, t, &f, e);
-    if (rc < 0)
-        return rc;
-    table_number(&r->table, f.j);
-    table_cellf(&r->table, "%s%s", energy_figure_source(&f, source),
-                energy_figure_with_idle(&f) ? ENERGY_IDLE_INCLUDED : "");
-    if (energy_figure_thin(&f))
-        buf_printf(note, "%s%d %% of its energy covered", note->len ? "; " : "",
-                   isfinite(f.coverage) ? energy_figure_percent(&f) : 0);
-    return 0;
+    double number = x->kind == CELL_NUMBER ? x->number : (double)NAN;
+    if (x->kind == CELL_INTEGER)
+        table_cellf(t, "%lld", (long long)x->integer);
+    else if (x->kind == CELL_TEXT)
+        table_cell(t, x->text);
+    else if (c->unit)
+        table_seconds(t, number);
+    else
+        table_number(t, number);
+}
+
+static int add_cells(struct rows *r, struct view_trial *t, struct err *e)
+{
+    size_t at = 0;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && columns_table[i]; i++) {
+        const struct column *c = columns_table[i];
+        struct cell x;
+        if (!column_is_told(c, r->v))
+            continue;
+        rc = column_cell(c, r->v, t, &x, e);
+        if (c->spread) {
+            add_members(r, &at, x.json, r->members[i]);
+        } else {
+            add_cell(&r->table, c, &x);
+            at++;
+        }
+        cell_done(&x);
+    }
+    return rc;
 }
 
 /* Why it is as it is, what it is at, and what it will be. */
-static int put_note(struct buf *note, struct view *v, struct view_trial *t, struct err *e)
+int put_trial_note(struct buf *note, struct view *v, struct view_trial *t, struct err *e)
 {
     const struct store_trial *row = &t->row;
     struct now now;
@@ -191,27 +188,26 @@ static int put_note(struct buf *note, struct view *v, struct view_trial *t, stru
     return rc;
 }
 
+static int put_covered(struct buf *note, const struct view *v, const struct view_trial *t, struct err *e)
+{
+    struct ledger_figure f;
+    int rc = view_trial_energy(v, t, &f, e);
+    if (rc == 0 && energy_figure_thin(&f))
+        buf_printf(note, "%s%d %% of its energy covered", note->len ? "; " : "",
+                   isfinite(f.coverage) ? energy_figure_percent(&f) : 0);
+    return rc;
+}
+
 static int add_row(struct rows *r, struct view_trial *t, struct err *e)
 {
-    struct table *to = &r->table;
-    const struct view *v = r->v;
     AUTO_BUF struct buf note = BUF_INIT;
-    table_cellf(to, "%s/%d", v->study.name, t->row.number);
-    table_number(to, t->row.metric);
-    table_cell(to, t->state);
-    add_settings(r, &t->row);
-    table_cellf(to, "%d/%d", t->done, t->row.epochs);
-    if (!is_metric(v, "accuracy"))
-        table_number(to, t->row.accuracy);
-    if (!is_metric(v, "loss"))
-        table_number(to, t->row.loss);
-    table_seconds(to, t->seconds);
-    int rc = put_note(&note, r->v, t, e);
+    int rc = add_cells(r, t, e);
     if (rc == 0)
-        rc = add_energy(r, t, &note, e);
-    table_cellf(to, "%d", t->row.attempts);
-    table_note(to, buf_text(&note));
-    to->failed |= note.failed;
+        rc = put_trial_note(&note, r->v, t, e);
+    if (rc == 0)
+        rc = put_covered(&note, r->v, t, e);
+    table_note(&r->table, buf_text(&note));
+    r->table.failed |= note.failed;
     return rc;
 }
 
@@ -224,16 +220,14 @@ static int put_trials(struct buf *b, struct view *v, struct err *e)
     }
     int rc = view_energy(v, e);
     if (rc == 0)
-        rc = begin_table(&r);
+        rc = begin_table(&r, e);
     for (size_t i = 0; rc == 0 && i < v->n; i++)
         rc = add_row(&r, &v->trials[i], e);
     if (rc == 0)
         rc = r.table.failed ? -ENOMEM : 0;
     if (rc == 0)
         table_put(&r.table, b, 0);
-    table_done(&r.table);
-    json_decref(r.hyper);
-    json_decref(r.system);
+    rows_done(&r);
     return view_explain(rc, e, v->study.name);
 }
 
@@ -252,7 +246,7 @@ static void put_best(struct buf *b, const struct view *v)
     AUTO_JSON json_t *effective = words_object(t->row.effective);
     AUTO_BUF struct buf line = BUF_INIT;
     buf_printf(&line, "best: %s/%d, ", v->study.name, t->row.number);
-    if (!is_metric(v, "accuracy")) {
+    if (strcmp(v->metric, "accuracy") != 0) {
         words_put_figure(&line, v->metric, t->row.metric);
         buf_puts(&line, ", ");
     }

@@ -261,8 +261,8 @@ static void test_ls_prints_a_table(void **state)
 {
     AUTO_OUTPUT struct harness_output o = LOOK(*state, "ls", "--store", "@");
     assert_int_equal(o.code, 0);
-    expect_text(o.out, "study  accuracy  best    state");
-    expect_text(o.out, "demo     0.9914  demo/2  finished");
+    expect_text(o.out, "study       best value  best    state");
+    expect_text(o.out, "demo   accuracy 0.9914  demo/2  finished");
     expect_text(o.out, "interrupted");
 }
 

@@ -1,4 +1,4 @@
-/* What `energy` tells of a study: found by energy.c, printed by energy_text.c and energy_json.c.
+/* A study's joules per node, trial and epoch: what `energy` tells. joules_text.c, joules_json.c: for people, as JSON and CSV.
  *
  * As JSON, keys that stay (absent numbers are null):
  *
@@ -16,8 +16,8 @@
  *
  * As CSV: kind,node,name,trial,epoch,meter,source,j,error_j,wh,coverage,discarded,idle_j,idle_w,trials_j,other_j, where kind is node, trial or
  * epoch. An absent number is an empty cell. */
-#ifndef CMD_ENERGY_PARTS_H
-#define CMD_ENERGY_PARTS_H
+#ifndef VIEW_JOULES_H
+#define VIEW_JOULES_H
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -25,33 +25,33 @@
 #include "view/energy_load.h"
 #include "view/energy_saved.h"
 
-#define ENERGY_J_PER_KWH 3.6e6
+#define JOULES_PER_KWH 3.6e6
 
-struct energy_node {
+struct joules_node {
     int node;
     const struct meter_ops *meter;
     struct ledger_node f;
 };
 
-struct energy_match {
+struct joules_match {
     int node;
     const struct meter_ops *a, *b;
     struct ledger_match m;
 };
 
-struct energy_trial {
+struct joules_trial {
     const struct energy_load_trial *of;
     struct ledger_figure f;
     struct ledger_figure *epochs; /* as many as `of` has */
 };
 
-struct energy_view {
+struct joules {
     const char *study, *from;
     int trial; /* the one that was asked for, 0: all */
     struct energy_load load;
-    struct energy_node *nodes;
-    struct energy_match *matches;
-    struct energy_trial *trials;
+    struct joules_node *nodes;
+    struct joules_match *matches;
+    struct joules_trial *trials;
     size_t n_nodes, n_matches, n_trials, cap_nodes, cap_matches;
     struct ledger_figure total; /* the trials that are told, by one meter */
     double nodes_j;             /* all nodes together, by the same; NAN: absent */
@@ -61,8 +61,15 @@ struct energy_view {
     double carbon_g_per_kwh, price_per_kwh; /* 0: not given */
 };
 
-void energy_put_text(struct buf *b, const struct energy_view *v);
-void energy_put_csv(struct buf *b, const struct energy_view *v);
-json_t *energy_json(const struct energy_view *v); /* NULL: memory */
+/* Begins with `load` filled, which it takes, and the others that are given; reckons the rest. `meter` NULL: figures of all; else of that alone, which
+ * must have been read. `against` NULL: what was saved is counted against the first setting of each class. -EINVAL: there is no such meter (says which
+ * there are); -ENOMEM; what the store says. joules_done() is due in any case. */
+int joules_reckon(struct joules *v, struct store *s, const struct store_study *study, const char *meter,
+                  const struct energy_setting *against, struct err *e);
+void joules_done(struct joules *v);
+
+void joules_put_text(struct buf *b, const struct joules *v);
+void joules_put_csv(struct buf *b, const struct joules *v);
+json_t *joules_json(const struct joules *v); /* NULL: memory */
 
 #endif

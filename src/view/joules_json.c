@@ -1,9 +1,8 @@
 /* Joules for programs: JSON and CSV. */
 #include <math.h>
 
-#include "cmd/energy_parts.h"
-#include "cmd/look.h"
 #include "core/csv.h"
+#include "view/joules.h"
 
 static json_t *meter_name(const struct meter_ops *m)
 {
@@ -12,9 +11,9 @@ static json_t *meter_name(const struct meter_ops *m)
 
 /* --- JSON --- */
 
-static json_t *node_json(const struct energy_view *v, size_t i)
+static json_t *node_json(const struct joules *v, size_t i)
 {
-    const struct energy_node *n = &v->nodes[i];
+    const struct joules_node *n = &v->nodes[i];
     const struct ledger_node *f = &n->f;
     return json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "node", n->node, "name",
                      energy_load_node(&v->load, n->node), "meter", n->meter->name, "source",
@@ -24,7 +23,7 @@ static json_t *node_json(const struct energy_view *v, size_t i)
                      "discarded", (json_int_t)f->total.discarded);
 }
 
-static json_t *epoch_json(const struct energy_trial *t, size_t i)
+static json_t *epoch_json(const struct joules_trial *t, size_t i)
 {
     const struct ledger_figure *f = &t->epochs[i];
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:s}", "epoch", t->of->epochs[i].epoch, "j", json_num(f->j), "error_j",
@@ -32,9 +31,9 @@ static json_t *epoch_json(const struct energy_trial *t, size_t i)
                      ledger_source_name(f->source));
 }
 
-static json_t *trial_json(const struct energy_view *v, size_t i)
+static json_t *trial_json(const struct joules *v, size_t i)
 {
-    const struct energy_trial *t = &v->trials[i];
+    const struct joules_trial *t = &v->trials[i];
     json_t *epochs = json_array();
     for (size_t k = 0; k < t->of->n_epochs; k++)
         (void)json_array_append_new(epochs, epoch_json(t, k)); /* memory that runs out ends the program */
@@ -44,14 +43,14 @@ static json_t *trial_json(const struct energy_view *v, size_t i)
                      ledger_source_name(t->f.source), "meter", meter_name(t->f.meter), "epochs", epochs);
 }
 
-static json_t *match_json(const struct energy_view *v, size_t i)
+static json_t *match_json(const struct joules *v, size_t i)
 {
-    const struct energy_match *m = &v->matches[i];
+    const struct joules_match *m = &v->matches[i];
     return json_pack("{s:s, s:s, s:i, s:o, s:o, s:o}", "a", m->a->name, "b", m->b->name, "node", m->node, "ratio",
                      json_num(m->m.ratio), "drift", json_num(m->m.drift), "seconds", json_num(m->m.seconds));
 }
 
-static json_t *list_of(const struct energy_view *v, size_t n, json_t *(*one)(const struct energy_view *, size_t))
+static json_t *list_of(const struct joules *v, size_t n, json_t *(*one)(const struct joules *, size_t))
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
@@ -72,16 +71,15 @@ static json_t *saved_json(const struct energy_saved *s)
                      "against", against);
 }
 
-static json_t *per_kwh_json(const struct energy_view *v, double each, const char *of, const char *trials,
-                            const char *nodes)
+static json_t *per_kwh_json(const struct joules *v, double each, const char *of, const char *trials, const char *nodes)
 {
     if (!(each > 0))
         return json_null();
-    return json_pack("{s:o, s:o, s:o}", of, json_num(each), trials, json_num(v->total.j / ENERGY_J_PER_KWH * each),
-                     nodes, json_num(v->nodes_j / ENERGY_J_PER_KWH * each));
+    return json_pack("{s:o, s:o, s:o}", of, json_num(each), trials, json_num(v->total.j / JOULES_PER_KWH * each), nodes,
+                     json_num(v->nodes_j / JOULES_PER_KWH * each));
 }
 
-json_t *energy_json(const struct energy_view *v)
+json_t *joules_json(const struct joules *v)
 {
     json_t *total = json_pack("{s:o, s:o, s:o, s:s, s:o}", "j", json_num(v->total.j), "error_j",
                               json_num(v->total.error_j), "coverage", json_num(v->total.coverage), "source",
@@ -101,12 +99,12 @@ static void put_figure(struct buf *b, const struct ledger_figure *f)
     buf_printf(b, ",%s,%s", f->meter ? f->meter->name : "", ledger_source_name(f->source));
     csv_put_next(b, f->j);
     csv_put_next(b, f->error_j);
-    csv_put_next(b, f->j / (ENERGY_J_PER_KWH / 1000));
+    csv_put_next(b, f->j / (JOULES_PER_KWH / 1000));
     csv_put_next(b, f->coverage);
     buf_printf(b, ",%llu", (unsigned long long)f->discarded);
 }
 
-static void put_node(struct buf *b, const struct energy_view *v, const struct energy_node *n)
+static void put_node(struct buf *b, const struct joules *v, const struct joules_node *n)
 {
     buf_printf(b, "node,%d,", n->node);
     csv_put_text(b, energy_load_node(&v->load, n->node));
@@ -128,14 +126,14 @@ static void put_share(struct buf *b, const struct ledger_figure *f)
     buf_puts(b, ",,\n");
 }
 
-void energy_put_csv(struct buf *b, const struct energy_view *v)
+void joules_put_csv(struct buf *b, const struct joules *v)
 {
     buf_puts(b, "kind,node,name,trial,epoch,meter,source,j,error_j,wh,coverage,discarded,idle_j,idle_w,trials_j,"
                 "other_j\n");
     for (size_t i = 0; i < v->n_nodes; i++)
         put_node(b, v, &v->nodes[i]);
     for (size_t i = 0; i < v->n_trials; i++) {
-        const struct energy_trial *t = &v->trials[i];
+        const struct joules_trial *t = &v->trials[i];
         buf_printf(b, "trial,,,%d,", t->of->number);
         put_share(b, &t->f);
         for (size_t k = 0; k < t->of->n_epochs; k++) {

@@ -1,9 +1,9 @@
 /* Joules for people. */
 #include <math.h>
 
-#include "cmd/energy_parts.h"
-#include "cmd/look.h"
+#include "view/joules.h"
 #include "view/table.h"
+#include "view/words.h"
 
 static void coverage_cell(struct table *t, const struct ledger_figure *f)
 {
@@ -23,7 +23,7 @@ static void put_table(struct buf *b, struct table *t)
 
 /* --- tables --- */
 
-static void add_node(struct table *t, const struct energy_view *v, const struct energy_node *n)
+static void add_node(struct table *t, const struct joules *v, const struct joules_node *n)
 {
     char idle[32];
     table_cell(t, energy_load_node(&v->load, n->node));
@@ -43,7 +43,7 @@ static void add_node(struct table *t, const struct energy_view *v, const struct 
     table_cell(t, ledger_source_name(n->f.total.source));
 }
 
-static void put_nodes(struct buf *b, const struct energy_view *v)
+static void put_nodes(struct buf *b, const struct joules *v)
 {
     static const char *const heads[] = { "node",         ">number",    "!>total, J", "!>±, J",    ">idle, J",
                                          ">baseline, W", ">trials, J", ">other, J",  ">coverage", ">discarded",
@@ -60,20 +60,20 @@ static void add_figure(struct table *t, const struct ledger_figure *f)
     char source[64];
     table_number(t, f->j);
     table_number(t, f->error_j);
-    table_number(t, f->j / (ENERGY_J_PER_KWH / 1000));
+    table_number(t, f->j / (JOULES_PER_KWH / 1000));
     coverage_cell(t, f);
     table_cellf(t, "%llu", (unsigned long long)f->discarded);
     table_cellf(t, "%s%s", energy_figure_source(f, source), energy_figure_with_idle(f) ? ENERGY_IDLE_INCLUDED : "");
 }
 
-static void put_trials(struct buf *b, const struct energy_view *v)
+static void put_trials(struct buf *b, const struct joules *v)
 {
     static const char *const heads[] = { "trial",     ">epoch",     "!>energy, J", "!>±, J", "!>Wh",
                                          ">coverage", ">discarded", "source",      NULL };
     struct table t;
     table_init(&t, heads);
     for (size_t i = 0; i < v->n_trials; i++) {
-        const struct energy_trial *x = &v->trials[i];
+        const struct joules_trial *x = &v->trials[i];
         table_cellf(&t, "%s/%d", v->study, x->of->number);
         table_cell(&t, "all");
         add_figure(&t, &x->f);
@@ -86,7 +86,7 @@ static void put_trials(struct buf *b, const struct energy_view *v)
     put_table(b, &t);
 }
 
-static void put_matches(struct buf *b, const struct energy_view *v)
+static void put_matches(struct buf *b, const struct joules *v)
 {
     static const char *const heads[] = { "meters", ">node", ">ratio", ">drift", ">in common", NULL };
     struct table t;
@@ -94,7 +94,7 @@ static void put_matches(struct buf *b, const struct energy_view *v)
         return;
     table_init(&t, heads);
     for (size_t i = 0; i < v->n_matches; i++) {
-        const struct energy_match *m = &v->matches[i];
+        const struct joules_match *m = &v->matches[i];
         table_cellf(&t, "%s over %s", m->b->name, m->a->name);
         table_cellf(&t, "%d", m->node);
         table_number(&t, m->m.ratio);
@@ -127,21 +127,20 @@ static void put_saved(struct buf *b, const struct energy_saved *s)
                energy_figure_joules(s->used_j, used));
 }
 
-static void put_per_kwh(struct buf *b, const char *what, const char *unit, double each, const struct energy_view *v)
+static void put_per_kwh(struct buf *b, const char *what, const char *unit, double each, const struct joules *v)
 {
     char digits[32];
     if (each > 0 && isfinite(v->total.j))
-        buf_printf(b, "%s: %s%s by the trials", what, table_digits(v->total.j / ENERGY_J_PER_KWH * each, digits), unit);
+        buf_printf(b, "%s: %s%s by the trials", what, table_digits(v->total.j / JOULES_PER_KWH * each, digits), unit);
     else if (each > 0)
         buf_printf(b, "%s: absent by the trials", what);
     if (each > 0 && isfinite(v->nodes_j))
-        buf_printf(b, ", %s%s by the nodes as a whole", table_digits(v->nodes_j / ENERGY_J_PER_KWH * each, digits),
-                   unit);
+        buf_printf(b, ", %s%s by the nodes as a whole", table_digits(v->nodes_j / JOULES_PER_KWH * each, digits), unit);
     if (each > 0)
         buf_printf(b, " (at %g%s per kWh)\n", each, unit);
 }
 
-static bool any_thin(const struct energy_view *v)
+static bool any_thin(const struct joules *v)
 {
     bool thin = false;
     for (size_t i = 0; i < v->n_nodes; i++)
@@ -154,7 +153,7 @@ static bool any_thin(const struct energy_view *v)
     return thin;
 }
 
-static void put_total(struct buf *b, const struct energy_view *v)
+static void put_total(struct buf *b, const struct joules *v)
 {
     char error[32];
     if (v->trial)
@@ -170,7 +169,7 @@ static void put_total(struct buf *b, const struct energy_view *v)
 }
 
 /* Meters that were asked, and told nothing that counts on any node. */
-static void put_lost(struct buf *b, const struct energy_view *v)
+static void put_lost(struct buf *b, const struct joules *v)
 {
     for (size_t i = 0; i < v->load.n_meters; i++) {
         const struct meter_ops *meter = v->load.meters[i];
@@ -188,7 +187,7 @@ static void put_lost(struct buf *b, const struct energy_view *v)
     }
 }
 
-static void put_notes(struct buf *b, const struct energy_view *v)
+static void put_notes(struct buf *b, const struct joules *v)
 {
     put_lost(b, v);
     if (any_thin(v))
@@ -198,7 +197,7 @@ static void put_notes(struct buf *b, const struct energy_view *v)
                    v->measured ? ": they stand here side by side, without a ratio" : "");
 }
 
-static void put_head(struct buf *b, const struct energy_view *v)
+static void put_head(struct buf *b, const struct joules *v)
 {
     char from[32] = "?", to[32] = "?", time[32];
     const struct energy_load_span *at = &v->load.study;
@@ -211,7 +210,7 @@ static void put_head(struct buf *b, const struct energy_view *v)
     buf_putc(b, '\n');
 }
 
-static void put_all(struct buf *b, const struct energy_view *v)
+static void put_all(struct buf *b, const struct joules *v)
 {
     put_head(b, v);
     if (v->load.n_meters == 0) {
@@ -230,7 +229,7 @@ static void put_all(struct buf *b, const struct energy_view *v)
     put_notes(b, v);
 }
 
-void energy_put_text(struct buf *b, const struct energy_view *v)
+void joules_put_text(struct buf *b, const struct joules *v)
 {
     AUTO_BUF struct buf text = BUF_INIT;
     put_all(&text, v);
