@@ -125,8 +125,8 @@ void opt_done(const struct opt_set *set)
 /* Of these the section is a part of the option's name: their keys are those of others, too. */
 static bool is_named_by_section(const struct opt_row *row)
 {
-    return row->section && (strcmp(row->section, "budget") == 0 || strcmp(row->section, "mlflow") == 0 ||
-                            strchr(row->section, '.'));
+    return row->section &&
+           (strcmp(row->section, "budget") == 0 || strcmp(row->section, "mlflow") == 0 || strchr(row->section, '.'));
 }
 
 const char *opt_name(const struct opt_row *row, char out[64])

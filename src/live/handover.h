@@ -15,6 +15,7 @@ struct handover;
 int handover_open(struct handover **out, struct study *s, uv_loop_t *loop, void (*note)(void *ctx, const char *text),
                   void *ctx, struct err *e);
 bool handover_is_away(const struct handover *h); /* the server was not there when it was asked last */
-void handover_close(struct handover *h); /* handles are closed by the loop; a request that is under way is waited for there */
+void handover_close(
+    struct handover *h); /* handles are closed by the loop; a request that is under way is waited for there */
 
 #endif
