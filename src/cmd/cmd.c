@@ -32,7 +32,7 @@ const struct command cmd_table[] = {
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
     { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again, with the next run" },
     { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
-    { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
+    { "run", cmd_run, cmd_run_options, "--config FILE | --from STUDY/N [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
     { "tag", cmd_tag, cmd_tag_options, "STUDY[/N] [TEXT…] [--remove] [OPTION…]", "a note of a study or a trial, that ls finds again" },
     { "tell", cmd_tell, cmd_tell_options, "NAME=VALUE… [--epoch N] [OPTION…]", "a metric of the trial that this runs in, from a shell script" },
