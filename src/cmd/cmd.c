@@ -35,7 +35,7 @@ const struct command cmd_table[] = {
     { "report", cmd_report, cmd_report_options, "STUDY [--html FILE | --csv | --json] [OPTION…]", "all of a study as HTML, CSV or JSON" },
     { "retry", cmd_retry, look_options, "STUDY[/N] [OPTION…]", "try failed trials again" },
     { "rm", cmd_rm, cmd_rm_options, "STUDY[/N]… [OPTION…]", "removes studies, or what a trial did, with logs and checkpoints" },
-    { "run", cmd_run, cmd_run_options, "--config FILE [OPTION…]", "tune a training job; goes on with the study of that name" },
+    { "run", cmd_run, cmd_run_options, "--config FILE | --from STUDY/N [OPTION…]", "tune a training job; goes on with the study of that name" },
     { "serve", cmd_serve, cmd_serve_options, "[--listen HOST:PORT] [OPTION…]", "works the queue of a store, and shows what there is to see of it in a browser" },
     { "show", cmd_show, cmd_show_options, "STUDY[/N] [OPTION…]", "a study, its trials, or one of them" },
     { "stop", cmd_stop, look_options, "STUDY[/N] [OPTION…]", "ends a study in the background, or one of its trials" },

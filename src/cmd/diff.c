@@ -1,10 +1,11 @@
 /* What differs between two trials, and by how much. As JSON:
  *
  *     {"a": {"study","trial"}, "b": {"study","trial"},
- *      "differences": [{"what","a","b","delta","percent"}]}
+ *      "differences": [{"what","a","b","delta","percent"}],
+ *      "code": [{"name","removed","added","lines"}]}
  *
  * "what" is the name of a figure as `show --json` has it, with its place: "state", "hyper.batch_size", "effective.cores", "accuracy",
- * "epoch 2 accuracy", …; delta is b - a and percent its share of a, both null where one of them is no number. */
+ * "epoch 2 accuracy", …, and of two studies what diff_study.h names; code: their files that differ, line by line; delta is b - a and percent its share of a, both null where one of them is no number. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "base/own.h"
 #include "cmd/cmd.h"
+#include "cmd/diff_study.h"
 #include "cmd/look.h"
 #include "live/study.h"
 #include "view/put.h"
@@ -99,10 +101,14 @@ static int side_load(struct side *s, struct store *store, const char *path, cons
     struct store_study study = { 0 };
     int rc = look_name_find(&name, store, word, &study, e);
     *s = (struct side){ MOVE_PTR(name.study), name.trial, NULL };
-    store_study_done(&study);
     if (rc == 0 && !s->trial)
         rc = err_set(e, -EINVAL, "'%s' is a study: say STUDY/N, as in 'pipetune diff %s/1 %s/2'", word, word, word);
-    return rc < 0 ? rc : read_figures(s, store, path, e);
+    if (rc == 0)
+        rc = read_figures(s, store, path, e);
+    if (rc == 0)
+        rc = diff_study_put(s->figures, store, &study, e);
+    store_study_done(&study);
+    return rc;
 }
 
 /* --- differing --- */
@@ -178,7 +184,17 @@ static void delta_cells(struct table *t, const json_t *d)
         table_cell(t, "");
 }
 
-static int print_table(const struct side *a, const struct side *b, const json_t *list)
+static void put_code(struct buf *out, const json_t *code)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(code, i, one) buf_printf(
+        out, "\n%s: %lld lines less, %lld more\n%s", json_string_value(json_object_get(one, "name")),
+        (long long)json_integer_value(json_object_get(one, "removed")),
+        (long long)json_integer_value(json_object_get(one, "added")), json_string_value(json_object_get(one, "lines")));
+}
+
+static int print_table(const struct side *a, const struct side *b, const json_t *list, const json_t *code)
 {
     AUTO_BUF struct buf out = BUF_INIT;
     AUTO_STRV struct strv heads = STRV_INIT;
@@ -202,6 +218,7 @@ static int print_table(const struct side *a, const struct side *b, const json_t 
         delta_cells(&t, d);
     }
     table_put(&t, &out, 0);
+    put_code(&out, code);
     out.failed |= t.failed != 0;
     table_done(&t);
     return cmd_print(&out);
@@ -210,10 +227,14 @@ static int print_table(const struct side *a, const struct side *b, const json_t 
 static int print(const struct side *a, const struct side *b, bool json)
 {
     AUTO_JSON json_t *list = differences(a, b);
+    AUTO_JSON json_t *code = diff_study_code(a->store, a->study, b->study, a->e);
+    if (!code)
+        return cmd_fail(a->e);
     if (json || !list)
-        return cmd_print_json(
-            list ? json_pack("{s:o, s:o, s:O}", "a", side_json(a), "b", side_json(b), "differences", list) : NULL);
-    return print_table(a, b, list);
+        return cmd_print_json(list ? json_pack("{s:o, s:o, s:O, s:O}", "a", side_json(a), "b", side_json(b),
+                                               "differences", list, "code", code)
+                                   : NULL);
+    return print_table(a, b, list, code);
 }
 
 static int diff(const struct look_options *o, const struct strv *words)

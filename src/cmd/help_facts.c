@@ -14,7 +14,8 @@ static const struct help_fact abouts[] = {
     { "compare", NULL, "Puts the figures of two or more studies beside each other: their best trials, time, energy, and what failed.\n" },
     { "completion", NULL, "Prints a script that a shell reads; `make install` puts it where shells look.\n"
         "Commands, options, the words that an option takes, and the names of studies are completed.\n" },
-    { "diff", NULL, "Prints only what differs between two trials, of one study or of two: settings, figures, causes.\n" },
+    { "diff", NULL, "Prints only what differs between two trials, of one study or of two: settings, figures, causes; of two studies their configs, "
+        "versions, machines, and the files of their applications, line by line.\n" },
     { "doctor", NULL, "Looks at everything that trials need, and at every meter, one line each: ok, warn or missing, what was found, and the fix.\n"
         "It changes nothing.\n" },
     { "energy", NULL, "Divides what the meters read among nodes, trials and epochs.\n"
@@ -169,6 +170,7 @@ static const struct help_fact examples[] = {
     { "pipetune run", "pipetune run --config conf/pipetune.conf --dry-run", "Each trial's spark-submit command, and nothing else." },
     { "pipetune run", "pipetune run --config conf/pipetune.conf --name demo --max-trials 4 --epochs 2", "Four trials of two epochs each, as the study demo." },
     { "pipetune run", "pipetune run --config conf/pipetune.conf --setting cores=4,memory=8", "Trials under another setting." },
+    { "run", "pipetune run --from demo/2", "That trial again, with the code and the config that it had." },
     { "pipetune ls", "pipetune ls", "The studies." },
     { "ls", "pipetune ls --where 'accuracy > 0.95 and batch_size = 128'", "The trials of all studies for which that holds." },
     { "ls", "pipetune ls --json | jq -r '.[].study'", "Their names, in a script." },

@@ -15,6 +15,7 @@
 #include "cmd/export.h"
 #include "cmd/progress.h"
 #include "cmd/run.h"
+#include "cmd/run_from.h"
 #include "cmd/show.h"
 #include "live/background.h"
 #include "live/deliver.h"
@@ -27,7 +28,7 @@
 #include "view/table.h"
 
 struct run_options {
-    char *config, *setting, *trace, *hosts;
+    char *config, *from, *setting, *trace, *hosts;
     bool dry_run, again, detach, quiet, json;
 };
 
@@ -35,6 +36,7 @@ struct run_options {
 /* clang-format off */
 static const struct opt_row run_rows[] = {
     { NULL, "config", OPT_TEXT, FIELD(config), NULL, 0, 0, NULL, "FILE", "the config (also the first word)" },
+    { NULL, "from", OPT_TEXT, FIELD(from), NULL, 0, 0, NULL, "STUDY/N", "in the place of a config: that trial's point again, with the config, application file and files of its own that it had" },
     { NULL, "setting", OPT_TEXT, FIELD(setting), NULL, 0, 0, NULL, "K=V,…", "system parameters of every trial, such as cores=4,memory=8" },
     { NULL, "hosts", OPT_TEXT, FIELD(hosts), NULL, 0, 0, NULL, "LIST", "in the place of nodes: a list of the config's hosts by its name, a file with a host to a line, or HOST,…; remembered with the study" },
     { NULL, "dry_run", OPT_FLAG, FIELD(dry_run), NULL, 0, 0, NULL, NULL, "print each trial's spark-submit command and do nothing" },
@@ -628,6 +630,21 @@ int run_check(const char *command, int argc, char **argv, int (*with)(void *ctx,
     return rc;
 }
 
+static int choose_config(char **out, const struct run_options *o, const struct strv *words, const char *store,
+                         struct err *e)
+{
+    const char *config = o->config ? o->config : words->n ? words->v[0] : NULL;
+    if (config && o->from)
+        return err_set(e, -EINVAL, "'%s' and '--from %s' are two: a study is begun from a config, or from a trial",
+                       config, o->from);
+    if (o->from)
+        return run_from(out, store, o->from, e);
+    if (!config)
+        return err_set(e, -EINVAL, "no config: pipetune run --config FILE");
+    *out = strdup(config);
+    return *out ? 0 : err_sys(e, -ENOMEM, "'%s'", config);
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct command_line cl = { .argc = argc, .argv = argv };
@@ -637,14 +654,15 @@ int cmd_run(int argc, char **argv)
     struct err e = { 0 };
     int code = 0;
     int rc = cmd_options("run", argc, argv, sets, ARRAY_LEN(sets), &words, 1, &code);
-    config_done(&scratch);
-    const char *config = cl.o.config ? cl.o.config : words.n ? words.v[0] : NULL;
-    AUTO_FREE char *file = config ? strdup(config) : NULL;
+    AUTO_FREE char *file = NULL;
     if (rc == 0) {
         (void)signal(SIGPIPE, SIG_IGN); /* a closed terminal must not end the driver */
-        rc = file ? run_with(&cl, file, &e) : err_set(&e, -EINVAL, "no config: pipetune run --config FILE");
+        rc = choose_config(&file, &cl.o, &words, scratch.store, &e);
+        if (rc == 0)
+            rc = run_with(&cl, file, &e);
         code = rc < 0 ? cmd_fail(&e) : rc;
     }
+    config_done(&scratch);
     struct opt_set own = run_opts(&cl.o);
     opt_done(&own);
     return code;

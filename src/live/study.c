@@ -26,6 +26,7 @@
 #include "live/provenance.h"
 #include "live/publish.h"
 #include "live/results.h"
+#include "live/sources.h"
 #include "live/tidy.h"
 #include "live/wants.h"
 #include "store/queue.h"
@@ -374,11 +375,14 @@ static int keep_search(struct study *s, struct err *e)
 }
 
 /* With what its search has learnt from earlier studies, which may be removed from then on. */
-static int put_new(struct study *s, const struct store_study *row, const struct strv *said, struct err *e)
+static int put_new(struct study *s, const struct store_study *row, const struct strv *said,
+                   const struct sources *sources, struct err *e)
 {
     int rc = store_begin(s->store, e);
     if (rc == 0)
         rc = store_study_add(s->store, row, &s->id, e);
+    if (rc == 0)
+        rc = sources_keep(sources, s->store, s->id, e);
     for (size_t i = 0; rc == 0 && i < said->n; i++) {
         struct store_decision d = { .kind = "learn", .reason = said->v[i] };
         rc = store_decision_add(s->store, s->id, &d, e);
@@ -404,7 +408,8 @@ static int create_row(struct study *s, const json_t *config, struct err *e)
     AUTO_JSON json_t *provenance = provenance_json(p);
     AUTO_FREE char *config_text = json_text(config);
     AUTO_FREE char *provenance_text = json_text(provenance);
-    if (!config_text || !provenance_text)
+    struct sources sources = { 0 };
+    if (!config_text || !provenance_text || sources_collect(&sources, p) < 0)
         return err_sys(e, -ENOMEM, "study '%s'", s->name);
     s->created_ms = study_clock_ms(s);
     char running[] = "running";
@@ -416,7 +421,9 @@ static int create_row(struct study *s, const json_t *config, struct err *e)
                                .maximise = config_maximise(&p->cfg),
                                .seed = p->cfg.seed,
                                .created_ms = s->created_ms };
-    return put_new(s, &row, &said, e);
+    rc = put_new(s, &row, &said, &sources, e);
+    sources_done(&sources);
+    return rc;
 }
 
 /* How a study is measured may change while it runs: what reads the store goes by the newest. */

@@ -332,10 +332,29 @@ static const char schema_19[] = "CREATE TABLE handed("
                                 /* Those of one trial are found without those of all others. */
                                 "CREATE INDEX decisions_trial ON decisions(study, trial, seq);";
 
+/* Files of applications as studies began with them. A content goes with the last study that has it. */
+static const char schema_20[] = "CREATE TABLE contents("
+                                " sha256 TEXT PRIMARY KEY NOT NULL,"
+                                " bytes BLOB NOT NULL"
+                                ") STRICT;"
+                                "CREATE TABLE sources("
+                                " study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE,"
+                                " name TEXT NOT NULL,"
+                                " path TEXT NOT NULL,"
+                                " sha256 TEXT NOT NULL,"
+                                " mode INTEGER NOT NULL,"
+                                " PRIMARY KEY(study, name)"
+                                ") STRICT, WITHOUT ROWID;"
+                                "CREATE INDEX sources_content ON sources(sha256);"
+                                "CREATE TRIGGER sources_gone AFTER DELETE ON sources BEGIN"
+                                " DELETE FROM contents WHERE sha256 = old.sha256"
+                                " AND NOT EXISTS(SELECT 1 FROM sources WHERE sha256 = old.sha256);"
+                                " END;";
+
 const char *const schema_steps[STORE_SCHEMA] = { schema_1,  schema_2,  schema_3,  schema_4,  schema_5,
                                                  schema_6,  schema_7,  schema_8,  schema_9,  schema_10,
                                                  schema_11, schema_12, schema_13, schema_14, schema_15,
-                                                 schema_16, schema_17, schema_18, schema_19 };
+                                                 schema_16, schema_17, schema_18, schema_19, schema_20 };
 
 int schema_apply(sqlite3 *db, const char *const *steps, int from, int to)
 {
@@ -524,6 +543,20 @@ static const struct col handed_cols[] = {
     COL(handed, seq, COL_PLAIN),
 };
 
+static const struct col content_cols[] = {
+    COL(content_row, sha256, COL_PLAIN),
+    COL(content_row, bytes, COL_PLAIN),
+};
+
+static const struct col source_cols[] = {
+    COL(source_row, study, COL_PLAIN),
+    COL(source_row, name, COL_PLAIN),
+    COL(source_row, path, COL_PLAIN),
+    COL(source_row, sha256, COL_PLAIN),
+    COL(source_row, mode, COL_PLAIN),
+    COL_AS(source_row, "(SELECT bytes FROM contents WHERE contents.sha256 = sources.sha256)", bytes, COL_DERIVED),
+};
+
 static const struct col tell_cols[] = {
     COL(tell_row, study, COL_PLAIN),
     COL_AS(tell_row, "seq", t.seq, COL_PLAIN),
@@ -631,6 +664,8 @@ static const struct table members = TABLE("members", member_cols);
 static const struct table checkpoints = TABLE("checkpoints", checkpoint_cols);
 static const struct table results = TABLE("results", result_cols);
 const struct table schema_handed = TABLE("handed", handed_cols);
+static const struct table contents = TABLE("contents", content_cols);
+static const struct table sources = TABLE("sources", source_cols);
 static const struct table notes = TABLE("notes", note_cols);
 static const struct table tells = TABLE("tells", tell_cols);
 static const struct table searches = TABLE("searches", search_cols);
@@ -796,6 +831,9 @@ static const struct recipe {
     [STMT_HANDED_DECISIONS] = { SELECT, &decisions,
                                 "WHERE study = ?1 AND trial = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4" },
     [STMT_LAST_EPOCH] = { RAW, NULL, "SELECT coalesce(max(epoch), 0) FROM epochs WHERE trial = ?1" },
+    [STMT_CONTENT_PUT] = { KEEP, &contents, NULL },
+    [STMT_SOURCE_ADD] = { INSERT, &sources, NULL },
+    [STMT_SOURCES] = { SELECT, &sources, "WHERE study = ?1 ORDER BY name" },
     [STMT_TELL_ADD] = { INSERT, &tells, NULL },
     [STMT_TELLS] = { SELECT, &tells, "WHERE study = ?1 ORDER BY seq" },
     [STMT_SEARCH_PUT] = { REPLACE, &searches, NULL },

@@ -105,6 +105,18 @@ struct model_row {
     int64_t version;
 };
 
+/* A file of an application, and a content. */
+struct content_row {
+    const char *sha256;
+    struct blob bytes;
+};
+struct source_row {
+    int64_t study;
+    const char *name, *path, *sha256;
+    int mode;
+    struct blob bytes; /* derived; none: it is not kept */
+};
+
 /* --- statements --- */
 enum stmt_id {
     STMT_BEGIN,
@@ -162,6 +174,9 @@ enum stmt_id {
     STMT_HANDED_VALUES,
     STMT_HANDED_DECISIONS,
     STMT_LAST_EPOCH,
+    STMT_CONTENT_PUT,
+    STMT_SOURCE_ADD,
+    STMT_SOURCES,
     STMT_TELL_ADD,
     STMT_TELLS,
     STMT_SEARCH_PUT,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -24,12 +25,13 @@
     "  for i in 1 2; do echo \"step $((2 * epoch - 2 + i)): loss 0.$((9 - epoch))\"; done\n"                           \
     "  sleep 0.05; echo \"epoch $epoch: loss 0.$((9 - epoch)), accuracy 0.$((epoch + 1)), f1 0.$epoch\"\n"             \
     "done\n"
-#define APPLICATION                                                                                                    \
-    "{ \"command\": [\"./train.sh\"],\n"                                                                               \
+#define APPLICATION_MEMBERS                                                                                            \
+    "\"command\": [\"./train.sh\"],\n"                                                                                 \
     "  \"arguments\": { \"batch_size\": [\"--batch\", \"{}\"], \"learning_rate\": [\"--lr\", \"{}\"],\n"               \
     "    \"epochs\": [\"--epochs\", \"{}\"] },\n"                                                                      \
     "  \"progress\": [\"step (?<step>\\\\d+): loss (?<loss>\\\\S+)\",\n"                                               \
-    "    \"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+), accuracy (?<accuracy>\\\\S+), f1 (?<f1>\\\\S+)\"] }\n"
+    "    \"epoch (?<epoch>\\\\d+): loss (?<loss>\\\\S+), accuracy (?<accuracy>\\\\S+), f1 (?<f1>\\\\S+)\"]"
+#define APPLICATION "{ " APPLICATION_MEMBERS " }\n"
 #define STUDY                                                                                                          \
     "{ \"application\": \"s.json\", \"study\": { \"name\": \"s\", \"epochs\": 3 }, \"tuning\": { \"policy\": \"v1\" "  \
     "},\n"                                                                                                             \
@@ -155,6 +157,126 @@ static void what_cannot_be_exported_is_told(void **state)
     }
 }
 
+/* --- what changed, and beginning again --- */
+
+static void run_other(const struct world *w)
+{
+    harness_write(w->dir, "s.conf", STUDY);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "--config", "s.conf", "--name", "t", "--seed", "7");
+    expect("the other", &o, 0, "t/2: finished");
+}
+
+static void what_changed_between_studies_is_told(void **state)
+{
+    const struct world *w = *state;
+    run_study(w);
+    AUTO_OUTPUT struct harness_output alike = RUN(w, "diff", "s/1", "s/1");
+    expect("the same", &alike, 0, "nothing differs");
+    world_script(w, "train.sh", TRAIN "# a better one\n");
+    run_other(w);
+    AUTO_OUTPUT struct harness_output o = RUN(w, "diff", "s/1", "t/1");
+    expect("the sum", &o, 0, "code../train.sh");
+    expect("its lines", &o, 0, "./train.sh: 0 lines less, 1 more\n@@ 7\n+# a better one\n");
+    expect("the config", &o, 0, "config.study.seed");
+    if (strstr(o.out, "machine.") || strstr(o.out, "config.study.name"))
+        fail_msg("what is alike is told: %s", o.out);
+    AUTO_OUTPUT struct harness_output json = RUN(w, "diff", "s/1", "t/1", "--json");
+    expect("as JSON", &json, 0, "\"name\": \"./train.sh\"");
+}
+
+static void a_trial_is_begun_again_from_what_it_was(void **state)
+{
+    const struct world *w = *state;
+    run_study(w);
+    world_script(w, "train.sh", "#!/bin/sh\nexit 1\n"); /* what it became */
+    harness_write(w->dir, "s.json", "{}");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "--from", "s/2");
+    expect("again", &o, 0, "s-2/1: finished: accuracy 0.4");
+    harness_expect_rows("its point", "pipetune.db",
+                        "SELECT hyper FROM trials t JOIN studies s ON s.id = t.study WHERE s.name = 's-2'",
+                        "{\"batch_size\": 64, \"learning_rate\": 0.1}");
+    AUTO_FREE char *script = harness_read(w->dir, "s-2.from/source/train.sh");
+    assert_string_equal(script, TRAIN);
+    AUTO_OUTPUT struct harness_output same = RUN(w, "diff", "s/2", "s-2/1");
+    if (strstr(same.out, "lines less"))
+        fail_msg("code differs: %s", same.out);
+    AUTO_OUTPUT struct harness_output on = RUN(w, "run", "--from", "s/2");
+    expect("once more goes on", &on, 0, "s-2/1");
+}
+
+/* A program reads what stands beside it; here it is the shell that does. */
+static void modules_beside_a_program_are_kept_with_it(void **state)
+{
+    enum { LARGE = (1 << 20) + 1 };
+    const struct world *w = *state;
+    world_dir(w, "app");
+    harness_write(w->dir, "app/main.py", ". \"${0%/*}/model.py\"\n");
+    harness_write(w->dir, "app/model.py", TRAIN);
+    harness_write(w->dir, "s.json", APPLICATION);
+    AUTO_FREE char *app = harness_read(w->dir, "s.json");
+    char text[2048];
+    const char *rest = strstr(app, "\"./train.sh\"") + strlen("\"./train.sh\"");
+    (void)snprintf(text, sizeof text, "{ \"command\": [\"sh\", \"app/main.py\"%s", rest);
+    harness_write(w->dir, "s.json", text);
+    AUTO_FREE char *large = calloc(LARGE + 1, 1);
+    memset(large, '#', LARGE);
+    harness_write(w->dir, "app/large.py", large);
+    run_study(w);
+    harness_expect_rows(
+        "all of them, and how much of each", "pipetune.db",
+        "SELECT name, coalesce(length(bytes) > 0, 0) FROM sources LEFT JOIN contents USING(sha256) ORDER BY name",
+        "app/large.py|0 app/main.py|1 app/model.py|1");
+    harness_write(w->dir, "app/model.py", "exit 1\n");
+    AUTO_OUTPUT struct harness_output o = RUN(w, "run", "--from", "s/1");
+    expect("what is not kept is as it was", &o, 0, "s-1/1: finished");
+    harness_write(w->dir, "app/large.py", "changed");
+    AUTO_OUTPUT struct harness_output other = RUN(w, "run", "--from", "s/2");
+    expect("what is not kept has changed", &other, 2, "app/large.py' is not what it was");
+}
+
+static void what_cannot_be_begun_again_is_told(void **state)
+{
+    static const struct {
+        const char *words[5], *told;
+    } cases[] = {
+        { { "run", "--from", "s" }, "say STUDY/N, as in s/1" },
+        { { "run", "--from", "s/9" }, "there is no trial s/9" },
+        { { "run", "--from", "u/1" }, "no study 'u'" },
+        { { "run", "--from", "s/1", "s.conf" }, "are two: a study is begun from a config, or from a trial" },
+        { { "run", "--from", "s/1" }, "secret.txt' is not what it was" },
+    };
+    const struct world *w = *state;
+    AUTO_FREE char *path = harness_path(w->dir, "secret.txt");
+    harness_write(w->dir, "s.json", "{ \"files\": [\"secret.txt\"], " APPLICATION_MEMBERS " }");
+    harness_write(w->dir, "secret.txt", "hunter2");
+    assert_int_equal(chmod(path, 0600), 0);
+    run_study(w);
+    harness_expect_rows("what only its owner reads is not kept", "pipetune.db",
+                        "SELECT name, sha256 IN (SELECT sha256 FROM contents) FROM sources ORDER BY name",
+                        "./train.sh|1 secret.txt|0");
+    harness_write(w->dir, "secret.txt", "changed");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *words[6] = { 0 };
+        memcpy(words, cases[i].words, sizeof cases[i].words);
+        AUTO_OUTPUT struct harness_output o = world_run(w, words);
+        expect(cases[i].told, &o, 2, cases[i].told);
+    }
+}
+
+static void contents_go_with_the_last_study_that_has_them(void **state)
+{
+    const struct world *w = *state;
+    run_study(w);
+    run_other(w);
+    harness_expect_rows("one content", "pipetune.db", "SELECT count(*) FROM contents", "1");
+    AUTO_OUTPUT struct harness_output one = RUN(w, "rm", "s", "--yes");
+    expect("one", &one, 0, "");
+    harness_expect_rows("the other has it", "pipetune.db", "SELECT count(*) FROM contents", "1");
+    AUTO_OUTPUT struct harness_output both = RUN(w, "rm", "t", "--yes");
+    expect("both", &both, 0, "");
+    harness_expect_rows("nobody has it", "pipetune.db", "SELECT count(*) FROM contents", "0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +284,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_written_is_read_back, open_plain, world_close),
         cmocka_unit_test_setup_teardown(jobs_of_other_studies_stay, open_plain, world_close),
         cmocka_unit_test_setup_teardown(what_cannot_be_exported_is_told, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(what_changed_between_studies_is_told, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(a_trial_is_begun_again_from_what_it_was, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(modules_beside_a_program_are_kept_with_it, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(what_cannot_be_begun_again_is_told, open_plain, world_close),
+        cmocka_unit_test_setup_teardown(contents_go_with_the_last_study_that_has_them, open_plain, world_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
