@@ -224,12 +224,13 @@ static int print_table(const struct side *a, const struct side *b, const json_t 
     return cmd_print(&out);
 }
 
-static int print(const struct side *a, const struct side *b, bool json)
+static int print(struct store *s, const struct side *a, const struct side *b, bool json)
 {
+    struct err e;
     AUTO_JSON json_t *list = differences(a, b);
-    AUTO_JSON json_t *code = diff_study_code(a->store, a->study, b->study, a->e);
+    AUTO_JSON json_t *code = diff_study_code(s, a->study, b->study, &e);
     if (!code)
-        return cmd_fail(a->e);
+        return cmd_fail(&e);
     if (json || !list)
         return cmd_print_json(list ? json_pack("{s:o, s:o, s:O, s:O}", "a", side_json(a), "b", side_json(b),
                                                "differences", list, "code", code)
@@ -248,7 +249,7 @@ static int diff(const struct look_options *o, const struct strv *words)
         rc = side_load(&a, store, path, words->v[0], &e);
     if (rc == 0)
         rc = side_load(&b, store, path, words->v[1], &e);
-    int code = rc < 0 ? cmd_fail(&e) : print(&a, &b, o->json);
+    int code = rc < 0 ? cmd_fail(&e) : print(store, &a, &b, o->json);
     side_done(&a);
     side_done(&b);
     store_close(store);
