@@ -295,7 +295,9 @@ static void on_lost(void *ctx, uint64_t id, const char *why)
 /* It goes on, and says hello when there is a way to it again. */
 static void on_away(void *ctx, uint64_t id)
 {
-    by_id(ctx, id)->ready = false;
+    struct warm *w = by_id(ctx, id);
+    w->ready = false;
+    w->waits_ms = clock_ms(); /* that it was up is long ago, perhaps */
 }
 
 static int connect_to(struct pool *p, struct warm *w, struct err *e)
