@@ -14,6 +14,7 @@
 #include "cmd/show.h"
 #include "live/background.h"
 #include "live/study.h"
+#include "serve/server.h"
 #include "store/queue.h"
 #include "view/view.h"
 #include "view/words.h"
@@ -29,7 +30,7 @@ enum { LOOK_US = 100000, BACK_MAX = 1 << 20 };
 
 struct attach {
     struct store *store;
-    const char *study;
+    const char *study, *path; /* of the store */
     char *dir, *log;
     int fd;      /* the log; -1: there is none yet */
     off_t at;    /* up to where it is printed */
@@ -83,7 +84,8 @@ static void tell_queued(struct attach *a, const struct store_queued *q)
     if (!a->waited && q->at_ms > study_now_ms() && words_time(when, q->at_ms, "%Y-%m-%d %H:%M:%S"))
         printf("study %s is in the queue, not before %s\n", a->study, when);
     else if (!a->waited)
-        printf("study %s is in the queue: other studies have all CPUs\n", a->study);
+        printf("study %s is in the queue: %s\n", a->study,
+               server_of(a->path) ? "others come first" : "no server works it, 'pipetune serve' does");
     (void)fflush(stdout);
     a->waited = true;
 }
@@ -139,7 +141,7 @@ static int follow(struct attach *a, struct err *e)
 static int attach(const char *configured, const char *word, struct err *e)
 {
     AUTO_FREE char *path = study_store_path(configured);
-    struct attach a = { .study = word, .fd = -1 };
+    struct attach a = { .study = word, .path = path, .fd = -1 };
     struct store_queued q = { 0 };
     struct store_study study = { 0 };
     a.dir = path ? study_dir(path, word) : NULL;

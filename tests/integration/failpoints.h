@@ -10,6 +10,7 @@ enum failpoint_owner {
     OF_LAUNCHER, /* pipetune-node exec */
     OF_HELPER,   /* pipetune-node serve */
     OF_HANDING,  /* whoever hands a study on: struck by test_mlflow */
+    OF_SERVER,   /* pipetune serve: struck by test_queue */
 };
 
 static const struct failpoint_row {
@@ -39,6 +40,10 @@ static const struct failpoint_row {
     { "node-serve-ending", OF_HELPER, 1 },
     { "node-started", OF_LAUNCHER, 1 },
     { "node-walked", OF_HELPER, 3 },
+    { "queue-gone", OF_SERVER, 2 },
+    { "queue-noted", OF_SERVER, 2 },
+    { "queue-spawned", OF_SERVER, 2 },
+    { "queue-turned", OF_SERVER, 2 },
     { "resume-before-commit", OF_LIFE, 2 },
     { "resume-committed", OF_LIFE, 2 },
     { "run-sent", OF_SESSIONS, 3 },

@@ -20,9 +20,10 @@
 #include "core/rng.h"
 #include "live/study.h"
 #include "serve/server.h"
+#include "tests/integration/failpoints.h"
 #include "tests/integration/harness.h"
 
-enum { KILLS = 100, STUDIES = 10, TRIALS = 4, LONG_MS = 60000 };
+enum { KILLS = 100, STUDIES = 10, POINT_STUDIES = 10, TRIALS = 4, LONG_MS = 60000 };
 
 #define STORE "pipetune.db"
 
@@ -568,10 +569,21 @@ static void servers_killed_at_any_moment_lose_nothing(void **state)
     assert_true(kills > KILLS / 2);
 }
 
+/* False: it has come to its end before. */
+static bool server_dies_at(const struct world *w, const char *name, unsigned nth)
+{
+    char point[64];
+    (void)snprintf(point, sizeof point, "%s:%u", name, nth);
+    (void)setenv("PIPETUNE_FAILPOINT", point, 1);
+    pid_t pid = serve(w);
+    (void)unsetenv("PIPETUNE_FAILPOINT");
+    int code = harness_exit_code(pid, LONG_MS);
+    assert_true(code == 0 || code == 128 + SIGKILL);
+    return code != 0;
+}
+
 static void servers_killed_at_each_point_lose_nothing(void **state)
 {
-    static const char *const points[] = { "queue-turned:1", "queue-spawned:1", "queue-noted:1", "queue-gone:1",
-                                          "queue-turned:2", "queue-spawned:2", "queue-noted:2", "queue-gone:2" };
     struct world *w = *state;
     int lock = -1;
     pid_t holder;
@@ -579,22 +591,17 @@ static void servers_killed_at_each_point_lose_nothing(void **state)
     world_dir(w, "pipetune.d");
     assert_int_equal(study_lock_file(&lock, "pipetune.d/queue-" STORE ".lock", &holder, &e),
                      0); /* so that none is started */
-    submit_many(w, 3);
+    submit_many(w, POINT_STUDIES);
     (void)close(lock);
     int died = 0;
-    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
-        (void)setenv("PIPETUNE_FAILPOINT", points[i], 1);
-        pid_t pid = serve(w);
-        (void)unsetenv("PIPETUNE_FAILPOINT");
-        int code = harness_exit_code(pid, LONG_MS);
-        assert_true(code == 0 || code == 128 + SIGKILL);
-        died += code != 0;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(failpoints); i++)
+        for (unsigned nth = 1; failpoints[i].of == OF_SERVER && nth <= failpoints[i].most; nth++)
+            died += server_dies_at(w, failpoints[i].name, nth);
     assert_int_equal(harness_exit_code(serve(w), LONG_MS), 0);
     print_message("%d servers died\n", died);
-    assert_true(died >= 4);
-    expect_once(w, 3);
-    expect_order(3);
+    assert_true(died >= 8);
+    expect_once(w, POINT_STUDIES);
+    expect_order(POINT_STUDIES);
     harness_expect_rows("no attempt was needed twice", STORE, "SELECT max(number) FROM attempts", "1");
 }
 

@@ -68,7 +68,7 @@ static int start_one(const char *dir, unsigned nth)
     if (rc < 0)
         assert_true(e.text[0] && !launch.own);
     else
-        assert_false(slurm_takes(s)); /* it is the one that may wait */
+        assert_false(slurm_takes(s, (struct rooms_want){ .cpus = 1 })); /* it is the one that may wait */
     if (launch.own)
         site.row->let_go(launch.own, true);
     slurm_close(s);
