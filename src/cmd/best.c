@@ -130,19 +130,19 @@ static int print_checkpoint(const char *checkpoint)
     return cmd_print(&b);
 }
 
-/* An exit code, or an error. */
+/* An exit code, or an error; -ENODATA: there is nothing to tell. */
 static int print_best(const struct best_options *o, struct view *v, struct err *e)
 {
     struct view_trial *t = view_trial(v, v->totals.best_trial);
     AUTO_FREE char *checkpoint = NULL;
     if (!t)
-        return err_set(e, -ENOENT, "no trial of study '%s' is finished%s", v->study.name,
+        return err_set(e, -ENODATA, "no trial of study '%s' is finished%s", v->study.name,
                        v->totals.done > 0 ? " that keeps the constraints" : " yet");
     int rc = find_checkpoint(v->store, &t->row, v->dir, &checkpoint, e);
     if (rc == 0)
         rc = view_pareto(v, e);
     if (rc == 0 && o->checkpoint && !checkpoint)
-        rc = err_set(e, -ENOENT,
+        rc = err_set(e, -ENODATA,
                      "trial %d of study '%s' has no checkpoint: its application writes none, or 'study.keep' "
                      "or 'gc' took it",
                      t->row.number, v->study.name);
@@ -184,7 +184,7 @@ int cmd_best(int argc, char **argv)
         struct err e = { 0 };
         code = best(&o, &words, &e);
         if (code < 0)
-            code = code == -ENOENT ? (cmd_fail(&e), CMD_NONE) : cmd_fail(&e);
+            code = code == -ENODATA ? (cmd_fail(&e), CMD_NONE) : cmd_fail(&e);
     }
     opt_done(&set);
     return code;

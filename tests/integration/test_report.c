@@ -473,7 +473,7 @@ static void test_compare_puts_studies_side_by_side(void **state)
     json_decref(j);
     AUTO_OUTPUT struct harness_output people = LOOK(*state, "compare", "demo", "other", "--store", "@");
     expect_text(people.out, "22.5 s (-50.0 %)");
-    expect_text(people.out, "demo  accuracy 0.9914  best demo/1");
+    expect_text(people.out, "demo  best value accuracy 0.9914  best demo/1");
     expect_text(people.out, "absent");
 }
 
