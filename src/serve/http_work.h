@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { HTTP_WORK_MAX = 64 };
+enum { HTTP_WORK_MAX = 16 };
 
 struct http_work {
     pthread_t thread;
