@@ -408,7 +408,8 @@ static int run_study(struct study *s, const struct run_options *o, struct err *e
     const char *end = end_line(&r, s, &tally, text, sizeof text);
     if (end)
         cmd_say("%s", end);
-    bool delivered = tell_delivery(&r.delivery) & hand_over(s, &r);
+    bool delivered = tell_delivery(&r.delivery);
+    delivered = hand_over(s, &r) && delivered;
     int code = exit_code(&r, tally.done);
     return code == CMD_OK && !(recorded && delivered) ? CMD_NONE : code;
 }

@@ -180,7 +180,8 @@ static int need_experiment(struct handing *h, struct err *e)
     int rc = find_experiment(h, &a, e);
     if (rc == 0 && a.kind == MLFLOW_ABSENT) {
         mlflow_answer_done(&a);
-        rc = ask_experiment(h, &a, e);
+        rc = store_handed_forget(h->store, h->study.id, h->target, e); /* what it had, it has lost */
+        rc = rc < 0 ? rc : ask_experiment(h, &a, e);
     }
     if (rc < 0)
         return rc;
@@ -383,6 +384,24 @@ static int heal(struct piece *p, struct items *l, bool by_time, struct err *e)
     return rc;
 }
 
+/* The server has lost it: from the beginning, with the next round. */
+static int begin_anew(struct piece *p, const struct mlflow_answer *a, struct err *e)
+{
+    int rc = set_text(&p->row.run_id, "", e);
+    if (rc == 0)
+        rc = set_text(&p->row.status, "", e);
+    if (rc == 0)
+        rc = set_text(&p->row.name, "", e);
+    p->row.sending = HANDED_NONE;
+    p->row.described = p->row.done = false;
+    p->row.joules = NAN;
+    p->row.epoch = 0;
+    p->row.step = p->row.seq = 0;
+    if (rc == 0)
+        rc = keep(p, e);
+    return rc < 0 ? rc : err_set(e, -EAGAIN, "MLflow: a run is not there any more, and is made again: %s", a->text);
+}
+
 static int send_batch(struct piece *p, const struct items *l, struct mlflow_batch *batch, struct err *e)
 {
     struct mlflow_metric *metrics = calloc(l->n + 1, sizeof *metrics);
@@ -403,10 +422,12 @@ static int send_batch(struct piece *p, const struct items *l, struct mlflow_batc
         return rc;
     if (a.kind == MLFLOW_DONE)
         p->h->counts.values += batch->n_metrics;
+    else if (a.kind == MLFLOW_ABSENT)
+        rc = begin_anew(p, &a, e);
     else
         note_refused(p->h, n, &a);
     mlflow_answer_done(&a);
-    return 0;
+    return rc;
 }
 
 /* Points are kept twice where they are sent twice; parameters and tags are not. Says that it is being sent, sends it, and leaves it to the caller to say how far that came. */
@@ -416,7 +437,7 @@ static int deliver(struct piece *p, enum handed_sending what, struct items *l, s
     int rc = 0;
     if (p->row.sending == (int)what)
         rc = heal(p, l, what == HANDED_DECISIONS, e);
-    p->row.sending = what;
+    p->row.sending = (int)what;
     if (rc == 0)
         rc = keep(p, e);
     if (rc == 0)
@@ -706,10 +727,12 @@ static int hand_status(struct piece *p, struct err *e)
     int rc = ask(p->h, "runs/update", &body, &a, e);
     if (rc < 0)
         return rc;
-    if (a.kind != MLFLOW_DONE)
+    if (a.kind == MLFLOW_ABSENT)
+        rc = begin_anew(p, &a, e);
+    else if (a.kind != MLFLOW_DONE)
         note_refused(p->h, 1, &a);
     mlflow_answer_done(&a);
-    rc = set_text(&p->row.status, status, e);
+    rc = rc < 0 ? rc : set_text(&p->row.status, status, e);
     return rc == 0 ? keep(p, e) : rc;
 }
 

@@ -21,10 +21,10 @@ static bool is_known(const struct sources *s, const char *name, const char *path
     return false;
 }
 
-/* It may be a secret where only its owner reads it. */
+/* It may be a secret where only its owner reads it, or where passwords are among what it is for. */
 static bool may_be_kept(const struct sources *s, const struct stat *st)
 {
-    return st->st_size <= SOURCES_FILE_MAX && s->bytes + (size_t)st->st_size <= SOURCES_ALL_MAX &&
+    return !s->secret && st->st_size <= SOURCES_FILE_MAX && s->bytes + (size_t)st->st_size <= SOURCES_ALL_MAX &&
            (st->st_mode & (S_IRGRP | S_IROTH));
 }
 
@@ -115,7 +115,12 @@ static int add_named(struct sources *s, const struct plan *p, const json_t *in)
     size_t i;
     int rc = text ? add_text(s, p, text) : 0;
     json_array_foreach(in, i, value) rc = rc == 0 ? add_named(s, p, value) : rc;
-    json_object_foreach((json_t *)(uintptr_t)in, key, value) rc = rc == 0 ? add_named(s, p, value) : rc;
+    json_object_foreach((json_t *)(uintptr_t)in, key, value)
+    {
+        s->secret = strcmp(key, "properties_file") == 0;
+        rc = rc == 0 ? add_named(s, p, value) : rc;
+    }
+    s->secret = false;
     return rc;
 }
 

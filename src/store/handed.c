@@ -47,6 +47,24 @@ int store_handed_put(struct store *s, const struct handed *h, struct err *e)
     return conn_write_end(s, own, rc, e);
 }
 
+static int forget(struct store *s, int64_t study, const char *target, struct err *e)
+{
+    AUTO_QUERY struct conn_query q;
+    int rc = conn_query_init_for(&q, s, STMT_HANDED_FORGET, study, e);
+    if (rc == 0)
+        rc = conn_query_bind_text(&q, 2, target, e);
+    return rc == 0 ? conn_query_step(&q, e) : rc;
+}
+
+int store_handed_forget(struct store *s, int64_t study, const char *target, struct err *e)
+{
+    bool own;
+    int rc = conn_write_begin(s, &own, e);
+    if (rc == 0)
+        rc = forget(s, study, target, e);
+    return conn_write_end(s, own, rc, e);
+}
+
 int store_handed_open(struct store *s, int64_t study, const char *target, int (*row)(void *ctx, int trial), void *ctx,
                       struct err *e)
 {

@@ -43,6 +43,8 @@ int store_handed_get(struct store *s, int64_t study, const char *target, int tri
 void handed_done(struct handed *h);
 int store_handed_put(struct store *s, const struct handed *h, struct err *e); /* adds it, or replaces it */
 
+int store_handed_forget(struct store *s, int64_t study, const char *target, struct err *e); /* all of them */
+
 /* Trials of the study of which something is to be handed on yet, by number: those that have begun and are not done with. */
 int store_handed_open(struct store *s, int64_t study, const char *target, int (*row)(void *ctx, int trial), void *ctx,
                       struct err *e);

@@ -822,6 +822,7 @@ static const struct recipe {
     [STMT_NOTES] = { SELECT, &notes, "WHERE study = ?1 AND (?2 < 0 OR trial = ?2) ORDER BY trial, at_ms, text" },
     [STMT_HANDED_GET] = { SELECT, &schema_handed, "WHERE study = ?1 AND target = ?2 AND trial = ?3" },
     [STMT_HANDED_PUT] = { REPLACE, &schema_handed, NULL },
+    [STMT_HANDED_FORGET] = { RAW, NULL, "DELETE FROM handed WHERE study = ?1 AND target = ?2" },
     [STMT_HANDED_OPEN] = { RAW, NULL,
                            "SELECT t.number FROM trials t WHERE t.study = ?1 AND t.state <> 'waiting'"
                            " AND (t.state IN ('running', 'paused', 'interrupted') OR NOT EXISTS(SELECT 1 FROM handed h"

@@ -333,6 +333,7 @@ static void test_ls_where_lists_the_trials_for_which_it_holds(void **state)
 static void test_ls_where_tells_metric_settings_and_tags(void **state)
 {
     AUTO_OUTPUT struct harness_output tag = LOOK(*state, "tag", "demo/2", "good", "--store", "@");
+    assert_int_equal(tag.code, 0);
     AUTO_OUTPUT struct harness_output people = LOOK(*state, "ls", "--where", "accuracy > 0", "--store", "@");
     expect_text(people.out, "trial   accuracy  state     batch_size");
     expect_text(people.out, "demo/2    0.9914  finished         128");

@@ -300,6 +300,43 @@ static void a_kill_at_any_request_sends_nothing_twice(void **state)
     }
 }
 
+static void a_server_that_has_lost_all_is_told_again(void **state)
+{
+    (void)state;
+    run_study();
+    AUTO_OUTPUT struct harness_output o = hand_on("5");
+    expect("export", &o, 0, "MLflow: 3 runs made");
+    stop_server();
+    start_server(); /* where it was, and empty */
+    AUTO_OUTPUT struct harness_output again = hand_on("5");
+    expect("again", &again, 0, "MLflow: 3 runs made");
+    expect_all_once();
+}
+
+static void a_run_that_is_gone_is_made_again(void **state)
+{
+    static const char other[] =
+        "import sqlite3, sys\n"
+        "d = sqlite3.connect(sys.argv[1])\n"
+        "d.execute(\"UPDATE handed SET run_id = 'gone', done = 0, seq = 0, status = '' WHERE trial = 2\")\n"
+        "d.commit()\n";
+    (void)state;
+    run_study();
+    AUTO_OUTPUT struct harness_output o = hand_on("5");
+    expect("export", &o, 0, "MLflow: 3 runs made");
+    renew_server(); /* has none of them, but for what the first round makes: another target */
+    AUTO_OUTPUT struct harness_output to_other = hand_on("5");
+    expect("to another one", &to_other, 0, "MLflow: 3 runs made");
+    harness_write(peer.w->dir, "lose.py", other);
+    char program[] = "/usr/bin/env", python[] = "python3", script[] = "lose.py", store[] = "pipetune.db";
+    char *argv[] = { program, python, script, store, NULL };
+    AUTO_OUTPUT struct harness_output lost = harness_run(argv, HARNESS_MS);
+    assert_int_equal(lost.code, 0);
+    AUTO_OUTPUT struct harness_output again = hand_on("5");
+    expect("again", &again, 0, "a run is not there any more, and is made again");
+    expect("it is", &again, 0, "MLflow: 1 runs made");
+}
+
 static bool has_first_epoch(void *arg)
 {
     (void)arg;
@@ -402,6 +439,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_study_is_handed_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(whatever_the_server_does_each_value_is_there_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_kill_at_any_request_sends_nothing_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_has_lost_all_is_told_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_is_gone_is_made_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_study_is_handed_on_while_it_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_is_away_costs_nothing_but_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(credentials_are_kept_and_sent, set_up, tear_down),
