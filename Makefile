@@ -301,6 +301,7 @@ help:
 	@echo "make bench-reuse  how well jobs are recognised by their profiles, on recorded jobs (recorded first) and synthetic ones"
 	@echo "make bench-sampler the sampler beside perf stat, for BENCH_SECONDS (120) while CPUs idle and while they compute; its own cost"
 	@echo "make bench-influx points per second and CPU beside other clients of a real InfluxDB (Debian's influxdb, influxdb-client)"
+	@echo "make bench-experiment nine studies of two small jobs as they arrive, on real Spark under three policies: ten minutes"
 	@echo "make bench-places what the driver costs for a trial on 1 to 1,000 hosts: what grows how"
 	@echo "make bench-monitor what the monitor takes of a core and of memory at 1 Hz, for BENCH_SECONDS (60)"
 	@echo "make man          docs/man anew, from the program's tables"
