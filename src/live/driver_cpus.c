@@ -258,11 +258,13 @@ int driver_set_up_places(struct driver *d)
                                           on_node_note };
     static const struct resizer_ops resizes = { on_applied, on_changed, on_node_note };
     const struct plan *p = d->study->plan;
+    static const struct app_workers all = { .begins = NULL }; /* of what runs in one place every process works */
     bool local = plan_is_local(p);
     int rc = 0;
     driver_allow_files(d);
     if (d->narrows || d->measures || d->study->energy || local)
-        rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, &p->app.kind->workers, &ops, d, d->e);
+        rc = nodes_open(&d->nodes, &d->loop, p->nodes, p->n_nodes, p->env.node, local ? &all : &p->app.kind->workers,
+                        &ops, d, d->e);
     if (rc == 0)
         rc = places_open(&d->places, &p->offer, local, d->nodes, hosts_wanted(p) ? p->n_nodes : 0, d->e);
     if (rc == 0)

@@ -276,6 +276,7 @@ static void a_session_serves_on_after_its_link_was_down(void **state)
     assert_int_equal(unlink("dead-a"), 0);
     expect_finished(w, harness_exit_code(driver, HARNESS_MS), 4);
     harness_expect_rows("attempts", "pipetune.db", "SELECT count(*), max(number) FROM attempts", "4|1");
+    harness_expect_rows("CPUs in force are known", "pipetune.db", "SELECT count(*) FROM attempts WHERE cores > 0", "4");
     assert_int_equal(count_of(w, "session "), 2);
     assert_int_equal(count_of(w, "trained "), 12);
     expect_nothing_left(w, "a"), expect_nothing_left(w, "b");
@@ -340,7 +341,7 @@ static void what_a_lost_host_had_goes_on_elsewhere(void **state)
 {
     const struct world *w = *state;
     write_study(w, "\"a\", \"b\"", 4, ", \"lost_seconds\": 1");
-    (void)setenv("FAKE_EPOCH_MS", "1500", 1);
+    (void)setenv("FAKE_EPOCH_MS", "1000", 1);
     pid_t driver = START(w, -1, "run", "s.conf");
     if (!harness_wait(has_fetched_of_a, NULL, HARNESS_MS))
         fail_msg("no checkpoint came");
@@ -359,7 +360,7 @@ static void a_session_that_dies_is_replaced_there(void **state)
     const struct world *w = *state;
     long pid = 0;
     write_study(w, "\"a\"", 3, "");
-    (void)setenv("FAKE_EPOCH_MS", "1500", 1);
+    (void)setenv("FAKE_EPOCH_MS", "1000", 1);
     pid_t driver = START(w, -1, "run", "s.conf");
     if (!harness_wait(has_fetched_of_a, NULL, HARNESS_MS))
         fail_msg("no checkpoint came");
