@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/ours.h"
 #include "base/own.h"
+#include "base/proc.h"
 #include "base/socket_path.h"
 
 enum { LOOK_MS = 100, QUEUE_MAX = 4 * SESSION_LINE_MAX };
@@ -48,6 +49,14 @@ static bool is_bound(const char *all, const char *path)
     return false;
 }
 
+/* The kernel lists sockets of our own network namespace alone; processes of others, too. Where they cannot be looked at, it does. */
+static bool has_process(const char *tag)
+{
+    AUTO_FREE pid_t *pids = NULL;
+    size_t n = 0;
+    return proc_tagged(tag, &pids, &n) < 0 || n > 0;
+}
+
 /* Of a moment ago it may be a session's that has made it and is not listed yet when we look. */
 static bool is_left(const char *folder, const char *name, const char *all)
 {
@@ -57,8 +66,9 @@ static bool is_left(const char *folder, const char *name, const char *all)
     AUTO_FREE char *path = io_join(folder, name);
     if (!path || !end || end[5] != '\0' || !session_is_id(name, (size_t)(end - name)) || lstat(path, &st) < 0)
         return false;
+    AUTO_FREE char *tag = strndup(name, (size_t)(end - name));
     return S_ISSOCK(st.st_mode) && st.st_uid == geteuid() && time(NULL) - st.st_mtime > MOMENT_S &&
-           !is_bound(all, path);
+           !is_bound(all, path) && tag && !has_process(tag);
 }
 
 static void sweep(const char *folder, const char *all)

@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "base/proc.h"
 #include "live/session.h"
 #include "tests/integration/harness.h"
 
@@ -329,6 +330,35 @@ static void test_sockets_of_killed_sessions_are_swept(void **state)
     session_socket_remove("pt-of-now"); /* its process has ended */
     AUTO_FREE char *now = harness_path(folder, "pt-of-now.sock");
     assert_false(io_exists(now));
+}
+
+static bool is_there(void *tag)
+{
+    AUTO_FREE pid_t *pids = NULL;
+    size_t n = 0;
+    return proc_tagged(tag, &pids, &n) == 0 && n > 0;
+}
+
+/* One that listens in another network namespace is not among the kernel's sockets here; its process is among our processes. */
+static void test_a_socket_stays_while_its_session_has_a_process(void **state)
+{
+    struct bench *b = *state;
+    AUTO_FREE char *fake = harness_program("tests/integration/fake-tagged");
+    AUTO_FREE char *folder = harness_path(b->dir, "pipetune");
+    AUTO_FREE char *path = harness_path(folder, "pt-elsewhere.sock");
+    char *const argv[] = { fake, (char *)"1", (char *)"-", (char *)"-Dpipetune.launch=pt-elsewhere", NULL };
+    AUTO_CLOSE int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(setenv("XDG_RUNTIME_DIR", b->dir, 1), 0);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    (void)close(make_socket(folder, "pt-elsewhere.sock", 3600));
+    pid_t pid = harness_spawn(argv, out, -1);
+    assert_true(harness_wait(is_there, (void *)(uintptr_t) "pt-elsewhere", HARNESS_MS));
+    session_sockets_sweep();
+    assert_true(io_exists(path));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 128 + SIGKILL);
+    session_sockets_sweep();
+    assert_false(io_exists(path));
 }
 
 /* --- meeting ---------------------------------------------------------------------------------------------------------- */
@@ -840,6 +870,7 @@ int main(void)
         BENCH_TEST(test_session_path_goes_where_it_fits),
         BENCH_TEST(test_session_path_refuses_a_folder_that_is_not_ours_alone),
         BENCH_TEST(test_sockets_of_killed_sessions_are_swept),
+        BENCH_TEST(test_a_socket_stays_while_its_session_has_a_process),
         BENCH_TEST(test_session_waits_for_its_socket),
         BENCH_TEST(test_session_tells_what_it_hears),
         BENCH_TEST(test_session_is_told_what_to_run),

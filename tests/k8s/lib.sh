@@ -124,24 +124,9 @@ spark.driver.bindAddress 127.0.0.1
 PROPERTIES
 }
 
-# few_images TRAIN TEST: so many of MNIST, in $work/few
-few_images() {
-    mkdir -p "$work/few"
-    python3 - .pipetune/data/mnist "$work/few" "$@" <<'PY'
-import struct, sys
-source, out, *counts = sys.argv[1:]
-for part, count in zip(("train", "t10k"), map(int, counts)):
-    for kind, head, each in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
-        with open(f"{source}/{part}-{kind}-ubyte", "rb") as f:
-            data = f.read(head + count * each)
-        with open(f"{out}/{part}-{kind}-ubyte", "wb") as f:
-            f.write(data[:4] + struct.pack(">I", count) + data[8:])
-PY
-}
-
 # study NAME SYSTEM HYPER [MORE]: LeNet on few images, in $work/NAME.conf
 study() {
-    [ -d "$work/few" ] || few_images 16000 1000
+    [ -d "$work/few" ] || few_images "$work/few" 16000 1000
     python3 - "$work" "$kube/spark.conf" "k8s://$KUBE_SERVER" "$1" <<'PY'
 import json, sys
 work, properties, master, name = sys.argv[1:]

@@ -35,14 +35,14 @@ wait_for() {
         sleep 0.2
     done
 }
-# few_images FOLDER COUNT: the first of MNIST's images, of both parts
+# few_images FOLDER COUNT [TEST]: the first of MNIST's images, so many of both parts, or TEST of the second
 few_images() {
     mkdir -p "$1"
-    python3 - .pipetune/data/mnist "$1" "$2" <<'EOF'
+    python3 - .pipetune/data/mnist "$1" "$2" "${3:-$2}" <<'EOF'
 import struct, sys
 
-source, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-for part in ("train", "t10k"):
+source, out, *counts = sys.argv[1:]
+for part, count in zip(("train", "t10k"), map(int, counts)):
     for kind, head, each in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
         with open(f"{source}/{part}-{kind}-ubyte", "rb") as f:
             data = f.read(head + count * each)

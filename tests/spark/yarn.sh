@@ -65,7 +65,7 @@ yarn_nodes() { [ "$(curl -s "$rm/ws/v1/cluster/metrics" | field 'd["clusterMetri
 yarn_up() {
     yarn_start resourcemanager ResourceManager
     yarn_start nodemanager NodeManager
-    wait_for 90 yarn_nodes 1
+    wait_for 300 yarn_nodes 1
 }
 yarn_stop() {   # resourcemanager: it is waited for, or the next one cannot bind
     kill -"${2:-TERM}" "${yarn_pid[$1]}" 2>/dev/null || true
