@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
@@ -113,7 +114,8 @@ static void drain(struct driver *d, bool drains)
 static void follow(struct driver *d, const struct store_queued *q)
 {
     d->queue_id = q->id;
-    take_share(d, q->share);
+    if (d->o->queued)
+        take_share(d, q->share);
     drain(d, strcmp(q->state, QUEUE_DRAINING) == 0);
     if (strcmp(q->state, QUEUE_LEAVING) == 0)
         driver_leave(d);
@@ -382,8 +384,9 @@ static int read_queue(struct driver *d)
 {
     struct store_queued q = { 0 };
     struct study *s = d->study;
-    int rc = d->o->queued ? store_queue_find(s->reader, s->name, &q, d->e) : 0;
-    if (rc == 1)
+    int rc = store_queue_find(s->reader, s->name, &q, d->e);
+    if (rc == 1 &&
+        (d->o->queued || q.pid == getpid())) /* or run by hand when its turn came: then it has no share, but an end */
         follow(d, &q);
     store_queued_done(&q);
     d->waits_request = false;

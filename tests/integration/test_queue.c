@@ -270,6 +270,22 @@ static void a_study_of_the_queue_can_be_stopped(void **state)
     harness_expect_rows("attempts", STORE, "SELECT DISTINCT state FROM attempts", "ended");
 }
 
+static void a_study_that_is_run_by_hand_when_its_turn_comes_follows_the_queue(void **state)
+{
+    struct world *w = *state;
+    write_study(w, "a", "0.1, 0.2", "");
+    harness_write(w->dir, "hold-a-0.1", "");
+    pid_t pid = START(w, -1, "run", "a.conf");
+    wait_counted(w, "begun a 0.1");
+    wait_rows("SELECT count(*) FROM attempts WHERE state = 'running'", "1");
+    expect("submit", RUN(w, "submit", "a.conf"), 0, "in the queue");
+    wait_rows("SELECT pid > 0 FROM queue WHERE state = 'running'", "1");
+    expect("stop", RUN(w, "stop", "a"), 0, "are being ended");
+    assert_int_equal(harness_exit_code(pid, HARNESS_MS), 130);
+    wait_over();
+    harness_expect_rows("queue", STORE, QUEUE, "a|stopped");
+}
+
 /* --- what is asked while it runs ---------------------------------------------------------------------------------------------- */
 
 static void a_trial_is_stopped_a_point_added_and_a_failed_one_tried_again(void **state)
@@ -635,6 +651,7 @@ int main(void)
         TEST(a_detached_study_is_driven_to_its_end),
         TEST(a_study_in_the_background_can_be_stopped),
         TEST(a_study_of_the_queue_can_be_stopped),
+        TEST(a_study_that_is_run_by_hand_when_its_turn_comes_follows_the_queue),
         TEST(a_trial_is_stopped_a_point_added_and_a_failed_one_tried_again),
         TEST(what_waits_is_stopped_without_having_run),
         TEST(what_nobody_runs_is_asked_of_the_next_driver),
