@@ -74,10 +74,19 @@ static int put_origin(json_t *to, const struct store_study *study)
     return 0;
 }
 
+/* As its application first named it: where `run --from` has put it (cmd/run_from.h) it is the same file. */
+static const char *first_name(const char *name)
+{
+    static const char put[] = ".from/source/";
+    const char *behind = strstr(name, put);
+    name = behind ? behind + strlen(put) : name;
+    return strncmp(name, "./", 2) == 0 ? name + 2 : name;
+}
+
 static int put_sum(void *ctx, const struct store_source *r)
 {
     char name[4200], sum[SUM_SHOWN + 1];
-    (void)snprintf(name, sizeof name, "code.%s", r->name);
+    (void)snprintf(name, sizeof name, "code.%s", first_name(r->name));
     (void)snprintf(sum, sizeof sum, "%s", r->sha256);
     return json_object_set_new(ctx, name, json_string(sum)) < 0 ? -ENOMEM : 0;
 }
@@ -115,14 +124,14 @@ static int add_lines(struct coding *c, const struct store_source *b)
 {
     AUTO_BUF struct buf lines = BUF_INIT;
     struct line_diff d;
-    if (strcmp(c->a.name, b->name) != 0 || strcmp(c->a.sha256, b->sha256) == 0 || !c->a.kept || !b->bytes ||
-        !is_text(buf_text(&c->a.bytes), c->a.bytes.len) || !is_text(b->bytes, b->len))
+    if (strcmp(first_name(c->a.name), first_name(b->name)) != 0 || strcmp(c->a.sha256, b->sha256) == 0 || !c->a.kept ||
+        !b->bytes || !is_text(buf_text(&c->a.bytes), c->a.bytes.len) || !is_text(b->bytes, b->len))
         return 0;
     int rc = line_diff(&d, &lines, buf_text(&c->a.bytes), c->a.bytes.len, b->bytes, b->len, LINES_MOST);
     if (rc < 0)
         return rc;
-    json_t *one = json_pack("{s:s, s:I, s:I, s:o}", "name", b->name, "removed", (json_int_t)d.removed, "added",
-                            (json_int_t)d.added, "lines", json_bytes(buf_text(&lines)));
+    json_t *one = json_pack("{s:s, s:I, s:I, s:o}", "name", first_name(b->name), "removed", (json_int_t)d.removed,
+                            "added", (json_int_t)d.added, "lines", json_bytes(buf_text(&lines)));
     return json_array_append_new(c->list, one) < 0 ? -ENOMEM : 0;
 }
 

@@ -1,7 +1,7 @@
 /* The application's own files as a study begins with them, by content, so that what changed between two studies can be told, and one of them
  * begun again. Its own are: files that the application file names, in whatever member; those whose sums are kept (app.h, files()); and of a Python
  * program the other .py files in its folder. Their content is kept up to SOURCES_FILE_MAX each and SOURCES_ALL_MAX together; beyond that (to SOURCES_SUM_MAX), and of what
- * only its owner may read, or one of properties (which may be secrets), only the sum is. */
+ * only its owner may read, or a file of properties (they may be secrets), only the sum is. */
 #ifndef LIVE_SOURCES_H
 #define LIVE_SOURCES_H
 
