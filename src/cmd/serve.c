@@ -73,16 +73,16 @@ static bool wait_for_end(void)
     return sigtimedwait(&set, NULL, &second) > 0;
 }
 
-/* --- the queue, as soon as no other server of the store works it --- */
+/* --- the queue; who has a page shows it also while another server of the store works that --- */
 
-static int work(const struct server_options *s, struct err *e)
+static int work(const struct server_options *s, const struct page *page, struct err *e)
 {
     bool told = false;
     for (;;) {
         set_ends(SIG_UNBLOCK);
         int rc = server_run(s, e);
         set_ends(SIG_BLOCK);
-        if (rc != -EBUSY || s->once)
+        if (rc != -EBUSY || !page || s->once)
             return rc;
         if (!told)
             say_line("another server works the queue: this one shows the page, and takes the queue when that one ends");
@@ -103,12 +103,12 @@ static int serve(const struct serve_options *o, struct err *e)
         return err_sys(e, -ENOMEM, "cannot serve");
     set_ends(SIG_BLOCK);
     if (strcmp(o->listen, NO_PAGE) == 0)
-        return work(&s, e);
+        return work(&s, NULL, e);
     int rc = page_start(&page, &options, e);
     if (rc < 0)
         return rc;
     buf_printf(&line, "http://%s/\n", page_address(page));
-    rc = cmd_print(&line) == CMD_OK ? work(&s, e) : 0;
+    rc = cmd_print(&line) == CMD_OK ? work(&s, page, e) : 0;
     page_stop(page);
     return rc;
 }

@@ -445,7 +445,7 @@ static void what_others_do_not_give_is_used_beside_them(void **state)
 
 static pid_t serve(const struct world *w)
 {
-    return START(w, -1, "serve", "--once", "--cpus", "1");
+    return START(w, -1, "serve", "--listen", "none", "--once", "--cpus", "1");
 }
 
 static bool has_server(void *arg)
@@ -457,9 +457,9 @@ static bool has_server(void *arg)
 static void one_server_works_a_queue(void **state)
 {
     struct world *w = *state;
-    pid_t pid = START(w, -1, "serve");
+    pid_t pid = START(w, -1, "serve", "--listen", "none");
     assert_true(harness_wait(has_server, NULL, HARNESS_MS));
-    expect("another", RUN(w, "serve"), 3, "is worked by process");
+    expect("another", RUN(w, "serve", "--listen", "none"), 3, "is worked by process");
     assert_int_equal(kill(pid, SIGTERM), 0);
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 0);
 }
@@ -470,7 +470,7 @@ static void a_server_that_is_ended_drains_and_the_next_goes_on(void **state)
     write_study(w, "a", "0.1, 0.2", ", \"parallel\": 1");
     write_study(w, "b", "0.1", "");
     harness_write(w->dir, "hold-a-0.1", "");
-    pid_t pid = START(w, -1, "serve", "--cpus", "1");
+    pid_t pid = START(w, -1, "serve", "--listen", "none", "--cpus", "1");
     assert_true(harness_wait(has_server, NULL, HARNESS_MS));
     expect("a", RUN(w, "submit", "a.conf"), 0, "in the queue");
     expect("b", RUN(w, "submit", "b.conf"), 0, "in the queue");
@@ -493,7 +493,7 @@ static void a_server_that_is_ended_twice_leaves_trials_running(void **state)
     struct world *w = *state;
     write_study(w, "a", "0.1, 0.2", ", \"parallel\": 1");
     harness_write(w->dir, "hold-a-0.1", "");
-    pid_t pid = START(w, -1, "serve");
+    pid_t pid = START(w, -1, "serve", "--listen", "none");
     assert_true(harness_wait(has_server, NULL, HARNESS_MS));
     expect("a", RUN(w, "submit", "a.conf"), 0, "in the queue");
     wait_counted(w, "begun a 0.1");
@@ -562,7 +562,7 @@ static void servers_killed_at_any_moment_lose_nothing(void **state)
     struct world *w = *state;
     struct rng rng = rng_seeded(11);
     (void)setenv("PACE", "0.12", 1);
-    pid_t pid = START(w, -1, "serve", "--cpus", "1");
+    pid_t pid = START(w, -1, "serve", "--listen", "none", "--cpus", "1");
     assert_true(harness_wait(has_server, NULL, HARNESS_MS));
     submit_many(w, STUDIES);
     int kills = 0, drivers = 0;
