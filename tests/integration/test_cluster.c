@@ -681,7 +681,7 @@ static void test_a_session_that_a_killed_driver_was_starting_is_ended(void **sta
     (void)setenv("FAKE_SESSION_MS", "600000", 1);
 #define PATIENT "run", "c.conf", "--master-ui", c.url, "--store", STORE, "--grant-seconds", "600"
     pid_t pid = START(w, -1, PATIENT);
-    AUTO_FREE char *app = app_of_session("1");
+    free(app_of_session("1")); /* it has begun */
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(harness_exit_code(pid, HARNESS_MS), 128 + SIGKILL);
     answer_with(&c, "1:4B", "");

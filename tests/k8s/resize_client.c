@@ -78,7 +78,9 @@ static int find(struct cluster_at *out, const char *file, const char *master, st
     (void)properties_find(buf_text(&text), row->properties.space, &space);
     (void)properties_find(buf_text(&text), row->properties.token_file, &token);
     (void)properties_find(buf_text(&text), row->properties.ca_file, &ca);
-    const struct cluster_said said = { buf_text(&space), buf_text(&token), buf_text(&ca) };
+    const struct cluster_said said = { .space = buf_text(&space),
+                                       .token_file = buf_text(&token),
+                                       .ca_file = buf_text(&ca) };
     return cluster_at_find(out, row, master, NULL, &said, e);
 }
 
