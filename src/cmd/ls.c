@@ -3,14 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/own.h"
 #include "cmd/cmd.h"
 #include "cmd/look.h"
 #include "cmd/ls_where.h"
-#include "live/background.h"
 #include "live/study.h"
-#include "store/queue.h"
+#include "serve/standing.h"
 #include "view/energy_figure.h"
 #include "view/notes.h"
 #include "view/pareto.h"
@@ -37,16 +35,9 @@ void cmd_ls_options(struct cmd_rows *out)
     cmd_rows_add(out, &OPT_SET(ls_rows, NULL));
 }
 
-/* A study of the queue that has not ended. */
-struct waiting {
-    struct store_queued row;
-    bool listed; /* it has begun: it stands among the studies */
-};
-
 struct listing {
     const char *store; /* its path */
-    struct waiting *queue;
-    size_t n_queue, cap_queue;
+    struct standings queue;
     struct store *open;
     struct err *e;
     json_t *json;      /* NULL: for people */
@@ -54,29 +45,8 @@ struct listing {
     struct table table;
 };
 
-static struct waiting *queued_as(const struct listing *l, const char *name)
-{
-    for (size_t i = 0; i < l->n_queue; i++)
-        if (strcmp(l->queue[i].row.study, name) == 0)
-            return &l->queue[i];
-    return NULL;
-}
-
-/* Only of a study that claims to run, or waits to, is the lock looked at. */
-static const char *state_now(const struct listing *l, const struct store_summary *r)
-{
-    const struct waiting *w = queued_as(l, r->name);
-    AUTO_FREE char *dir = w || strcmp(r->state, "running") == 0 ? study_dir(l->store, r->name) : NULL;
-    pid_t driver = dir ? study_driver(dir) : 0;
-    if (driver > 0 && background_is(driver, dir))
-        return "in the background";
-    if (driver == 0 && w)
-        return QUEUED;
-    return view_state(r->state, dir ? driver : 0);
-}
-
 /* How it stands in the queue; NULL: it does not, and has no such key. */
-static json_t *queue_json(const struct waiting *w)
+static json_t *queue_json(const struct standing *w)
 {
     const struct store_queued *q = w ? &w->row : NULL;
     return q ? json_pack("{s:i, s:i, s:o, s:s, s:i, s:o}", "priority", q->priority, "cpus", q->share, "not_before_ms",
@@ -114,10 +84,10 @@ static int add_json(struct listing *l, const struct store_summary *r)
     }
     json_t *best = words_best(r->best_trial, r->best_accuracy);
     json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o*, s:o*}", "study", r->name,
-                            "state", state_now(l, r), "trials", r->trials, "done", r->done, "failed", r->failed,
-                            "stopped", r->stopped, "paused", r->paused, "best", best, "seconds", json_num(r->seconds),
-                            "energy_j", json_num(energy_j), "tags", tags, /* absent is not 0 */
-                            "queue", queue_json(queued_as(l, r->name)), "pareto",
+                            "state", standings_state(&l->queue, l->store, r), "trials", r->trials, "done", r->done,
+                            "failed", r->failed, "stopped", r->stopped, "paused", r->paused, "best", best, "seconds",
+                            json_num(r->seconds), "energy_j", json_num(energy_j), "tags", tags, /* absent is not 0 */
+                            "queue", queue_json(standings_find(&l->queue, r->name)), "pareto",
                             pareto.goals.n > 0 ? pareto_json(&pareto) : NULL); /* else no such key */
     pareto_done(&pareto);
     return json_array_append_new(l->json, one) < 0 ? -ENOMEM : 0;
@@ -149,7 +119,7 @@ static int add_row(struct listing *l, const struct store_summary *r)
     (void)words_time(when, r->created_ms, "%Y-%m-%d %H:%M"); /* stays empty */
     table_cell(t, r->name);
     look_best_cells(t, r->name, r, r->metric);
-    table_cell(t, state_now(l, r));
+    table_cell(t, standings_state(&l->queue, l->store, r));
     table_cellf(t, "%d", r->trials);
     table_cellf(t, "%d", r->done);
     table_cellf(t, "%d", r->failed);
@@ -186,7 +156,7 @@ static int add_study(void *ctx, const struct store_summary *stored)
 {
     struct listing *l = ctx;
     struct store_summary r = *stored;
-    struct waiting *w = queued_as(l, r.name);
+    struct standing *w = standings_find(&l->queue, r.name);
     if (w)
         w->listed = true;
     if (l->names) {
@@ -202,21 +172,6 @@ static int add_study(void *ctx, const struct store_summary *stored)
 }
 
 /* --- those that have not begun --- */
-
-static int keep_queued(void *ctx, const struct store_queued *q)
-{
-    struct listing *l = ctx;
-    if (store_queue_is_over(q->state))
-        return 0;
-    struct waiting *grown = array_more(l->queue, l->n_queue, &l->cap_queue, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    l->queue = grown;
-    l->queue[l->n_queue] = (struct waiting){ .listed = false };
-    int rc = store_queued_copy(&l->queue[l->n_queue].row, q);
-    l->n_queue += rc == 0;
-    return rc;
-}
 
 static void put_place(struct buf *note, const struct store_queued *q)
 {
@@ -235,7 +190,7 @@ static int add_unbegun(struct listing *l, const struct store_queued *q)
         return 0;
     }
     if (l->json) {
-        struct waiting w = { .row = *q };
+        const struct standing w = { .row = *q };
         json_t *one = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "study", q->study, "state",
                                 QUEUED, "trials", 0, "done", 0, "failed", 0, "stopped", 0, "paused", 0, "best",
                                 json_null(), "seconds", json_null(), "energy_j", json_null(), "queue", queue_json(&w));
@@ -255,8 +210,8 @@ static int add_unbegun(struct listing *l, const struct store_queued *q)
 static int list_queue(struct listing *l)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < l->n_queue; i++)
-        rc = l->queue[i].listed ? 0 : add_unbegun(l, &l->queue[i].row);
+    for (size_t i = 0; rc == 0 && i < l->queue.n; i++)
+        rc = l->queue.v[i].listed ? 0 : add_unbegun(l, &l->queue.v[i].row);
     return rc;
 }
 
@@ -278,7 +233,7 @@ static int list(struct listing *l)
     l->open = s;
     l->e = &e;
     if (rc == 0)
-        rc = store_queue(s, NULL, keep_queued, l, &e);
+        rc = standings_load(&l->queue, s, &e);
     if (rc == 0)
         rc = store_list(s, add_study, l, &e);
     if (rc == 0)
@@ -316,9 +271,7 @@ int cmd_ls(int argc, char **argv)
             code = o.where ? ls_where(path, o.where, o.json ? LS_JSON : o.names ? LS_NAMES : LS_TABLE) : list(&l);
         json_decref(l.json);
         table_done(&l.table);
-        for (size_t i = 0; i < l.n_queue; i++)
-            store_queued_done(&l.queue[i].row);
-        free(l.queue);
+        standings_done(&l.queue);
     }
     opt_done(&set);
     return code;

@@ -317,6 +317,7 @@ void driver_schedule(struct driver *d)
     int number;
     if (d->adopting || d->over)
         return;
+    driver_minds_queue(d);
     d->awaits_cpus = false;
     d->study->sched.ending = count_ending(d);
     tell_closed(d);

@@ -42,9 +42,10 @@ bool driver_has_cpus(struct driver *d, int number)
     if (driver_awaits_share(d) || !places_is_ready(d->places))
         return false;
     places_look(d->places);
-    if (places_gives_way(d->places))
+    bool room = places_has_room(d->places, number);
+    if (room && d->share < 0 && places_gives_way(d->places)) /* in the queue everybody has a share */
         return false;
-    if (places_has_room(d->places, number)) {
+    if (room) {
         d->asked_ms = 0;
         return true;
     }

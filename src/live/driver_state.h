@@ -143,6 +143,8 @@ void driver_drop_slot(struct driver *d, struct slot *s);
 
 int driver_set_up_queue(struct driver *d);
 void driver_tick_queue(struct driver *d);
+void driver_minds_queue(
+    struct driver *d); /* before a start: has it been told since the last tick to start nothing more? */
 bool driver_looks_at_queue(struct driver *d); /* before the study ends: is there something that it may go on for? */
 bool driver_has_share(struct driver *d, const struct study_trial *t); /* CPUs for one more trial; NULL: any */
 bool driver_waits_in_queue(

@@ -31,7 +31,7 @@ static const struct row {
     { "version", NO_WORDS, { "version" } },
 };
 
-static const char *const actions[] = { "retry" };
+static const char *const actions[] = { "retry", "stop" };
 
 static const struct row *find(const char *name)
 {

@@ -43,6 +43,8 @@ static void put_facts(struct page *p, struct buf *b, const struct view *v)
     buf_puts(b, "</dd></div>\n</dl>\n");
     if (t->failed > 0)
         page_put_form(p, b, "retry", v->study.name, "Try failed trials again");
+    if (v->driver > 0)
+        page_put_form(p, b, "stop", v->study.name, "Stop it");
 }
 
 /* --- what runs --- */

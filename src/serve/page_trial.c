@@ -98,6 +98,8 @@ static int put_facts(struct page *p, struct buf *b, struct view *v, struct view_
     buf_printf(&name, "%s/%d", v->study.name, t->row.number);
     if (strcmp(t->state, "failed") == 0)
         page_put_form(p, b, "retry", buf_text(&name), "Try it again");
+    if (v->driver > 0 && strcmp(t->state, "running") == 0)
+        page_put_form(p, b, "stop", buf_text(&name), "Stop it");
     return 0;
 }
 

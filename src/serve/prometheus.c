@@ -13,6 +13,7 @@
 #include "base/proc.h"
 #include "base/utf8.h"
 #include "live/study.h"
+#include "serve/standing.h"
 #include "store/since.h"
 #include "view/energy_figure.h"
 
@@ -300,6 +301,21 @@ static void put_best(struct buf *b, const struct gathered *g)
                                 g->v[i].best[k].value);
 }
 
+/* Studies of the queue that have not ended. */
+static int put_queue(struct buf *b, const struct gathered *g)
+{
+    struct standings queue = { 0 };
+    int rc = g->store ? standings_load(&queue, g->store, g->e) : 0, waiting = 0;
+    for (size_t i = 0; i < queue.n; i++)
+        waiting += strcmp(queue.v[i].row.state, QUEUED) == 0;
+    put_head(b, "pipetune_queued_studies", "gauge", "Studies that were submitted and have not ended.");
+    prometheus_line(b, "pipetune_queued_studies", (const char *const[]){ "state", "waiting", NULL }, waiting);
+    prometheus_line(b, "pipetune_queued_studies", (const char *const[]){ "state", "begun", NULL },
+                    (double)queue.n - waiting);
+    standings_done(&queue);
+    return rc;
+}
+
 static void put_machine(struct buf *b, const struct gathered *g)
 {
     int running = 0, waiting = 0, leased = leases_taken();
@@ -331,9 +347,10 @@ int prometheus_put(struct prometheus *p, struct buf *b, struct store *s, const c
         put_per_study(b, &g);
         put_best(b, &g);
         put_machine(b, &g);
-    } else if (!e->code) {
-        (void)err_sys(e, rc, "cannot gather the metrics");
+        rc = put_queue(b, &g);
     }
+    if (rc < 0 && !e->code)
+        (void)err_sys(e, rc, "cannot gather the metrics");
     gathered_done(&g);
     return rc;
 }

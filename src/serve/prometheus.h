@@ -7,6 +7,7 @@
  *     pipetune_metric{study,name}              the best trial's
  *     pipetune_cpus_leased                     CPUs of this machine that drivers have
  *     pipetune_queue_length{state}             trials that wait, and that run, in studies that have a driver
+ *     pipetune_queued_studies{state}           studies that were submitted: those that wait for their turn, and those that have begun
  *     pipetune_driver_cpu_seconds_total{study}, pipetune_driver_resident_bytes{study}
  *     pipetune_server_cpu_seconds_total, pipetune_server_resident_bytes
  *
