@@ -178,9 +178,10 @@ static bool is_second(struct nodes *n, size_t peer)
         if (i == peer || !other || node_peer_state(n->peers[i]) != NODE_READY || strcmp(other->sees, mine->sees) != 0)
             continue;
         char why[256];
-        (void)snprintf(why, sizeof why, "it sees the processes that %s sees already", node_peer_name(n->peers[i]));
-        node_peer_give_up(n->peers[peer > i ? peer : i], why);
-        return peer > i;
+        size_t first = peer < i ? peer : i, second = peer < i ? i : peer; /* whoever was quicker */
+        (void)snprintf(why, sizeof why, "it sees the processes that %s sees already", node_peer_name(n->peers[first]));
+        node_peer_give_up(n->peers[second], why);
+        return peer == second;
     }
     return false;
 }
