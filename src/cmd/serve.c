@@ -59,10 +59,11 @@ static sigset_t ends(void)
     return set;
 }
 
-static void set_ends(int how)
+/* From before anything begins, so that none of them ends the program in the middle. */
+static void hold_ends(void)
 {
     sigset_t set = ends();
-    (void)sigprocmask(how, &set, NULL); /* cannot fail with these */
+    (void)sigprocmask(SIG_BLOCK, &set, NULL); /* cannot fail with these */
 }
 
 /* True: one of them came within a second. */
@@ -79,9 +80,7 @@ static int work(const struct server_options *s, const struct page *page, struct 
 {
     bool told = false;
     for (;;) {
-        set_ends(SIG_UNBLOCK);
         int rc = server_run(s, e);
-        set_ends(SIG_BLOCK);
         if (rc != -EBUSY || !page || s->once)
             return rc;
         if (!told)
@@ -101,7 +100,7 @@ static int serve(const struct serve_options *o, struct err *e)
     AUTO_BUF struct buf line = BUF_INIT;
     if (!path)
         return err_sys(e, -ENOMEM, "cannot serve");
-    set_ends(SIG_BLOCK);
+    hold_ends();
     if (strcmp(o->listen, NO_PAGE) == 0)
         return work(&s, NULL, e);
     int rc = page_start(&page, &options, e);

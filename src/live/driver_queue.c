@@ -428,8 +428,7 @@ void driver_minds_queue(struct driver *d)
     struct study *s = d->study;
     struct err ignored; /* the next tick tells it */
     int64_t changes = 0;
-    if (!d->o->queued || !d->read_queue || !s->reader || store_changes(s->reader, &changes, &ignored) < 0 ||
-        changes == d->changes)
+    if (!d->o->queued || !s->reader || store_changes(s->reader, &changes, &ignored) < 0 || changes == d->changes)
         return;
     if (store_queue_find(s->reader, s->name, &q, &ignored) == 1)
         drain(d, strcmp(q.state, QUEUE_DRAINING) == 0);

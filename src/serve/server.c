@@ -103,11 +103,24 @@ static int watch(struct server *s, uv_signal_t *h, int signum)
     return rc < 0 ? rc : uv_signal_start(h, on_signal, signum);
 }
 
+/* They come while the loop hears them, and wait at any other time: none is lost, and none ends the program in between. */
+static void let_ends(int how)
+{
+    static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)sigaddset(&set, ends[i]);
+    (void)sigprocmask(how, &set, NULL); /* cannot fail with these */
+}
+
 static int set_up(struct server *s)
 {
     int rc = watch(s, &s->sig_term, SIGTERM);
     if (rc == 0)
         rc = watch(s, &s->sig_int, SIGINT);
+    if (rc == 0)
+        let_ends(SIG_UNBLOCK);
     if (rc == 0)
         rc = uv_timer_init(&s->loop, &s->tick);
     s->tick.data = s;
@@ -143,6 +156,7 @@ static int run_once(const struct server_options *o, int *out_asked, struct err *
     rc = open_all(&s, &lock_fd);
     if (rc == 0)
         (void)uv_run(&s.loop, UV_RUN_DEFAULT); /* until uv_stop() */
+    let_ends(SIG_BLOCK);
     uv_walk(&s.loop, close_handle, NULL);
     while (uv_run(&s.loop, UV_RUN_DEFAULT) != 0)
         ;

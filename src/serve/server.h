@@ -15,7 +15,7 @@ struct server_options {
 };
 
 /* Works the queue until it is told to end, or is done. SIGTERM and SIGINT drain: nothing more is started, and it ends when what runs has; a second one
- * leaves trials running; a third ends it at once. 0; -EBUSY: another one does (its pid); and what the store says. */
+ * leaves trials running; a third ends it at once. The caller has blocked these and SIGHUP; they are again when it returns. 0; -EBUSY: another one does (its pid); and what the store says. */
 int server_run(const struct server_options *o, struct err *e);
 
 pid_t server_of(const char *store); /* the process that works it; 0: none; -1: another user's */

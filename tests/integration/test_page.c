@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "store/energy.h"
+#include "store/queue.h"
 #include "store/store.h"
 #include "tests/integration/harness.h"
 
@@ -348,6 +349,29 @@ static void test_parts_of_a_page_come_by_themselves(void **state)
         if (!strstr(body_of(&b), rows[i].has) || strstr(body_of(&b), rows[i].not ))
             fail_msg("%s: not with '%s' and without '%s': %s", rows[i].path, rows[i].has, rows[i].not, body_of(&b));
     }
+}
+
+/* One that has a study's row, and one that has not begun; what has ended waits for nothing. */
+static void test_what_waits_in_the_queue_is_shown(void **state)
+{
+    const struct served *w = *state;
+    struct err e;
+    AUTO_BUF struct buf out = BUF_INIT, figures = BUF_INIT;
+    char folder[] = "/", words[] = "[]", env[] = "{}", waits[] = "<later>", over[] = "over";
+    struct store_queued rows[] = { { .study = waits, .state = QUEUED, .priority = 5, .at_ms = 4102444800000 },
+                                   { .study = over, .state = QUEUE_DONE } };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        rows[i].folder = folder;
+        rows[i].argv = words;
+        rows[i].env = env;
+        check(store_queue_add(w->s, &rows[i], &e), &e);
+    }
+    assert_int_equal(get(w, "/", &out), 200);
+    assert_non_null(strstr(buf_text(&out), "&lt;later&gt;"));
+    assert_non_null(strstr(buf_text(&out), "priority 5"));
+    assert_null(strstr(buf_text(&out), ">over<"));
+    assert_int_equal(get(w, "/metrics", &figures), 200);
+    assert_non_null(strstr(buf_text(&figures), "pipetune_queued_studies{state=\"waiting\"} 1\n"));
 }
 
 static void test_texts_of_others_are_no_markup(void **state)
@@ -762,6 +786,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_pages),
         TEST(test_parts_of_a_page_come_by_themselves),
+        TEST(test_what_waits_in_the_queue_is_shown),
         TEST(test_texts_of_others_are_no_markup),
         TEST(test_the_api_is_what_commands_print),
         TEST(test_hostile_requests),
