@@ -61,6 +61,8 @@ void sha256_add(struct sha256 *s, const void *bytes, size_t len)
 {
     const unsigned char *p = bytes;
     size_t have = s->bytes % 64;
+    if (len == 0) /* of nothing, which NULL may be */
+        return;
     s->bytes += len;
     if (have) {
         size_t take = len < 64 - have ? len : 64 - have;

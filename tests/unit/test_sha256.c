@@ -54,6 +54,19 @@ static void sum_in_two(const unsigned char *bytes, size_t len, size_t at, char o
     sha256_hex(&s, out);
 }
 
+static void test_of_no_bytes_at_all(void **state)
+{
+    (void)state;
+    struct sha256 s;
+    char none[SHA256_HEX_MAX], empty[SHA256_HEX_MAX];
+    sha256_init(&s);
+    sha256_add(&s, NULL, 0);
+    sha256_hex(&s, none);
+    sha256_init(&s);
+    sha256_hex(&s, empty);
+    assert_string_equal(none, empty);
+}
+
 static void test_however_it_is_cut(void **state)
 {
     (void)state;
@@ -94,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_sums),
+        cmocka_unit_test(test_of_no_bytes_at_all),
         cmocka_unit_test(test_however_it_is_cut),
         cmocka_unit_test(test_of_a_file),
     };
