@@ -49,27 +49,17 @@ static void say_line(const char *line)
 
 /* --- signals: the page's threads never see one; the queue takes them by its loop --- */
 
-static sigset_t ends(void)
-{
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        (void)sigaddset(&set, numbers[i]);
-    return set;
-}
-
 /* From before anything begins, so that none of them ends the program in the middle. */
 static void hold_ends(void)
 {
-    sigset_t set = ends();
+    sigset_t set = server_signals();
     (void)sigprocmask(SIG_BLOCK, &set, NULL); /* cannot fail with these */
 }
 
 /* True: one of them came within a second. */
 static bool wait_for_end(void)
 {
-    sigset_t set = ends();
+    sigset_t set = server_signals();
     const struct timespec second = { .tv_sec = 1 };
     return sigtimedwait(&set, NULL, &second) > 0;
 }

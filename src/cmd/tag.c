@@ -1,7 +1,6 @@
 /* What people say of a study or a trial: kept in the store, beside whoever drives the study. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/io.h"
 #include "base/own.h"
@@ -54,13 +53,6 @@ static int join(struct buf *out, const struct strv *words, struct err *e)
     return 0;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now = { 0 };
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int forget(struct tagging *t, struct err *e)
 {
     int n;
@@ -75,7 +67,7 @@ static int change(struct tagging *t, struct err *e)
 {
     if (t->o->remove)
         return forget(t, e);
-    const struct store_note row = { t->study.id, t->name.trial, now_ms(), buf_text(&t->text) };
+    const struct store_note row = { t->study.id, t->name.trial, study_now_ms(), buf_text(&t->text) };
     return t->text.len ? store_note_put(t->store, &row, e) : 0;
 }
 

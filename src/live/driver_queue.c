@@ -105,7 +105,7 @@ static void drain(struct driver *d, bool drains)
     struct sched *s = &d->study->sched;
     if (drains == d->drains || d->interrupts > 0 || (drains && s->stopping))
         return;
-    d->drains = s->stopping = d->turned = drains;
+    d->drains = s->stopping = drains;
     d->result->end = drains ? DRIVER_INTERRUPTED : DRIVER_DONE;
     d->turned = true;
     driver_note(d, NULL, drains ? "starts nothing more; what runs is waited for" : "goes on");

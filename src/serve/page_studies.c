@@ -77,7 +77,7 @@ static int put_row(struct listing *l, const struct store_summary *r, const struc
     struct buf *b = l->b;
     struct view *v = NULL;
     const char *state = standings_state(&l->queue, l->page->store_path, r);
-    bool runs = strcmp(state, "running") == 0 || strcmp(state, "in the background") == 0;
+    bool runs = strcmp(state, "running") == 0 || strcmp(state, STANDING_BACKGROUND) == 0;
     double energy_j = NAN;
     int64_t epochs = 0;
     int rc = prometheus_sums(&l->page->prometheus, l->page->store, study, &energy_j, &epochs, l->e);

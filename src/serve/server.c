@@ -103,15 +103,14 @@ static int watch(struct server *s, uv_signal_t *h, int signum)
     return rc < 0 ? rc : uv_signal_start(h, on_signal, signum);
 }
 
-/* They come while the loop hears them, and wait at any other time: none is lost, and none ends the program in between. */
-static void let_ends(int how)
+sigset_t server_signals(void)
 {
-    static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     sigset_t set;
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        (void)sigaddset(&set, ends[i]);
-    (void)sigprocmask(how, &set, NULL); /* cannot fail with these */
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        (void)sigaddset(&set, numbers[i]);
+    return set;
 }
 
 static int set_up(struct server *s)
@@ -119,8 +118,6 @@ static int set_up(struct server *s)
     int rc = watch(s, &s->sig_term, SIGTERM);
     if (rc == 0)
         rc = watch(s, &s->sig_int, SIGINT);
-    if (rc == 0)
-        let_ends(SIG_UNBLOCK);
     if (rc == 0)
         rc = uv_timer_init(&s->loop, &s->tick);
     s->tick.data = s;
@@ -136,7 +133,6 @@ static void close_handle(uv_handle_t *h, void *ctx)
         uv_close(h, NULL);
 }
 
-/* Signals are heard before anybody can see that we are there. */
 static int open_all(struct server *s, int *out_lock_fd)
 {
     int rc = set_up(s);
@@ -145,7 +141,15 @@ static int open_all(struct server *s, int *out_lock_fd)
     return rc == 0 ? queue_open(&s->queue, s->o->store, s->o->cpus, s->o->say, s->e) : rc;
 }
 
-/* The page listens on this loop, too: it is opened before it runs, and closed after. */
+/* Signals come while the loop hears them, and wait at any other time: none is lost, and none ends the program in between. */
+static void work(struct server *s)
+{
+    sigset_t set = server_signals();
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL); /* cannot fail with these */
+    (void)uv_run(&s->loop, UV_RUN_DEFAULT);     /* until uv_stop() */
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static int run_once(const struct server_options *o, int *out_asked, struct err *e)
 {
     struct server s = { .o = o, .e = e };
@@ -155,8 +159,7 @@ static int run_once(const struct server_options *o, int *out_asked, struct err *
         return err_set(e, rc, "the event loop cannot start: %s", uv_strerror(rc));
     rc = open_all(&s, &lock_fd);
     if (rc == 0)
-        (void)uv_run(&s.loop, UV_RUN_DEFAULT); /* until uv_stop() */
-    let_ends(SIG_BLOCK);
+        work(&s);
     uv_walk(&s.loop, close_handle, NULL);
     while (uv_run(&s.loop, UV_RUN_DEFAULT) != 0)
         ;

@@ -54,6 +54,6 @@ const char *standings_state(const struct standings *s, const char *store_path, c
     AUTO_FREE char *dir = may_run ? study_dir(store_path, study->name) : NULL;
     pid_t driver = dir ? study_driver(dir) : 0;
     if (driver > 0 && background_is(driver, dir))
-        return "in the background";
+        return STANDING_BACKGROUND;
     return driver == 0 && queued ? QUEUED : view_state(study->state, driver);
 }

@@ -6,6 +6,8 @@
 
 #include "store/queue.h"
 
+#define STANDING_BACKGROUND "in the background"
+
 /* A study of the queue that has not ended. */
 struct standing {
     struct store_queued row; /* owned */
@@ -23,7 +25,7 @@ void standings_done(struct standings *s);
 
 struct standing *standings_find(const struct standings *s, const char *study); /* NULL: it does not wait in the queue */
 
-/* "queued", "in the background", else its stored state as it is now. Only of a study that claims to run, or waits to, is the lock looked at. */
+/* QUEUED, STANDING_BACKGROUND, else its stored state as it is now. Only of a study that claims to run, or waits to, is the lock looked at. */
 const char *standings_state(const struct standings *s, const char *store_path, const struct store_summary *study);
 
 #endif
